@@ -1,0 +1,33 @@
+# The menu. Anything that needs a decision is a verb of `cargo xtask`.
+.PHONY: menu demo test check e2e bench bless cargo
+.DEFAULT_GOAL := menu
+
+menu:
+	@sed -n 's/^\([a-z0-9]*\):.*## \(.*\)/make \1@\2/p' Makefile | awk -F@ '{ printf "%-12s %s\n", $$1, $$2 }'
+
+demo: cargo ## the main job on this machine, live; ONCE=1 ends when all is ready
+	cargo build --release
+	cargo run --release --quiet -- demo $(if $(ONCE),--once)
+
+test: cargo ## everything a fresh machine can prove, with counts and the reason of each skip
+	cargo xtask test
+
+check: cargo ## formatting, lints, the rules of the house, licences
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+	cargo xtask tidy
+	@if command -v cargo-deny >/dev/null; then cargo deny check; else echo "skipped: cargo deny check (cargo-deny is not installed; cargo install --locked cargo-deny)"; fi
+
+e2e: cargo ## the long proofs: kill the server again and again while it builds clusters
+	@echo "there are no long proofs yet beyond make test; this is its kill test, on the release build"
+	cargo test --package slipway --release --test kill
+
+bench: cargo ## what was promised, measured: ours, budget, met or not
+	cargo xtask bench
+
+bless: cargo ## rewrite the golden files; read the diff before you commit it
+	UPDATE_EXPECT=1 SLIPWAY_BLESS=1 cargo test --workspace
+	cargo xtask tidy --bless
+
+cargo:
+	@command -v cargo >/dev/null || { echo "cargo is missing: install Rust 1.95 or newer, for example with rustup, and a C compiler" >&2; exit 1; }

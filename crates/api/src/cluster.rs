@@ -1,0 +1,284 @@
+//! Clusters on the wire: what should be, what was seen, and what waits.
+
+use crate::machine::MachineView;
+use crate::machine::{OriginView, Role};
+use crate::task::{TaskKind, TaskView};
+use crate::time::Time;
+use model::cluster::{Desired, Machine};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// Where a cluster stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ClusterState {
+    /// Accepted, not planned yet.
+    Pending,
+    /// Work is under way.
+    Scheduled,
+    /// Seen to be as declared.
+    Done,
+    /// Something waits for a person, or keeps failing.
+    Error,
+    /// Being removed.
+    Deleting,
+    /// Removed, seen to be so.
+    Gone,
+}
+
+impl ClusterState {
+    /// Every state, in the order of a cluster's life.
+    pub const ALL: [Self; 6] = [
+        Self::Pending,
+        Self::Scheduled,
+        Self::Done,
+        Self::Error,
+        Self::Deleting,
+        Self::Gone,
+    ];
+
+    /// The word on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Scheduled => "scheduled",
+            Self::Done => "done",
+            Self::Error => "error",
+            Self::Deleting => "deleting",
+            Self::Gone => "gone",
+        }
+    }
+}
+
+impl std::fmt::Display for ClusterState {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// How many nodes are ready, of how many that should be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Ready {
+    /// Nodes that were seen ready.
+    pub ready: u32,
+    /// Nodes that should be.
+    pub wanted: u32,
+}
+
+impl From<(u32, u32)> for Ready {
+    fn from((ready, wanted): (u32, u32)) -> Self {
+        Self { ready, wanted }
+    }
+}
+
+impl std::fmt::Display for Ready {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(&format!("{}/{}", self.ready, self.wanted))
+    }
+}
+
+/// One cluster in one line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterSummary {
+    /// What people call it.
+    pub name: String,
+    /// Where it stands.
+    pub state: ClusterState,
+    /// Nodes of the control plane.
+    pub control: Ready,
+    /// Nodes for workloads.
+    pub compute: Ready,
+    /// Machines that are to go and are not gone yet.
+    pub leaving: u32,
+    /// Tasks that are not finished.
+    pub tasks: u32,
+    /// What happens, or what is waited for.
+    pub message: String,
+}
+
+/// One cluster, without its machines and tasks: what lists show.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterHead {
+    /// Which cluster, in which of its lives.
+    pub id: String,
+    /// Who owns it.
+    pub project: String,
+    /// The manifest that declares it.
+    pub manifest: String,
+    /// How many clusters of this name there were before.
+    pub incarnation: u32,
+    /// Which accepted change its desired state is.
+    pub generation: u64,
+    /// Which Kubernetes it should run.
+    pub version: String,
+    /// The cluster in one line.
+    #[serde(flatten)]
+    pub summary: ClusterSummary,
+    /// Work that waits, each with its reason.
+    pub held: Vec<HeldView>,
+    /// When somebody last looked at all of it; null when nobody has.
+    pub observed_at: Option<Time>,
+    /// When this view last changed.
+    pub updated_at: Time,
+}
+
+/// One cluster with its machines and what is being done to them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterView {
+    /// What lists show of it.
+    #[serde(flatten)]
+    pub head: ClusterHead,
+    /// Its machines: those to stay, then those to leave.
+    pub machines: Vec<MachineView>,
+    /// Tasks that are not finished.
+    pub open_tasks: Vec<TaskView>,
+}
+
+/// Who can end a wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Owner {
+    /// It ends by itself.
+    Slipway,
+    /// Somebody must act.
+    Person,
+}
+
+/// Work that waits, always with an owner, a reason and a next action.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HeldView {
+    /// What would be done.
+    pub kind: TaskKind,
+    /// The first machine it would be done to.
+    pub machine: String,
+    /// How many machines wait for this reason, the first included.
+    pub machines: u32,
+    /// The reason in one word, for filters.
+    pub reason: String,
+    /// The whole of it in one sentence, for people.
+    pub text: String,
+    /// Who can end the wait.
+    pub owner: Owner,
+    /// What ends it.
+    pub next_action: String,
+    /// The task that waits, where there is one already.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
+    /// When it is tried again, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due_at: Option<Time>,
+}
+
+/// The causal chain behind where a cluster stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WhyView {
+    /// One sentence per link, from what is wanted to what is waited for.
+    pub chain: Vec<String>,
+}
+
+/// A cluster as it should have been at one time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterGeneration {
+    /// Which cluster, in which of its lives.
+    pub id: String,
+    /// What people call it.
+    pub name: String,
+    /// The manifest that declares it.
+    pub manifest: String,
+    /// Which accepted change.
+    pub generation: u64,
+    /// Which Kubernetes.
+    pub version: String,
+    /// The private network of its machines.
+    pub network: String,
+    /// Whether the whole cluster is to be removed.
+    pub deleted: bool,
+    /// Every machine it should have.
+    pub machines: Vec<MachineDesired>,
+    /// Machines it should lose.
+    pub leaving: Vec<MachineDesired>,
+}
+
+/// One machine as it should be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MachineDesired {
+    /// Which machine, in which of its lives.
+    pub id: String,
+    /// Its host name and the name of its node.
+    pub name: String,
+    /// The pool it belongs to.
+    pub pool: String,
+    /// What it does in the cluster.
+    pub role: Role,
+    /// Its address in the cluster's private network.
+    pub address: String,
+    /// Where it comes from.
+    pub origin: OriginView,
+}
+
+impl From<&Machine> for MachineDesired {
+    fn from(machine: &Machine) -> Self {
+        Self {
+            id: machine.id.to_string(),
+            name: machine.name.to_string(),
+            pool: machine.pool.to_string(),
+            role: machine.role.into(),
+            address: machine.address.to_string(),
+            origin: (&machine.origin).into(),
+        }
+    }
+}
+
+impl From<&Desired> for ClusterGeneration {
+    fn from(desired: &Desired) -> Self {
+        Self {
+            id: desired.cluster.to_string(),
+            name: desired.name.to_string(),
+            manifest: desired.manifest.to_string(),
+            generation: desired.generation.0,
+            version: desired.version.to_string(),
+            network: desired.network.to_string(),
+            deleted: desired.tombstone,
+            machines: desired.machines.iter().map(Into::into).collect(),
+            leaving: desired.leaving.iter().map(Into::into).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cluster_is_one_flat_object() {
+        let text = r#"{
+            "id": "cluster-1", "project": "default", "manifest": "hello", "incarnation": 0,
+            "generation": 3, "version": "v1.35.0", "name": "edge", "state": "scheduled",
+            "control": {"ready": 2, "wanted": 3}, "compute": {"ready": 0, "wanted": 3},
+            "leaving": 0, "tasks": 1, "message": "joining", "held": [], "observedAt": null,
+            "updatedAt": "2026-03-01T12:30:00Z", "machines": [], "openTasks": []
+        }"#;
+        let view: ClusterView = serde_json::from_str(text).unwrap();
+        assert_eq!(view.head.summary.control.to_string(), "2/3");
+        let again: serde_json::Value = serde_json::to_value(&view).unwrap();
+        assert_eq!(
+            again,
+            serde_json::from_str::<serde_json::Value>(text).unwrap()
+        );
+    }
+
+    #[test]
+    fn every_state_is_the_word_it_says() {
+        for state in ClusterState::ALL {
+            assert_eq!(serde_json::to_value(state).unwrap(), state.as_str());
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! The public contract: what people and programs say to a server, and what it answers.
+//!
+//! Wire types are promises. They are plain structs of their own, apart from the nouns of
+//! `model`, so that the inside can change without breaking anybody. Conversions go outward
+//! with `From`; inward everything passes admission in the server. Field names are in camel
+//! case, times are RFC 3339, and request bodies refuse fields that nobody reads.
+//!
+//! [`Client`] has one method per route and is the only door that the command line uses.
+//!
+//! **Invariant:** this crate depends on `model` alone (`docs/dependencies.txt`): whoever
+//! speaks the contract needs neither the planner nor the store.
+
+pub mod client;
+pub mod cluster;
+pub mod event;
+pub mod intent;
+pub mod machine;
+pub mod manifest;
+pub mod page;
+pub mod plan;
+pub mod problem;
+pub mod simulation;
+pub mod sse;
+pub mod task;
+pub mod time;
+
+pub use client::{Client, Events, Signal};
+pub use cluster::{
+    ClusterGeneration, ClusterHead, ClusterState, ClusterSummary, ClusterView, HeldView,
+    MachineDesired, Owner, Ready, WhyView,
+};
+pub use event::EventView;
+pub use intent::{IntentRequest, IntentView, WishRequest, WishView};
+pub use machine::{MachineSeen, MachineState, MachineView, NodeSeen, OriginView, Role};
+pub use manifest::{Accepted, GenerationView, ManifestGeneration, ManifestState, ManifestView};
+pub use page::Listed;
+pub use plan::{JourneyCluster, JourneyRound, JourneyStep, JourneyView};
+pub use problem::{Exit, FaultView, Problem};
+pub use simulation::SimulationView;
+pub use task::{Effect, LogLine, LogView, TaskKind, TaskState, TaskView};
+pub use time::Time;

@@ -1,0 +1,66 @@
+//! The contract of every hand: what a driver is given, and what it must answer.
+//!
+//! Drivers are the only code that touches the world. A driver is told exactly what to
+//! do and reports what happened; it never decides, never reads desired state and never
+//! writes to the store. [`suite`] is what every driver must pass, the simulated one and
+//! the real ones alike, so that the simulator cannot drift from the world.
+
+pub mod suite;
+
+mod clock;
+mod context;
+
+pub use clock::Clock;
+pub use context::{Context, Log};
+
+use model::cluster::Machine;
+use model::id::ClusterId;
+use model::observed::Observation;
+use model::task::Task;
+
+/// Carries out tasks against the outside world, and looks at it.
+pub trait Driver: Send + Sync + 'static {
+    /// Makes one attempt and says how it ended.
+    ///
+    /// Must be idempotent: a worker may die after the effect and before the record of
+    /// it, and the next worker will then ask again. Must end soon after
+    /// [`Context::cancelled`] completes, without beginning anything new.
+    fn apply(&self, cx: &Context, task: &Task) -> impl Future<Output = Outcome> + Send;
+
+    /// Looks at machines of one cluster without changing them.
+    ///
+    /// What could not be seen is left out: silence is not absence.
+    fn probe(&self, cx: &Context, target: &Target)
+    -> impl Future<Output = Vec<Observation>> + Send;
+}
+
+/// What a probe looks at.
+#[derive(Debug, Clone)]
+pub struct Target {
+    /// Which cluster.
+    pub cluster: ClusterId,
+    /// Which of its machines.
+    pub machines: Vec<Machine>,
+}
+
+/// What became of one attempt.
+#[derive(Debug)]
+#[must_use = "an outcome nobody records is work done twice"]
+pub enum Outcome {
+    /// The world now is as the task asked; this was seen on the way.
+    Done(Vec<Observation>),
+    /// It may work later: a timeout, a rate limit, a lock held by someone else.
+    Retry(Error),
+    /// It will not work until somebody changes something; the hint says what.
+    Stuck(Error),
+}
+
+/// Why an attempt did not succeed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{attempted}; {hint}")]
+pub struct Error {
+    /// What was attempted and how it ended, as one clause.
+    pub attempted: String,
+    /// What would help: for a stuck task, the change it waits for.
+    pub hint: String,
+}

@@ -1,0 +1,13 @@
+//! The one gate: every field becomes a checked type, and all faults are told at once.
+//!
+//! Reading goes on behind a fault, so one submission shows everything that is wrong with
+//! a manifest, each fault with its path, what was found and what is allowed.
+
+mod fields;
+mod manifest;
+mod references;
+
+pub use manifest::admit;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,313 @@
+//! Reads one mapping field by field, and notices what nobody read.
+
+use crate::fault::{Code, Faults};
+use crate::source::Value;
+use std::ops::RangeInclusive;
+
+/// A mapping that is being read; [`Fields::finish`] reports what nobody asked for.
+pub(super) struct Fields<'v> {
+    path: String,
+    entries: &'v [(String, Value)],
+    known: Vec<&'static str>,
+}
+
+impl<'v> Fields<'v> {
+    /// Opens the mapping at `path`; anything else is a fault.
+    pub(super) fn open(
+        value: &'v Value,
+        path: impl Into<String>,
+        faults: &mut Faults,
+    ) -> Option<Self> {
+        let path = path.into();
+        match value {
+            Value::Map(entries) => Some(Self {
+                path,
+                entries,
+                known: Vec::new(),
+            }),
+            other @ (Value::Null
+            | Value::Bool(_)
+            | Value::Int(_)
+            | Value::Float(_)
+            | Value::Text(_)
+            | Value::List(_)) => {
+                wrong(faults, path, other, "a mapping");
+                None
+            }
+        }
+    }
+
+    /// The path of a field of this mapping.
+    pub(super) fn path(&self, field: &str) -> String {
+        if self.path.is_empty() {
+            field.to_owned()
+        } else {
+            format!("{}.{field}", self.path)
+        }
+    }
+
+    /// A field that may be absent; nothing written counts as absent.
+    pub(super) fn optional(&mut self, field: &'static str) -> Option<&'v Value> {
+        self.known.push(field);
+        let found = self.entries.iter().find(|(key, _)| key == field);
+        found
+            .map(|(_, value)| value)
+            .filter(|value| **value != Value::Null)
+    }
+
+    /// A field that must be there.
+    pub(super) fn required(
+        &mut self,
+        field: &'static str,
+        faults: &mut Faults,
+    ) -> Option<&'v Value> {
+        let found = self.optional(field);
+        if found.is_none() {
+            faults.note(
+                self.path(field),
+                Code::Required,
+                "found nothing; this field is required",
+            );
+        }
+        found
+    }
+
+    /// A required text.
+    pub(super) fn text(&mut self, field: &'static str, faults: &mut Faults) -> Option<&'v str> {
+        let value = self.required(field, faults)?;
+        self.as_text(field, value, faults)
+    }
+
+    /// A text that may be absent.
+    pub(super) fn optional_text(
+        &mut self,
+        field: &'static str,
+        faults: &mut Faults,
+    ) -> Option<&'v str> {
+        let value = self.optional(field)?;
+        self.as_text(field, value, faults)
+    }
+
+    fn as_text(&self, field: &str, value: &'v Value, faults: &mut Faults) -> Option<&'v str> {
+        /// Longer than any region, type or image is called.
+        const LEN_MAX: usize = 253;
+        match value {
+            Value::Text(text) if text.is_empty() || text.len() > LEN_MAX => {
+                let message = format!(
+                    "found {} characters, allowed: 1 to {LEN_MAX}",
+                    text.chars().count()
+                );
+                faults.note(self.path(field), Code::Range, message);
+                None
+            }
+            Value::Text(text) => Some(text),
+            other @ (Value::Null
+            | Value::Bool(_)
+            | Value::Int(_)
+            | Value::Float(_)
+            | Value::List(_)
+            | Value::Map(_)) => {
+                wrong(faults, self.path(field), other, "a text");
+                None
+            }
+        }
+    }
+
+    /// A required text that parses into `T`.
+    pub(super) fn parsed<T: std::str::FromStr>(
+        &mut self,
+        field: &'static str,
+        faults: &mut Faults,
+    ) -> Option<T>
+    where
+        T::Err: std::fmt::Display,
+    {
+        let text = self.text(field, faults)?;
+        self.judge(field, text, text.parse(), faults)
+    }
+
+    /// A required name of at most `max` characters.
+    pub(super) fn name(
+        &mut self,
+        field: &'static str,
+        max: usize,
+        faults: &mut Faults,
+    ) -> Option<crate::name::Name> {
+        let text = self.text(field, faults)?;
+        self.judge(field, text, crate::name::Name::checked(text, max), faults)
+    }
+
+    fn judge<T, E: std::fmt::Display>(
+        &self,
+        field: &str,
+        text: &str,
+        judged: Result<T, E>,
+        faults: &mut Faults,
+    ) -> Option<T> {
+        match judged {
+            Ok(value) => Some(value),
+            Err(error) => {
+                let found = Value::Text(text.to_owned());
+                faults.note(
+                    self.path(field),
+                    Code::Format,
+                    format!("found {found}: {error}"),
+                );
+                None
+            }
+        }
+    }
+
+    /// A whole number within `allowed`, or `None` where the field is absent.
+    pub(super) fn optional_number(
+        &mut self,
+        field: &'static str,
+        allowed: RangeInclusive<u32>,
+        faults: &mut Faults,
+    ) -> Option<u32> {
+        let value = self.optional(field)?;
+        self.number_in(field, value, &allowed, faults)
+    }
+
+    /// A required whole number within `allowed`.
+    pub(super) fn number(
+        &mut self,
+        field: &'static str,
+        allowed: RangeInclusive<u32>,
+        faults: &mut Faults,
+    ) -> Option<u32> {
+        let value = self.required(field, faults)?;
+        self.number_in(field, value, &allowed, faults)
+    }
+
+    fn number_in(
+        &self,
+        field: &str,
+        value: &Value,
+        allowed: &RangeInclusive<u32>,
+        faults: &mut Faults,
+    ) -> Option<u32> {
+        let wanted = format!(
+            "a whole number from {} to {}",
+            allowed.start(),
+            allowed.end()
+        );
+        match value {
+            Value::Int(number) => {
+                let inside = u32::try_from(*number)
+                    .ok()
+                    .filter(|number| allowed.contains(number));
+                if inside.is_none() {
+                    faults.note(
+                        self.path(field),
+                        Code::Range,
+                        format!("found {value}, allowed: {wanted}"),
+                    );
+                }
+                inside
+            }
+            Value::Null
+            | Value::Bool(_)
+            | Value::Float(_)
+            | Value::Text(_)
+            | Value::List(_)
+            | Value::Map(_) => {
+                wrong(faults, self.path(field), value, &wanted);
+                None
+            }
+        }
+    }
+
+    /// The items of a list with their paths; absent counts as empty.
+    pub(super) fn items(
+        &mut self,
+        field: &'static str,
+        most: usize,
+        faults: &mut Faults,
+    ) -> Vec<(String, &'v Value)> {
+        let path = self.path(field);
+        match self.optional(field) {
+            None => Vec::new(),
+            Some(Value::List(items)) if items.len() > most => {
+                faults.note(
+                    path,
+                    Code::Range,
+                    format!("found {} items, allowed: at most {most}", items.len()),
+                );
+                Vec::new()
+            }
+            Some(Value::List(items)) => {
+                let numbered = items.iter().enumerate();
+                numbered
+                    .map(|(at, item)| (format!("{path}[{at}]"), item))
+                    .collect()
+            }
+            Some(
+                other @ (Value::Null
+                | Value::Bool(_)
+                | Value::Int(_)
+                | Value::Float(_)
+                | Value::Text(_)
+                | Value::Map(_)),
+            ) => {
+                wrong(faults, path, other, "a list");
+                Vec::new()
+            }
+        }
+    }
+
+    /// Reports every field that nobody asked for.
+    pub(super) fn finish(self, faults: &mut Faults) {
+        for (key, _) in self.entries {
+            if !self.known.contains(&key.as_str()) {
+                let meant = self.known.iter().find(|known| alike(known, key));
+                let hint = meant
+                    .map(|known| format!("did you mean `{known}`? "))
+                    .unwrap_or_default();
+                let allowed = self.known.join(", ");
+                let shown: String = key.chars().take(60).collect();
+                faults.note(
+                    self.path(&shown),
+                    Code::UnknownField,
+                    format!("unknown field; {hint}allowed: {allowed}"),
+                );
+            }
+        }
+    }
+}
+
+fn wrong(faults: &mut Faults, path: String, found: &Value, wanted: &str) {
+    let kind = match found {
+        Value::Null | Value::List(_) | Value::Map(_) => String::new(),
+        Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Text(_) => {
+            format!(" ({})", found.kind())
+        }
+    };
+    faults.note(
+        path,
+        Code::Type,
+        format!("found {found}{kind}, allowed: {wanted}"),
+    );
+}
+
+/// Whether somebody may have meant `known` when writing `found`: case, separators and
+/// one wrong letter aside, they are the same.
+fn alike(known: &str, found: &str) -> bool {
+    let plain = |text: &str| -> Vec<char> {
+        text.chars()
+            .filter(|c| c.is_alphanumeric())
+            .map(|c| c.to_ascii_lowercase())
+            .collect()
+    };
+    let (known, found) = (plain(known), plain(found));
+    if known.len().abs_diff(found.len()) > 1 {
+        return false;
+    }
+    let same = known.iter().zip(&found).take_while(|(a, b)| a == b).count();
+    let rest =
+        |text: &[char], skip: usize| text.iter().skip(same + skip).copied().collect::<Vec<_>>();
+    rest(&known, 0) == rest(&found, 0)
+        || rest(&known, 1) == rest(&found, 1)
+        || rest(&known, 1) == rest(&found, 0)
+        || rest(&known, 0) == rest(&found, 1)
+}

@@ -1,0 +1,356 @@
+//! The manifest language, field by field.
+
+use super::fields::Fields;
+use super::references;
+use crate::fault::{Code, Fault, Faults};
+use crate::manifest::{Cluster, Dynamic, Host, Manifest, Pool, Provider, Static};
+use crate::name::Name;
+use crate::source::Value;
+use std::net::Ipv4Addr;
+
+/// The API versions that are read; both are the same language.
+const API_VERSIONS: [&str; 2] = ["slipway.dev/v1", "claudie.io/v1beta1"];
+
+/// Limits of names: cluster, pool and ordinal together must fit a DNS label.
+pub(super) const PROVIDER_NAME_MAX: usize = 15;
+pub(super) const POOL_NAME_MAX: usize = 14;
+pub(super) const CLUSTER_NAME_MAX: usize = 28;
+
+/// The largest pool. Four hex digits of ordinal still fit the name; a plan for a pool of
+/// this size is made in milliseconds.
+const POOL_COUNT_MAX: u32 = 5_000;
+
+/// The most providers, and the most pools of each kind, in one manifest.
+const ENTRIES_MAX: usize = 1_000;
+
+/// The most clusters in one manifest.
+const CLUSTERS_MAX: usize = 1_000;
+
+/// A part as read, with the place it was read from.
+///
+/// A part with faults keeps its name: what refers to it is not wrong for that reason.
+pub(super) struct Read<T> {
+    pub(super) path: String,
+    pub(super) name: Name,
+    pub(super) value: Option<T>,
+}
+
+impl<T> Read<T> {
+    /// The part under its name, where it could be read whole.
+    fn whole(self) -> Option<(Name, T)> {
+        Some((self.name, self.value?))
+    }
+}
+
+/// Admits a document as a manifest, or tells everything that is wrong with it.
+pub fn admit(document: &Value) -> Result<Manifest, Vec<Fault>> {
+    let mut faults = Faults::default();
+    let manifest = document_of(document, &mut faults);
+    match manifest {
+        Some(manifest) if faults.is_empty() => Ok(manifest),
+        Some(_) | None => Err(faults.into_vec()),
+    }
+}
+
+fn document_of(document: &Value, faults: &mut Faults) -> Option<Manifest> {
+    let mut top = Fields::open(document, "", faults)?;
+    one_of(&mut top, "apiVersion", &API_VERSIONS, faults);
+    one_of(&mut top, "kind", &["InputManifest"], faults);
+    let name = top
+        .required("metadata", faults)
+        .and_then(|metadata| metadata_of(metadata, faults));
+    let spec = top
+        .required("spec", faults)
+        .and_then(|spec| Fields::open(spec, "spec", faults));
+    top.finish(faults);
+
+    let mut spec = spec?;
+    let providers = providers_of(&mut spec, faults);
+    let pools = match spec.required("nodePools", faults) {
+        Some(pools) => pools_of(pools, &providers, faults),
+        None => Vec::new(),
+    };
+    let clusters = match spec.required("kubernetes", faults) {
+        Some(kubernetes) => clusters_of(kubernetes, faults),
+        None => Vec::new(),
+    };
+    spec.finish(faults);
+    references::check(&providers, &pools, &clusters, faults);
+
+    Some(Manifest {
+        name: name?,
+        providers: providers.into_iter().filter_map(Read::whole).collect(),
+        pools: pools.into_iter().filter_map(Read::whole).collect(),
+        clusters: clusters.into_iter().filter_map(|read| read.value).collect(),
+    })
+}
+
+fn one_of(fields: &mut Fields<'_>, field: &'static str, allowed: &[&str], faults: &mut Faults) {
+    if let Some(text) = fields.text(field, faults)
+        && !allowed.contains(&text)
+    {
+        let found = Value::Text(text.to_owned());
+        let path = fields.path(field);
+        faults.note(
+            path,
+            Code::Format,
+            format!("found {found}, allowed: {}", allowed.join(" or ")),
+        );
+    }
+}
+
+fn metadata_of(metadata: &Value, faults: &mut Faults) -> Option<Name> {
+    let mut fields = Fields::open(metadata, "metadata", faults)?;
+    let name = fields.name("name", Name::LEN_MAX, faults);
+    fields.finish(faults);
+    name
+}
+
+fn providers_of(spec: &mut Fields<'_>, faults: &mut Faults) -> Vec<Read<Provider>> {
+    let mut providers = Vec::new();
+    for (path, value) in spec.items("providers", ENTRIES_MAX, faults) {
+        let Some(mut fields) = Fields::open(value, path.as_str(), faults) else {
+            continue;
+        };
+        let name = fields.name("name", PROVIDER_NAME_MAX, faults);
+        let kind = fields.text("providerType", faults);
+        let value = kind.and_then(|kind| provider_of(kind, &path, faults));
+        fields.finish(faults);
+        providers.extend(name.map(|name| Read { path, name, value }));
+    }
+    providers
+}
+
+fn provider_of(kind: &str, path: &str, faults: &mut Faults) -> Option<Provider> {
+    if kind == "simulated" {
+        return Some(Provider::Simulated);
+    }
+    let found = Value::Text(kind.to_owned());
+    faults.note(
+        format!("{path}.providerType"),
+        Code::Unsupported,
+        format!("found {found}, allowed: simulated (this build has no hands for others)"),
+    );
+    None
+}
+
+fn pools_of(value: &Value, providers: &[Read<Provider>], faults: &mut Faults) -> Vec<Read<Pool>> {
+    let Some(mut fields) = Fields::open(value, "spec.nodePools", faults) else {
+        return Vec::new();
+    };
+    let mut pools = Vec::new();
+    for (path, value) in fields.items("dynamic", ENTRIES_MAX, faults) {
+        let (name, pool) = dynamic_of(value, &path, providers, faults);
+        let value = pool.map(Pool::Dynamic);
+        pools.extend(name.map(|name| Read { path, name, value }));
+    }
+    for (path, value) in fields.items("static", ENTRIES_MAX, faults) {
+        let (name, pool) = static_of(value, &path, faults);
+        let value = pool.map(Pool::Static);
+        pools.extend(name.map(|name| Read { path, name, value }));
+    }
+    fields.finish(faults);
+    pools
+}
+
+fn dynamic_of(
+    value: &Value,
+    path: &str,
+    providers: &[Read<Provider>],
+    faults: &mut Faults,
+) -> (Option<Name>, Option<Dynamic>) {
+    let Some(mut fields) = Fields::open(value, path, faults) else {
+        return (None, None);
+    };
+    let name = fields.name("name", POOL_NAME_MAX, faults);
+    let spec_path = fields.path("providerSpec");
+    let spec = fields.required("providerSpec", faults);
+    let spec = spec.and_then(|spec| provider_spec_of(spec, &spec_path, providers, faults));
+    let count = fields.number("count", 1..=POOL_COUNT_MAX, faults);
+    let server_type = fields.text("serverType", faults).map(str::to_owned);
+    let image = fields.text("image", faults).map(str::to_owned);
+    fields.finish(faults);
+    let whole = || {
+        let (provider, region, zone) = spec?;
+        let (count, server_type, image) = (count?, server_type?, image?);
+        Some(Dynamic {
+            provider,
+            region,
+            zone,
+            count,
+            server_type,
+            image,
+        })
+    };
+    (name, whole())
+}
+
+fn provider_spec_of(
+    value: &Value,
+    path: &str,
+    providers: &[Read<Provider>],
+    faults: &mut Faults,
+) -> Option<(Name, String, Option<String>)> {
+    let mut fields = Fields::open(value, path, faults)?;
+    let name = fields.name("name", PROVIDER_NAME_MAX, faults);
+    let region = fields.text("region", faults).map(str::to_owned);
+    let zone = fields.optional_text("zone", faults).map(str::to_owned);
+    if let Some(name) = &name
+        && !providers.iter().any(|provider| provider.name == *name)
+    {
+        let defined: Vec<_> = providers
+            .iter()
+            .map(|provider| provider.name.as_str())
+            .collect();
+        faults.note(
+            fields.path("name"),
+            Code::Reference,
+            format!(
+                "found `{name}`, allowed: a provider of this manifest ({})",
+                listed(&defined)
+            ),
+        );
+    }
+    fields.finish(faults);
+    Some((name?, region?, zone))
+}
+
+fn static_of(value: &Value, path: &str, faults: &mut Faults) -> (Option<Name>, Option<Static>) {
+    let Some(mut fields) = Fields::open(value, path, faults) else {
+        return (None, None);
+    };
+    let name = fields.name("name", POOL_NAME_MAX, faults);
+    let port = fields.optional_number("sshPort", 1..=65_535, faults);
+    let nodes = fields.items("nodes", ENTRIES_MAX, faults);
+    if nodes.is_empty() {
+        faults.note(
+            fields.path("nodes"),
+            Code::Required,
+            "found no node, allowed: at least one",
+        );
+    }
+    let count = nodes.len();
+    let mut hosts = Vec::new();
+    for (path, node) in nodes {
+        hosts.extend(host_of(node, &path, faults));
+    }
+    fields.finish(faults);
+    let ssh_port = port.and_then(|port| u16::try_from(port).ok()).unwrap_or(22);
+    let whole = hosts.len() == count;
+    (name, whole.then_some(Static { hosts, ssh_port }))
+}
+
+fn host_of(value: &Value, path: &str, faults: &mut Faults) -> Option<Host> {
+    let mut fields = Fields::open(value, path, faults)?;
+    let endpoint: Option<Ipv4Addr> = fields.parsed("endpoint", faults);
+    let username = fields
+        .optional_text("username", faults)
+        .unwrap_or("root")
+        .to_owned();
+    if let Some(endpoint) = endpoint
+        && !endpoint.is_documentation()
+    {
+        faults.note(
+            fields.path("endpoint"),
+            Code::Unsupported,
+            format!(
+                "found `{endpoint}`, allowed: 192.0.2.0/24, 198.51.100.0/24, 203.0.113.0/24, the simulated \
+                 world's addresses (this build has no hands for others)"
+            ),
+        );
+    }
+    fields.finish(faults);
+    Some(Host {
+        endpoint: endpoint?,
+        username,
+    })
+}
+
+fn clusters_of(value: &Value, faults: &mut Faults) -> Vec<Read<Cluster>> {
+    let Some(mut fields) = Fields::open(value, "spec.kubernetes", faults) else {
+        return Vec::new();
+    };
+    let mut clusters = Vec::new();
+    for (path, value) in fields.items("clusters", CLUSTERS_MAX, faults) {
+        clusters.extend(cluster_of(value, &path, faults));
+    }
+    fields.finish(faults);
+    clusters
+}
+
+fn cluster_of(value: &Value, path: &str, faults: &mut Faults) -> Option<Read<Cluster>> {
+    let mut fields = Fields::open(value, path, faults)?;
+    let name = fields.name("name", CLUSTER_NAME_MAX, faults);
+    let version = fields.parsed("version", faults);
+    let network = fields.parsed("network", faults);
+    let pools_path = fields.path("pools");
+    let pools = fields
+        .required("pools", faults)
+        .and_then(|pools| Fields::open(pools, pools_path, faults));
+    let pools = pools.map(|mut pools| {
+        let control = names_of(&mut pools, "control", faults);
+        let compute = names_of(&mut pools, "compute", faults);
+        pools.finish(faults);
+        (control, compute)
+    });
+    fields.finish(faults);
+    let name = name?;
+    let whole = || {
+        let (control, compute) = pools?;
+        Some(Cluster {
+            name: name.clone(),
+            version: version?,
+            network: network?,
+            control,
+            compute,
+        })
+    };
+    let value = whole();
+    Some(Read {
+        path: path.to_owned(),
+        name,
+        value,
+    })
+}
+
+fn names_of(pools: &mut Fields<'_>, field: &'static str, faults: &mut Faults) -> Vec<Name> {
+    let mut names = Vec::new();
+    for (path, item) in pools.items(field, ENTRIES_MAX, faults) {
+        match item {
+            Value::Text(text) => match Name::checked(text, POOL_NAME_MAX) {
+                Ok(name) => names.push(name),
+                Err(error) => faults.note(path, Code::Format, format!("found {item}: {error}")),
+            },
+            Value::Null
+            | Value::Bool(_)
+            | Value::Int(_)
+            | Value::Float(_)
+            | Value::List(_)
+            | Value::Map(_) => {
+                faults.note(
+                    path,
+                    Code::Type,
+                    format!("found {item}, allowed: the name of a pool"),
+                );
+            }
+        }
+    }
+    names
+}
+
+/// Names for a message, or a word where there are none.
+pub(super) fn listed(names: &[&str]) -> String {
+    /// A message is read, not searched.
+    const SHOWN_MAX: usize = 10;
+    match names {
+        [] => "none is defined".to_owned(),
+        names if names.len() > SHOWN_MAX => {
+            format!(
+                "{}, … {} in all",
+                names[..SHOWN_MAX].join(", "),
+                names.len()
+            )
+        }
+        names => names.join(", "),
+    }
+}

@@ -1,0 +1,169 @@
+//! Each test is one picture: a manifest on the left, its faults on the right.
+
+use super::admit;
+use crate::source;
+use expect_test::{Expect, expect};
+
+const HELLO: &str = "
+apiVersion: slipway.dev/v1
+kind: InputManifest
+metadata: {name: hello}
+spec:
+  providers:
+    - {name: lab, providerType: simulated}
+  nodePools:
+    dynamic:
+      - name: brain
+        providerSpec: {name: lab, region: north}
+        count: 3
+        serverType: small
+        image: debian-12
+      - name: muscle
+        providerSpec: {name: lab, region: north, zone: b}
+        count: 2
+        serverType: large
+        image: debian-12
+    static:
+      - name: attic
+        nodes: [{endpoint: 203.0.113.5}]
+  kubernetes:
+    clusters:
+      - name: first
+        version: v1.34.1
+        network: 10.8.0.0/24
+        pools: {control: [brain], compute: [muscle, attic]}
+";
+
+/// Replaces `from` by `to` in the smallest good manifest and shows what admission says.
+#[track_caller]
+fn check(edits: &[(&str, &str)], expected: &Expect) {
+    let mut text = HELLO.to_owned();
+    for (from, to) in edits {
+        assert!(text.contains(from), "{from:?} is not in the manifest");
+        text = text.replacen(from, to, 1);
+    }
+    let told = match admit(&source::parse(&text).unwrap()) {
+        Ok(manifest) => format!(
+            "admitted: {} clusters, {} pools\n",
+            manifest.clusters.len(),
+            manifest.pools.len()
+        ),
+        Err(faults) => faults.iter().map(|fault| format!("{fault}\n")).collect(),
+    };
+    expected.assert_eq(&told);
+}
+
+#[test]
+fn a_good_manifest_is_admitted_in_either_dialect() {
+    check(
+        &[],
+        &expect![[r#"
+        admitted: 1 clusters, 3 pools
+    "#]],
+    );
+    check(
+        &[("slipway.dev/v1", "claudie.io/v1beta1")],
+        &expect![[r#"
+            admitted: 1 clusters, 3 pools
+        "#]],
+    );
+}
+
+#[test]
+fn all_faults_are_told_at_once() {
+    check(
+        &[
+            ("count: 3", "count: 0"),
+            ("count: 2", "count: many"),
+            ("image: debian-12", "imagee: debian-12"),
+            ("{name: lab, region: north}", "{name: lob, region: north}"),
+            ("version: v1.34.1", "version: 1.34"),
+            ("203.0.113.5", "10.0.0.5"),
+            ("metadata: {name: hello}", "metadata: {name: Hello}"),
+        ],
+        &expect![[r#"
+            metadata.name: found `Hello`: name has 'H' at position 0; allowed are a-z, 0-9 and, inside, hyphens
+            spec.nodePools.dynamic[0].providerSpec.name: found `lob`, allowed: a provider of this manifest (lab)
+            spec.nodePools.dynamic[0].count: found `0`, allowed: a whole number from 1 to 5000
+            spec.nodePools.dynamic[0].image: found nothing; this field is required
+            spec.nodePools.dynamic[0].imagee: unknown field; did you mean `image`? allowed: name, providerSpec, count, serverType, image
+            spec.nodePools.dynamic[1].count: found `many` (a text), allowed: a whole number from 1 to 5000
+            spec.nodePools.static[0].nodes[0].endpoint: found `10.0.0.5`, allowed: 192.0.2.0/24, 198.51.100.0/24, 203.0.113.0/24, the simulated world's addresses (this build has no hands for others)
+            spec.kubernetes.clusters[0].version: found `1.34` (a number), allowed: a text
+        "#]],
+    );
+}
+
+#[test]
+fn names_and_references_must_fit_together() {
+    check(
+        &[
+            ("name: muscle", "name: brain"),
+            (
+                "compute: [muscle, attic]",
+                "compute: [nobody, attic, attic]",
+            ),
+        ],
+        &expect![[r#"
+            spec.nodePools.dynamic[1].name: found `brain` again; the pool at spec.nodePools.dynamic[0] has this name
+            spec.kubernetes.clusters[0].pools.compute[0]: found `nobody`, allowed: a pool of this manifest (attic, brain)
+            spec.kubernetes.clusters[0].pools.compute[2]: found `attic` twice in one list
+            spec.kubernetes.clusters[0].pools.control: found 2 control machines, allowed: 1, 3, 5 or 7
+        "#]],
+    );
+}
+
+#[test]
+fn control_machines_are_odd_in_number() {
+    check(
+        &[("count: 3", "count: 4")],
+        &expect![[r#"
+        spec.kubernetes.clusters[0].pools.control: found 4 control machines, allowed: 1, 3, 5 or 7
+    "#]],
+    );
+}
+
+#[test]
+fn a_network_has_room_and_keeps_off_pods_and_services() {
+    check(
+        &[("10.8.0.0/24", "10.8.0.0/29")],
+        &expect![[r#"
+        spec.kubernetes.clusters[0].network: found 10.8.0.0/29 with 6 addresses, allowed: room for 6 machines and one replacement
+    "#]],
+    );
+    check(
+        &[("10.8.0.0/24", "10.96.4.0/24")],
+        &expect![[r#"
+        spec.kubernetes.clusters[0].network: found 10.96.4.0/24, which overlaps 10.96.0.0/12, the network of services
+    "#]],
+    );
+}
+
+#[test]
+fn a_pool_nobody_uses_is_a_mistake() {
+    check(
+        &[("compute: [muscle, attic]", "compute: [muscle]")],
+        &expect![[r#"
+            spec.nodePools.static[0].name: found `attic`, which no cluster uses; remove it or name it in a cluster
+        "#]],
+    );
+}
+
+#[test]
+fn what_is_not_a_manifest_says_what_is_missing() {
+    let told = |text: &str| -> String {
+        let faults = admit(&source::parse(text).unwrap()).expect_err("must be refused");
+        faults.iter().map(|fault| format!("{fault}\n")).collect()
+    };
+    expect![[r#"
+        apiVersion: found nothing; this field is required
+        kind: found nothing; this field is required
+        metadata: found nothing; this field is required
+        spec: found nothing; this field is required
+    "#]]
+    .assert_eq(&told("{}"));
+    expect![[r#"
+        : found `just a text` (a text), allowed: a mapping
+    "#]]
+    .assert_eq(&told("just a text"));
+}

@@ -1,0 +1,84 @@
+//! Wishes outside the manifest. They are read by `expand` and `plan`, never executed.
+
+use crate::id::{IntentId, MachineId, TaskId};
+use crate::name::Name;
+use crate::task::Kind;
+use crate::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// One wish, with its author, its reason and its end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Intent {
+    /// Which wish.
+    pub id: IntentId,
+    /// Who owns what it is about.
+    pub project: Name,
+    /// The cluster it is about.
+    pub cluster: Name,
+    /// What is wished.
+    pub wish: Wish,
+    /// Who wishes it.
+    pub author: String,
+    /// Why.
+    pub reason: String,
+    /// Since when.
+    pub created_at: Timestamp,
+    /// Until when; absent means until it is fulfilled or withdrawn.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// What is wished of one object.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Wish {
+    /// Another size for a dynamic pool, for as long as the manifest declares `was`.
+    Scale {
+        /// Which pool.
+        pool: Name,
+        /// How many machines.
+        count: u32,
+        /// What the manifest declared when the wish was made; another number there ends it.
+        was: u32,
+    },
+    /// A new machine in place of this one.
+    Replace {
+        /// Which machine, in which of its lives.
+        machine: MachineId,
+    },
+    /// Another attempt at a stuck or waiting task, now.
+    Retry {
+        /// Which task.
+        task: TaskId,
+    },
+    /// No further attempt at what this task does to its machine.
+    Cancel {
+        /// Which task.
+        task: TaskId,
+        /// The machine it touches.
+        machine: MachineId,
+        /// What it would do to it.
+        kind: Kind,
+    },
+    /// Nothing new is begun on the cluster.
+    Pause,
+}
+
+impl Wish {
+    /// The word of the public contract.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Scale { .. } => "scale",
+            Self::Replace { .. } => "replace",
+            Self::Retry { .. } => "retry",
+            Self::Cancel { .. } => "cancel",
+            Self::Pause => "pause",
+        }
+    }
+}
+
+impl Intent {
+    /// Whether the wish still counts at `now`.
+    pub fn counts(&self, now: Timestamp) -> bool {
+        self.expires_at.is_none_or(|end| now < end)
+    }
+}

@@ -1,0 +1,26 @@
+//! The nouns of Slipway: manifests, intents, desired state, observed state, tasks.
+//!
+//! Values only. Nothing here performs I/O, reads a clock or draws a random number, so
+//! a value of these types means the same thing in the server, in the engine and in a
+//! test. [`admit`] is the one gate: holding a [`manifest::Manifest`] proves that every
+//! field was checked, and nothing downstream checks again.
+//!
+//! Some types can be serialised. That is the store's private encoding of its documents,
+//! versioned there; what people and programs see are the wire types of `api`.
+//!
+//! **Invariant:** this crate depends on no other of ours (`docs/dependencies.txt`), and
+//! `clippy.toml` beside it forbids clocks, files and unordered maps.
+
+pub mod admit;
+pub mod cluster;
+pub mod fault;
+pub mod id;
+pub mod intent;
+pub mod manifest;
+pub mod name;
+pub mod network;
+pub mod observed;
+pub mod source;
+pub mod task;
+pub mod time;
+pub mod version;

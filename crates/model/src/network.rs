@@ -1,0 +1,128 @@
+//! The private network of a cluster.
+
+use serde::{Deserialize, Serialize};
+use std::net::Ipv4Addr;
+
+/// An IPv4 network in CIDR notation, given by its base address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct Network {
+    base: Ipv4Addr,
+    prefix: u8,
+}
+
+/// Why a text is not a [`Network`].
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum Error {
+    /// Not of the form address/prefix.
+    #[error("network is not of the form A.B.C.D/PREFIX with a prefix from 8 to 29")]
+    Form,
+    /// Bits set behind the prefix.
+    #[error("network has bits set behind its prefix; did you mean {meant}?")]
+    Base {
+        /// The network that contains the address.
+        meant: Network,
+    },
+}
+
+impl Network {
+    /// How many machines fit: all addresses but the network's own and the broadcast.
+    pub fn capacity(self) -> u32 {
+        (1_u32 << (32 - u32::from(self.prefix))) - 2
+    }
+
+    /// The addresses machines may have, lowest first.
+    pub fn hosts(self) -> impl Iterator<Item = Ipv4Addr> {
+        let base = u32::from(self.base);
+        (1..=self.capacity()).map(move |offset| Ipv4Addr::from(base + offset))
+    }
+
+    /// Whether the two share an address.
+    pub fn overlaps(self, other: Self) -> bool {
+        let prefix = self.prefix.min(other.prefix);
+        mask(self.base, prefix) == mask(other.base, prefix)
+    }
+}
+
+fn mask(address: Ipv4Addr, prefix: u8) -> Ipv4Addr {
+    let bits = u32::MAX.checked_shl(32 - u32::from(prefix)).unwrap_or(0);
+    Ipv4Addr::from(u32::from(address) & bits)
+}
+
+impl std::str::FromStr for Network {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let (address, prefix) = text.split_once('/').ok_or(Error::Form)?;
+        let address: Ipv4Addr = address.parse().map_err(|_| Error::Form)?;
+        let prefix: u8 = prefix.parse().map_err(|_| Error::Form)?;
+        if !(8..=29).contains(&prefix) {
+            return Err(Error::Form);
+        }
+        let base = mask(address, prefix);
+        if base != address {
+            return Err(Error::Base {
+                meant: Self { base, prefix },
+            });
+        }
+        Ok(Self { base, prefix })
+    }
+}
+
+impl std::fmt::Display for Network {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.base, self.prefix)
+    }
+}
+
+impl From<Network> for String {
+    fn from(network: Network) -> Self {
+        network.to_string()
+    }
+}
+
+impl TryFrom<String> for Network {
+    type Error = Error;
+
+    fn try_from(text: String) -> Result<Self, Error> {
+        text.parse()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn network(text: &str) -> Network {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_network_of_29_bits_holds_six_machines() {
+        let hosts: Vec<_> = network("10.1.0.8/29")
+            .hosts()
+            .map(|host| host.to_string())
+            .collect();
+        assert_eq!(hosts.first().unwrap(), "10.1.0.9");
+        assert_eq!(hosts.last().unwrap(), "10.1.0.14");
+        assert_eq!(hosts.len(), 6);
+    }
+
+    #[test]
+    fn a_host_address_is_refused_with_the_network_that_was_meant() {
+        let refused = "10.1.0.9/24"
+            .parse::<Network>()
+            .expect_err("must not parse");
+        assert_eq!(
+            refused.to_string(),
+            "network has bits set behind its prefix; did you mean 10.1.0.0/24?"
+        );
+    }
+
+    #[test]
+    fn overlap_is_seen_from_either_side() {
+        assert!(network("10.0.0.0/8").overlaps(network("10.9.0.0/24")));
+        assert!(network("10.9.0.0/24").overlaps(network("10.0.0.0/8")));
+        assert!(!network("10.9.0.0/24").overlaps(network("10.9.1.0/24")));
+    }
+}

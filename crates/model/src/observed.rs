@@ -1,0 +1,214 @@
+//! What was last seen, by whom, and when.
+//!
+//! Drivers report [`Observation`]s; [`fold`] turns the newest per object and source into
+//! [`Observed`], the planner's only eyes. Absence is itself something that was *seen*: a
+//! probe that did not answer leaves the last observation standing, and never means "gone".
+
+use crate::id::{ClusterId, MachineId};
+use crate::time::Timestamp;
+use crate::version::Version;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+/// One thing seen in the world, by a probe or by a driver on its way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Observation {
+    /// The cluster it belongs to.
+    pub cluster: ClusterId,
+    /// What was seen.
+    pub fact: Fact,
+    /// When the looking began: what is older than what we know is dropped.
+    pub at: Timestamp,
+}
+
+/// A fact about one object from one source; the newest of each kind per object counts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fact {
+    /// What the one who lends the machine says of it.
+    Machine(MachineId, MachineFact),
+    /// What Kubernetes says of the machine's node.
+    Node(MachineId, NodeFact),
+    /// What is known of the control plane as a whole.
+    ControlPlane(ControlPlaneFact),
+}
+
+/// Who saw a fact; with the object it names the row that a newer one replaces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Source {
+    /// The provider of the machine, or the machine itself where it was given.
+    Provider,
+    /// The Kubernetes API of the cluster.
+    Kubernetes,
+}
+
+impl Source {
+    /// The word of the public contract.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Provider => "provider",
+            Self::Kubernetes => "kubernetes",
+        }
+    }
+}
+
+impl Fact {
+    /// The machine it is about, unless it is about the cluster.
+    pub const fn machine(&self) -> Option<MachineId> {
+        match self {
+            Self::Machine(machine, _) | Self::Node(machine, _) => Some(*machine),
+            Self::ControlPlane(_) => None,
+        }
+    }
+
+    /// Who saw it.
+    pub const fn source(&self) -> Source {
+        match self {
+            Self::Machine(..) => Source::Provider,
+            Self::Node(..) | Self::ControlPlane(_) => Source::Kubernetes,
+        }
+    }
+}
+
+/// A machine as its provider shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MachineFact {
+    /// The provider was asked and has no such machine.
+    Absent,
+    /// It exists and is starting.
+    Booting {
+        /// The provider's own name for it.
+        reference: String,
+    },
+    /// It runs and answers.
+    Running {
+        /// The provider's own name for it.
+        reference: String,
+        /// Where it answers.
+        address: IpAddr,
+    },
+    /// It exists, and does not answer.
+    Unreachable {
+        /// The provider's own name for it.
+        reference: String,
+    },
+}
+
+/// A node as Kubernetes shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NodeFact {
+    /// Kubernetes was asked and has no such node.
+    Absent,
+    /// The machine has joined.
+    Joined {
+        /// Whether it can run workloads.
+        ready: bool,
+        /// Whether it takes no new workloads.
+        cordoned: bool,
+        /// What it runs.
+        version: Version,
+    },
+}
+
+/// The control plane as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ControlPlaneFact {
+    /// Whether a first member was ever started; starting a second one would split the cluster.
+    pub initialised: bool,
+}
+
+/// One cluster as it was last seen.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Observed {
+    /// Whether a control plane was ever started.
+    pub initialised: bool,
+    /// Every machine that was reported.
+    pub machines: BTreeMap<MachineId, Seen>,
+}
+
+/// One machine as it was last seen, from every side.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// As its provider shows it, and since when we believe so.
+    pub machine: Option<(MachineFact, Timestamp)>,
+    /// As Kubernetes shows it, and since when we believe so.
+    pub node: Option<(NodeFact, Timestamp)>,
+}
+
+impl Observed {
+    /// Takes in one more observation unless something newer is known.
+    pub fn see(&mut self, observation: Observation) {
+        let Observation {
+            cluster: _,
+            fact,
+            at,
+        } = observation;
+        match fact {
+            Fact::ControlPlane(fact) => self.initialised = fact.initialised,
+            Fact::Machine(machine, fact) => {
+                replace(
+                    &mut self.machines.entry(machine).or_default().machine,
+                    fact,
+                    at,
+                );
+            }
+            Fact::Node(machine, fact) => {
+                replace(
+                    &mut self.machines.entry(machine).or_default().node,
+                    fact,
+                    at,
+                );
+            }
+        }
+    }
+}
+
+fn replace<T>(slot: &mut Option<(T, Timestamp)>, fact: T, at: Timestamp) {
+    if slot.as_ref().is_none_or(|(_, known)| *known <= at) {
+        *slot = Some((fact, at));
+    }
+}
+
+/// Turns observations, in any order, into what is known.
+pub fn fold(observations: impl IntoIterator<Item = Observation>) -> Observed {
+    let mut observed = Observed::default();
+    for observation in observations {
+        observed.see(observation);
+    }
+    observed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::Origin;
+
+    #[test]
+    fn an_observation_that_comes_late_does_not_undo_a_newer_one() {
+        let origin = Origin {
+            parent: "a",
+            name: "b",
+            ordinal: 1,
+            incarnation: 0,
+        };
+        let machine = MachineId::derive(origin);
+        let cluster = ClusterId::derive(origin);
+        let seen = |fact, millis| Observation {
+            cluster,
+            fact: Fact::Machine(machine, fact),
+            at: Timestamp::from_millis(millis),
+        };
+        let booting = MachineFact::Booting {
+            reference: "vm-1".to_owned(),
+        };
+        let observed = fold([seen(booting.clone(), 20), seen(MachineFact::Absent, 10)]);
+        assert_eq!(
+            observed.machines[&machine].machine,
+            Some((booting, Timestamp::from_millis(20)))
+        );
+    }
+}

@@ -1,0 +1,277 @@
+//! Units of work with every choice already made.
+
+use crate::cluster::{Generation, Machine};
+use crate::id::{ClusterId, MachineId, TaskId};
+use crate::name::Name;
+use crate::network::Network;
+use crate::time::Timestamp;
+use crate::version::Version;
+use serde::{Deserialize, Serialize};
+
+/// One piece of work for one driver on one machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Task {
+    /// Which task.
+    pub id: TaskId,
+    /// The project it works for.
+    pub project: Name,
+    /// The cluster it works for.
+    pub cluster: ClusterId,
+    /// What people call that cluster.
+    pub cluster_name: Name,
+    /// The desired state it leads to.
+    pub generation: Generation,
+    /// The machine it touches, whole.
+    pub machine: Machine,
+    /// What to do with it.
+    pub action: Action,
+}
+
+/// What a task does to its machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Action {
+    /// Have the provider make the machine, and wait until it answers.
+    Create,
+    /// Take a given machine into use: it answers and is clean.
+    Prepare,
+    /// Start the first control plane of the cluster on it.
+    Init {
+        /// Which Kubernetes.
+        version: Version,
+        /// The cluster's private network.
+        network: Network,
+    },
+    /// Join it to the running cluster, in its role.
+    Join {
+        /// Which Kubernetes.
+        version: Version,
+    },
+    /// Move workloads off the node and keep new ones away.
+    Drain,
+    /// Change the node to another version of Kubernetes, in place.
+    Upgrade {
+        /// Which Kubernetes.
+        version: Version,
+    },
+    /// Let workloads come to the node again.
+    Uncordon,
+    /// Take the node out of the cluster, with its etcd member where it has one.
+    Leave,
+    /// Have the provider destroy the machine and its disk.
+    Delete,
+    /// Give a given machine back, clean.
+    Release,
+}
+
+/// The kind of an [`Action`], without its contents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "each is the action of the same name")]
+pub enum Kind {
+    Create,
+    Prepare,
+    Init,
+    Join,
+    Drain,
+    Upgrade,
+    Uncordon,
+    Leave,
+    Delete,
+    Release,
+}
+
+/// What a task means for what runs on the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Effect {
+    /// Something new comes; nothing that runs is touched.
+    Create,
+    /// A running node changes and keeps its machine and its disk.
+    InPlace,
+    /// Workloads move elsewhere.
+    Disturb,
+    /// The machine and what its disk holds are gone for good.
+    DataLoss,
+}
+
+/// What it means that a worker vanished in the middle of an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnLost {
+    /// Doing it again does no harm.
+    Rerun,
+    /// Look first: the effect may be there already.
+    Verify,
+    /// Nobody but a person can tell.
+    Ask,
+}
+
+impl Action {
+    /// Its kind.
+    pub const fn kind(&self) -> Kind {
+        match self {
+            Self::Create => Kind::Create,
+            Self::Prepare => Kind::Prepare,
+            Self::Init { .. } => Kind::Init,
+            Self::Join { .. } => Kind::Join,
+            Self::Drain => Kind::Drain,
+            Self::Upgrade { .. } => Kind::Upgrade,
+            Self::Uncordon => Kind::Uncordon,
+            Self::Leave => Kind::Leave,
+            Self::Delete => Kind::Delete,
+            Self::Release => Kind::Release,
+        }
+    }
+}
+
+impl Kind {
+    /// Every kind, in the order of a machine's life.
+    pub const ALL: [Self; 10] = [
+        Self::Create,
+        Self::Prepare,
+        Self::Init,
+        Self::Join,
+        Self::Drain,
+        Self::Upgrade,
+        Self::Uncordon,
+        Self::Leave,
+        Self::Delete,
+        Self::Release,
+    ];
+
+    /// The word of the public contract.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Prepare => "prepare",
+            Self::Init => "init",
+            Self::Join => "join",
+            Self::Drain => "drain",
+            Self::Upgrade => "upgrade",
+            Self::Uncordon => "uncordon",
+            Self::Leave => "leave",
+            Self::Delete => "delete",
+            Self::Release => "release",
+        }
+    }
+
+    /// What it means for what runs on the machine.
+    pub const fn effect(self) -> Effect {
+        match self {
+            Self::Create | Self::Prepare | Self::Init | Self::Join => Effect::Create,
+            Self::Upgrade | Self::Uncordon => Effect::InPlace,
+            Self::Drain | Self::Leave | Self::Release => Effect::Disturb,
+            Self::Delete => Effect::DataLoss,
+        }
+    }
+
+    /// What a lost attempt means.
+    ///
+    /// Making a machine costs money and starting a control plane twice splits a cluster,
+    /// so these two look before they act again.
+    pub const fn on_lost(self) -> OnLost {
+        match self {
+            Self::Create | Self::Init => OnLost::Verify,
+            Self::Prepare
+            | Self::Join
+            | Self::Drain
+            | Self::Upgrade
+            | Self::Uncordon
+            | Self::Leave
+            | Self::Delete
+            | Self::Release => OnLost::Rerun,
+        }
+    }
+}
+
+impl Effect {
+    /// The word of the public contract.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::InPlace => "in place",
+            Self::Disturb => "disturb",
+            Self::DataLoss => "data loss",
+        }
+    }
+}
+
+impl std::fmt::Display for Kind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// Where a task stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum State {
+    /// Waits for a worker, or for its next attempt to be due.
+    Waiting,
+    /// A worker holds its lease.
+    Running,
+    /// Will not work until something changes.
+    Stuck,
+    /// The world is as it asked.
+    Done,
+    /// Nobody wants it any more.
+    Withdrawn,
+}
+
+impl State {
+    /// The word of the public contract and of the store.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Running => "running",
+            Self::Stuck => "stuck",
+            Self::Done => "done",
+            Self::Withdrawn => "withdrawn",
+        }
+    }
+
+    /// Whether the task may still change the world.
+    pub const fn open(self) -> bool {
+        match self {
+            Self::Waiting | Self::Running | Self::Stuck => true,
+            Self::Done | Self::Withdrawn => false,
+        }
+    }
+}
+
+impl std::str::FromStr for State {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        [
+            Self::Waiting,
+            Self::Running,
+            Self::Stuck,
+            Self::Done,
+            Self::Withdrawn,
+        ]
+        .into_iter()
+        .find(|state| state.as_str() == text)
+        .ok_or(())
+    }
+}
+
+/// A task that is not finished, as the planner sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Open {
+    /// Which task.
+    pub id: TaskId,
+    /// The machine it touches.
+    pub machine: MachineId,
+    /// What it does, whole: a changed wish makes it another task.
+    pub action: Action,
+    /// Where it stands: waiting, running or stuck.
+    pub state: State,
+    /// How many attempts were begun.
+    pub attempts: u32,
+    /// When the next attempt is due.
+    pub not_before: Timestamp,
+    /// How the last attempt ended, when it did not end well.
+    pub error: Option<String>,
+}

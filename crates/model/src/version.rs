@@ -1,0 +1,113 @@
+//! Kubernetes versions.
+
+use serde::{Deserialize, Serialize};
+
+/// A Kubernetes version whose minor we know how to run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct Version {
+    /// The minor release; the major is always 1.
+    pub minor: u16,
+    /// The patch release.
+    pub patch: u16,
+}
+
+/// Why a text is not a [`Version`].
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum Error {
+    /// Not of the form major, minor, patch.
+    #[error("version is not of the form v1.MINOR.PATCH")]
+    Form,
+    /// A minor we do not build.
+    #[error(
+        "version 1.{minor} is not supported; allowed are 1.{} to 1.{}",
+        Version::MINOR_MIN,
+        Version::MINOR_MAX
+    )]
+    Unsupported {
+        /// What was asked for.
+        minor: u16,
+    },
+}
+
+impl Version {
+    /// The oldest minor release that upstream still maintains.
+    pub const MINOR_MIN: u16 = 34;
+    /// The newest minor release that we build.
+    pub const MINOR_MAX: u16 = 36;
+}
+
+impl std::str::FromStr for Version {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let bare = text.strip_prefix('v').unwrap_or(text);
+        let mut parts = bare.split('.');
+        let (Some("1"), Some(minor), Some(patch), None) =
+            (parts.next(), parts.next(), parts.next(), parts.next())
+        else {
+            return Err(Error::Form);
+        };
+        let number = |part: &str| -> Result<u16, Error> {
+            let plain = part.bytes().all(|byte| byte.is_ascii_digit());
+            part.parse().ok().filter(|_| plain).ok_or(Error::Form)
+        };
+        let (minor, patch) = (number(minor)?, number(patch)?);
+        if !(Self::MINOR_MIN..=Self::MINOR_MAX).contains(&minor) {
+            return Err(Error::Unsupported { minor });
+        }
+        Ok(Self { minor, patch })
+    }
+}
+
+impl std::fmt::Display for Version {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "v1.{}.{}", self.minor, self.patch)
+    }
+}
+
+impl From<Version> for String {
+    fn from(version: Version) -> Self {
+        version.to_string()
+    }
+}
+
+impl TryFrom<String> for Version {
+    type Error = Error;
+
+    fn try_from(text: String) -> Result<Self, Error> {
+        text.parse()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_leading_v_is_optional_and_order_is_numeric() {
+        let old: Version = "1.34.9".parse().unwrap();
+        let new: Version = "v1.34.10".parse().unwrap();
+        assert!(old < new);
+    }
+
+    #[test]
+    fn what_is_not_a_version_is_refused() {
+        for text in [
+            "",
+            "1",
+            "1.34",
+            "2.34.0",
+            "1.34.x",
+            "1.+34.0",
+            "1.34.0.1",
+            "v v1.34.0",
+        ] {
+            assert_eq!(text.parse::<Version>(), Err(Error::Form), "{text:?}");
+        }
+        assert_eq!(
+            "1.20.0".parse::<Version>(),
+            Err(Error::Unsupported { minor: 20 })
+        );
+    }
+}

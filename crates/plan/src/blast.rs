@@ -1,0 +1,110 @@
+//! How much a change would take away at once.
+
+use model::cluster::Desired;
+use std::collections::BTreeSet;
+
+/// The largest shares that a change may remove unasked.
+///
+/// A quarter of a fleet and a third of a cluster survive most mistakes and all typing
+/// errors in a pool's count; more than that must be said aloud. One machine is always
+/// allowed: in the smallest fleets it is a large share and still a small step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Per cent of all machines.
+    pub fleet: u8,
+    /// Per cent of one cluster's machines.
+    pub cluster: u8,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            fleet: 25,
+            cluster: 34,
+        }
+    }
+}
+
+impl Limits {
+    /// The limits after somebody allowed `percent` of either.
+    #[must_use]
+    pub fn allowing(self, percent: Option<u8>) -> Self {
+        let raise = |limit: u8| limit.max(percent.unwrap_or(0));
+        Self {
+            fleet: raise(self.fleet),
+            cluster: raise(self.cluster),
+        }
+    }
+
+    /// Whether removing `blast` is within the limit for one cluster.
+    pub fn allow_cluster(self, blast: Blast) -> bool {
+        blast.within(self.cluster)
+    }
+
+    /// Whether removing `blast` is within the limit for the fleet.
+    pub fn allow_fleet(self, blast: Blast) -> bool {
+        blast.within(self.fleet)
+    }
+}
+
+/// How many machines would go, of how many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Blast {
+    /// Machines that a change would newly remove.
+    pub removed: u32,
+    /// Machines there are.
+    pub of: u32,
+}
+
+impl Blast {
+    /// What `next` newly removes of the cluster that `previous` describes.
+    pub fn between(previous: &Desired, next: &Desired) -> Self {
+        let stays: BTreeSet<_> = next.machines.iter().map(|machine| machine.id).collect();
+        let removed = previous
+            .machines
+            .iter()
+            .filter(|machine| !stays.contains(&machine.id))
+            .count();
+        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        Self {
+            removed: count(removed),
+            of: count(previous.machines.len()),
+        }
+    }
+
+    /// The share in per cent, rounded up.
+    pub fn percent(self) -> u32 {
+        if self.of == 0 {
+            0
+        } else {
+            (self.removed.saturating_mul(100)).div_ceil(self.of)
+        }
+    }
+
+    fn within(self, percent: u8) -> bool {
+        self.removed <= 1
+            || u64::from(self.removed) * 100 <= u64::from(percent) * u64::from(self.of)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_machine_may_always_go() {
+        assert!(Limits::default().allow_cluster(Blast { removed: 1, of: 1 }));
+    }
+
+    #[test]
+    fn a_third_of_a_cluster_may_go_and_half_may_not() {
+        let limits = Limits::default();
+        assert!(limits.allow_cluster(Blast { removed: 2, of: 6 }));
+        assert!(!limits.allow_cluster(Blast { removed: 3, of: 6 }));
+        assert!(
+            limits
+                .allowing(Some(50))
+                .allow_cluster(Blast { removed: 3, of: 6 })
+        );
+    }
+}

@@ -1,0 +1,428 @@
+//! From a manifest to what each of its clusters should be, down to names and addresses.
+//!
+//! What a cluster already has is kept: identity, ordinals and addresses never change
+//! while a machine lives. What it lacks gets the lowest free ordinal and address; what it
+//! has too many of moves to `leaving`, highest ordinal first, and stays there, keeping its
+//! address, until it is seen to be gone.
+
+use model::cluster::{Desired, Generation, Machine, Origin, Role};
+use model::fault::{Code, Fault, Faults};
+use model::id::{self, ClusterId, MachineId};
+use model::intent::{Intent, Wish};
+use model::manifest::{Cluster, Dynamic, Manifest, Pool, Static};
+use model::name::Name;
+use model::observed::{MachineFact, Observed};
+use model::time::Timestamp;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
+
+/// A living cluster of the manifest, as it should be so far and as it was last seen.
+#[derive(Debug, Clone, Copy)]
+pub struct Known<'a> {
+    /// As it should be so far.
+    pub desired: &'a Desired,
+    /// As it was last seen.
+    pub observed: &'a Observed,
+    /// Wishes about it.
+    pub intents: &'a [Intent],
+}
+
+/// One cluster after expansion.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Expansion {
+    /// As it should be from now on.
+    pub desired: Desired,
+    /// Compared with before.
+    pub change: Change,
+}
+
+/// How an expansion compares with what was there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// A cluster that was not there.
+    New,
+    /// Another generation of a living cluster.
+    Changed,
+    /// Nothing to store.
+    Unchanged,
+    /// A living cluster that the manifest no longer declares; it now has a tombstone.
+    Removed,
+}
+
+/// Expands `manifest`: its clusters in their order, then those it no longer declares.
+///
+/// `known` are the living clusters (no tombstone) of this manifest; `lives` counts, per
+/// name, the clusters there ever were, so that a new one gets an incarnation of its own.
+pub fn expand(
+    project: &Name,
+    manifest: &Manifest,
+    known: &[Known<'_>],
+    lives: &BTreeMap<Name, u32>,
+    now: Timestamp,
+) -> Result<Vec<Expansion>, Vec<Fault>> {
+    let mut faults = Faults::default();
+    let mut expansions = Vec::with_capacity(manifest.clusters.len());
+    for (at, cluster) in manifest.clusters.iter().enumerate() {
+        let before = known
+            .iter()
+            .find(|known| known.desired.name == cluster.name)
+            .copied();
+        if let Some(before) = before {
+            refuse_impossible(at, cluster, before.desired, &mut faults);
+        }
+        let empty;
+        let start = if let Some(before) = before {
+            before.desired
+        } else {
+            empty = born(project, manifest, cluster, lives);
+            &empty
+        };
+        let grown = grow(manifest, cluster, start, before, now);
+        expansions.push(compare(grown, before.map(|known| known.desired)));
+    }
+    for gone in known {
+        if !manifest
+            .clusters
+            .iter()
+            .any(|cluster| cluster.name == gone.desired.name)
+        {
+            expansions.push(Expansion {
+                desired: retire(*gone),
+                change: Change::Removed,
+            });
+        }
+    }
+    if faults.is_empty() {
+        Ok(expansions)
+    } else {
+        Err(faults.into_vec())
+    }
+}
+
+/// The next generation of a cluster that is to be removed as a whole.
+pub fn retire(known: Known<'_>) -> Desired {
+    let mut desired = known.desired.clone();
+    desired.generation = desired.generation.next();
+    desired.tombstone = true;
+    desired
+        .leaving
+        .retain(|machine| !gone(known.observed, machine.id));
+    desired.leaving.append(&mut desired.machines);
+    desired
+}
+
+/// What may not change in the life of a cluster.
+fn refuse_impossible(at: usize, cluster: &Cluster, before: &Desired, faults: &mut Faults) {
+    let path = |field: &str| format!("spec.kubernetes.clusters[{at}].{field}");
+    if cluster.network != before.network {
+        faults.note(
+            path("network"),
+            Code::Immutable,
+            format!(
+                "found {}, allowed: {}, the network the cluster was made with",
+                cluster.network, before.network
+            ),
+        );
+    }
+    if cluster.version < before.version {
+        faults.note(
+            path("version"),
+            Code::Immutable,
+            format!(
+                "found {}, allowed: {} or newer; Kubernetes cannot be downgraded",
+                cluster.version, before.version
+            ),
+        );
+    }
+    if cluster.version.minor > before.version.minor + 1 {
+        faults.note(
+            path("version"),
+            Code::Range,
+            format!(
+                "found {}, allowed: up to v1.{}; one minor release at a time",
+                cluster.version,
+                before.version.minor + 1
+            ),
+        );
+    }
+}
+
+/// A cluster before its first machine.
+fn born(
+    project: &Name,
+    manifest: &Manifest,
+    cluster: &Cluster,
+    lives: &BTreeMap<Name, u32>,
+) -> Desired {
+    let incarnation = lives.get(&cluster.name).copied().unwrap_or(0);
+    Desired {
+        cluster: ClusterId::derive(id::Origin {
+            parent: project.as_str(),
+            name: cluster.name.as_str(),
+            ordinal: 0,
+            incarnation: u64::from(incarnation),
+        }),
+        project: project.clone(),
+        manifest: manifest.name.clone(),
+        name: cluster.name.clone(),
+        incarnation,
+        generation: Generation(0),
+        version: cluster.version,
+        network: cluster.network,
+        machines: Vec::new(),
+        leaving: Vec::new(),
+        made: BTreeMap::new(),
+        tombstone: false,
+    }
+}
+
+fn compare(mut grown: Desired, before: Option<&Desired>) -> Expansion {
+    let change = match before {
+        None => Change::New,
+        Some(before) if same_but_for_the_gone(&grown, before) => {
+            return Expansion {
+                desired: before.clone(),
+                change: Change::Unchanged,
+            };
+        }
+        Some(_) => Change::Changed,
+    };
+    grown.generation = grown.generation.next();
+    Expansion {
+        desired: grown,
+        change,
+    }
+}
+
+/// Whether only machines that are gone were dropped: no reason for a new generation.
+fn same_but_for_the_gone(grown: &Desired, before: &Desired) -> bool {
+    grown.version == before.version
+        && grown.machines == before.machines
+        && grown
+            .leaving
+            .iter()
+            .all(|machine| before.leaving.contains(machine))
+}
+
+/// The cluster with the machines that the manifest and the wishes ask for.
+fn grow(
+    manifest: &Manifest,
+    cluster: &Cluster,
+    start: &Desired,
+    before: Option<Known<'_>>,
+    now: Timestamp,
+) -> Desired {
+    let mut growing = Growing::from(start, before, now);
+    growing.desired.version = cluster.version;
+    for (role, pools) in [
+        (Role::Control, &cluster.control),
+        (Role::Compute, &cluster.compute),
+    ] {
+        for name in pools {
+            match manifest.pools.get(name) {
+                Some(Pool::Dynamic(pool)) => growing.dynamic(manifest, name, role, pool),
+                Some(Pool::Static(pool)) => growing.fixed(name, role, pool),
+                None => {}
+            }
+        }
+    }
+    growing.finish()
+}
+
+/// A cluster on its way from one generation to the next.
+struct Growing<'a> {
+    desired: Desired,
+    /// Machines of the previous generation that nobody has asked for yet.
+    spare: Vec<Machine>,
+    replaced: BTreeSet<MachineId>,
+    scaled: Vec<(&'a Name, u32, u32)>,
+    addresses: BTreeSet<Ipv4Addr>,
+    /// Where the search for a free address goes on; those before it are taken.
+    next_address: Box<dyn Iterator<Item = Ipv4Addr>>,
+}
+
+impl<'a> Growing<'a> {
+    fn from(start: &Desired, before: Option<Known<'a>>, now: Timestamp) -> Self {
+        let mut desired = start.clone();
+        if let Some(before) = before {
+            desired
+                .leaving
+                .retain(|machine| !gone(before.observed, machine.id));
+        }
+        let spare = std::mem::take(&mut desired.machines);
+        let wishes = before.map(|known| known.intents).unwrap_or_default();
+        let mut replaced = BTreeSet::new();
+        let mut scaled = Vec::new();
+        for intent in wishes.iter().filter(|intent| intent.counts(now)) {
+            match &intent.wish {
+                Wish::Replace { machine } => {
+                    replaced.insert(*machine);
+                }
+                Wish::Scale { pool, count, was } => scaled.push((pool, *count, *was)),
+                Wish::Retry { .. } | Wish::Cancel { .. } | Wish::Pause => {}
+            }
+        }
+        let addresses = spare
+            .iter()
+            .chain(&desired.leaving)
+            .map(|machine| machine.address)
+            .collect();
+        let next_address = Box::new(desired.network.hosts());
+        Self {
+            desired,
+            spare,
+            replaced,
+            scaled,
+            addresses,
+            next_address,
+        }
+    }
+
+    /// Keeps the lowest ordinals of a pool, makes what is missing.
+    fn dynamic(&mut self, manifest: &Manifest, name: &Name, role: Role, pool: &Dynamic) {
+        let wished = self
+            .scaled
+            .iter()
+            .rev()
+            .find(|(of, _, was)| *of == name && *was == pool.count);
+        let count = usize::try_from(wished.map_or(pool.count, |(_, count, _)| *count))
+            .unwrap_or(usize::MAX);
+        let (mut kept, others): (Vec<_>, Vec<_>) = std::mem::take(&mut self.spare)
+            .into_iter()
+            .partition(|machine| machine.pool == *name && machine.role == role && made(machine));
+        self.spare = others;
+        kept.sort_by_key(|machine| (self.replaced.contains(&machine.id), machine.ordinal));
+        let excess = kept.split_off(kept.len().min(count));
+        let replaced = kept
+            .iter()
+            .position(|machine| self.replaced.contains(&machine.id));
+        let replaced = replaced
+            .map(|first| kept.split_off(first))
+            .unwrap_or_default();
+        self.desired.leaving.extend(excess);
+        self.desired.leaving.extend(replaced);
+
+        let via = manifest.providers.get(&pool.provider).copied();
+        let origin = via.map(|via| Origin::Made {
+            provider: pool.provider.clone(),
+            via,
+            region: pool.region.clone(),
+            zone: pool.zone.clone(),
+            server_type: pool.server_type.clone(),
+            image: pool.image.clone(),
+        });
+        let mut taken = self.ordinals(name);
+        taken.extend(kept.iter().map(|machine| machine.ordinal));
+        let mut free = (1..).filter(|ordinal| !taken.contains(ordinal));
+        while kept.len() < count
+            && let (Some(origin), Some(ordinal)) = (&origin, free.next())
+        {
+            kept.push(self.machine(name, role, ordinal, origin.clone()));
+        }
+        kept.sort_by_key(|machine| machine.ordinal);
+        self.desired.machines.extend(kept);
+    }
+
+    /// Keeps the given hosts that are still declared, takes in the new ones.
+    fn fixed(&mut self, name: &Name, role: Role, pool: &Static) {
+        let mut taken = self.ordinals(name);
+        let mut kept = Vec::new();
+        for host in &pool.hosts {
+            let known = self.spare.iter().position(|machine| {
+                machine.pool == *name
+                    && machine.role == role
+                    && endpoint(machine) == Some(host.endpoint)
+            });
+            if let Some(at) = known {
+                kept.push(self.spare.swap_remove(at));
+                continue;
+            }
+            let origin = Origin::Given {
+                endpoint: host.endpoint,
+                ssh_port: pool.ssh_port,
+                username: host.username.clone(),
+            };
+            let spare: BTreeSet<_> = self
+                .spare
+                .iter()
+                .filter(|machine| machine.pool == *name)
+                .map(|m| m.ordinal)
+                .collect();
+            let kept_now: BTreeSet<_> = kept
+                .iter()
+                .map(|machine: &Machine| machine.ordinal)
+                .collect();
+            let free =
+                (1..).find(|n| !taken.contains(n) && !spare.contains(n) && !kept_now.contains(n));
+            if let Some(ordinal) = free {
+                taken.insert(ordinal);
+                kept.push(self.machine(name, role, ordinal, origin));
+            }
+        }
+        kept.sort_by_key(|machine| machine.ordinal);
+        self.desired.machines.extend(kept);
+    }
+
+    /// Ordinals of the pool that somebody bears: in either role, or on the way out.
+    fn ordinals(&self, pool: &Name) -> BTreeSet<u32> {
+        let bearers = self.desired.all().chain(&self.spare);
+        bearers
+            .filter(|machine| machine.pool == *pool)
+            .map(|machine| machine.ordinal)
+            .collect()
+    }
+
+    fn machine(&mut self, pool: &Name, role: Role, ordinal: u32, origin: Origin) -> Machine {
+        let made = self.desired.made.entry(pool.clone()).or_insert(0);
+        let incarnation = *made;
+        *made += 1;
+        let taken = &self.addresses;
+        let address = self.next_address.find(|address| !taken.contains(address));
+        let id = MachineId::derive(id::Origin {
+            parent: &self.desired.cluster.to_string(),
+            name: pool.as_str(),
+            ordinal: u64::from(ordinal),
+            incarnation: u64::from(incarnation),
+        });
+        Machine {
+            id,
+            name: Name::of_machine(&self.desired.name, pool, ordinal),
+            pool: pool.clone(),
+            role,
+            ordinal,
+            incarnation,
+            // Admission makes the network large enough for the pools; only machines on
+            // their way out can exhaust it, and then the last address is shared in time.
+            address: address.unwrap_or(Ipv4Addr::UNSPECIFIED),
+            origin,
+        }
+    }
+
+    fn finish(mut self) -> Desired {
+        self.desired.leaving.append(&mut self.spare);
+        self.desired
+            .machines
+            .sort_by(|a, b| (a.role, &a.pool, a.ordinal).cmp(&(b.role, &b.pool, b.ordinal)));
+        self.desired
+    }
+}
+
+fn made(machine: &Machine) -> bool {
+    matches!(machine.origin, Origin::Made { .. })
+}
+
+fn endpoint(machine: &Machine) -> Option<Ipv4Addr> {
+    match &machine.origin {
+        Origin::Given { endpoint, .. } => Some(*endpoint),
+        Origin::Made { .. } => None,
+    }
+}
+
+/// Whether the machine was seen to be absent; never having been seen is not enough.
+fn gone(observed: &Observed, machine: MachineId) -> bool {
+    let seen = observed
+        .machines
+        .get(&machine)
+        .and_then(|seen| seen.machine.as_ref());
+    matches!(seen, Some((MachineFact::Absent, _)))
+}

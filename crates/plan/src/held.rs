@@ -1,0 +1,242 @@
+//! Work that waits, always with an owner, a reason and a next action.
+
+use model::id::TaskId;
+use model::name::Name;
+use model::task::Kind;
+use model::time::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Work the planner would like to begin but must not begin yet.
+///
+/// Many machines that wait for the same reason are one `Held`: a thousand nodes that
+/// wait for their turn are one sentence.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Held {
+    /// What would be done.
+    pub kind: Kind,
+    /// The first machine it would be done to.
+    pub machine: Name,
+    /// How many machines wait for this reason, the first included.
+    pub machines: u32,
+    /// Why not now.
+    pub reason: Reason,
+}
+
+/// Why work waits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reason {
+    /// As many machines as may be are out of service already.
+    Budget {
+        /// One that is out of service.
+        by: Name,
+        /// How many are.
+        unavailable: u32,
+        /// How many may be.
+        budget: u32,
+    },
+    /// Fewer members of the control plane would be left than etcd needs.
+    Quorum {
+        /// How many others are ready.
+        ready: u32,
+        /// How many others must be.
+        needed: u32,
+    },
+    /// Machines still have to come before others may go.
+    Additions {
+        /// One that is not ready yet.
+        waiting_for: Name,
+        /// How many are not.
+        missing: u32,
+    },
+    /// The control plane goes first.
+    ControlPlane {
+        /// The member that is waited for.
+        waiting_for: Name,
+    },
+    /// One after the other.
+    Turn {
+        /// The machine whose turn it is.
+        after: Name,
+    },
+    /// The last attempt failed; another is due.
+    Backoff {
+        /// Which task.
+        task: TaskId,
+        /// How many attempts were made.
+        attempts: u32,
+        /// When the next one is due.
+        due: Timestamp,
+        /// How the last one ended.
+        error: String,
+    },
+    /// It will not work until something changes.
+    Stuck {
+        /// Which task.
+        task: TaskId,
+        /// How the last attempt ended, with what it waits for.
+        error: String,
+    },
+    /// Somebody asked that it be left alone.
+    Cancelled {
+        /// Who.
+        by: String,
+    },
+    /// Somebody asked that nothing new be begun.
+    Paused {
+        /// Who.
+        by: String,
+    },
+    /// Every member of the control plane is gone; nothing can join or leave.
+    ControlPlaneLost,
+    /// An earlier task on this machine is still running.
+    Running {
+        /// What is running.
+        kind: Kind,
+    },
+    /// The machine exists and does not answer.
+    Unreachable,
+    /// The node has joined and is not ready.
+    NotReady,
+    /// Somebody else holds what it needs.
+    Claimed {
+        /// What is needed: an address, a slot.
+        thing: String,
+        /// Who holds it.
+        by: String,
+    },
+}
+
+/// Who can end a wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Owner {
+    /// It ends by itself.
+    Slipway,
+    /// Somebody must act.
+    Person,
+}
+
+impl Reason {
+    /// Who can end the wait.
+    pub const fn owner(&self) -> Owner {
+        match self {
+            Self::Budget { .. }
+            | Self::Quorum { .. }
+            | Self::Additions { .. }
+            | Self::ControlPlane { .. }
+            | Self::Turn { .. }
+            | Self::Backoff { .. }
+            | Self::Running { .. }
+            | Self::NotReady
+            | Self::Claimed { .. } => Owner::Slipway,
+            Self::Stuck { .. }
+            | Self::Unreachable
+            | Self::Cancelled { .. }
+            | Self::Paused { .. }
+            | Self::ControlPlaneLost => Owner::Person,
+        }
+    }
+
+    /// A word for metrics and filters.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Budget { .. } => "budget",
+            Self::Quorum { .. } => "quorum",
+            Self::Additions { .. } => "additions",
+            Self::ControlPlane { .. } => "control-plane",
+            Self::Turn { .. } => "turn",
+            Self::Backoff { .. } => "backoff",
+            Self::Stuck { .. } => "stuck",
+            Self::Cancelled { .. } => "cancelled",
+            Self::Paused { .. } => "paused",
+            Self::ControlPlaneLost => "control-plane-lost",
+            Self::Running { .. } => "running",
+            Self::Unreachable => "unreachable",
+            Self::NotReady => "not-ready",
+            Self::Claimed { .. } => "claimed",
+        }
+    }
+
+    /// What ends the wait.
+    pub fn next_action(&self) -> String {
+        match self {
+            Self::Budget { by, .. } => format!("continues when {by} is back in service"),
+            Self::Quorum { .. } => "continues when the other members are ready".to_owned(),
+            Self::Additions { waiting_for, .. } => format!("continues when {waiting_for} is ready"),
+            Self::ControlPlane { waiting_for } => format!("continues when {waiting_for} is ready"),
+            Self::Turn { after } => format!("continues after {after}"),
+            Self::Backoff { .. } => "tries again by itself".to_owned(),
+            Self::Stuck { task, .. } => {
+                format!(
+                    "correct the manifest, or mend the cause and run `slipway task retry {task}`"
+                )
+            }
+            Self::Cancelled { .. } => "withdraw the cancel intent to let it continue".to_owned(),
+            Self::Paused { .. } => "withdraw the pause intent to let it continue".to_owned(),
+            Self::ControlPlaneLost => "delete the cluster and create it again".to_owned(),
+            Self::Running { kind } => format!("continues when {kind} has ended"),
+            Self::Unreachable => {
+                "switch it on, or run `slipway machine replace NAME` to have another in its place"
+                    .to_owned()
+            }
+            Self::NotReady => "continues when the node is ready".to_owned(),
+            Self::Claimed { by, .. } => format!("continues when {by} gives it back"),
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Budget {
+                by,
+                unavailable,
+                budget,
+            } => {
+                write!(f, "{unavailable} of {budget} already out of service ({by})")
+            }
+            Self::Quorum { ready, needed } => {
+                write!(
+                    f,
+                    "{ready} other control nodes are ready and {needed} are needed"
+                )
+            }
+            Self::Additions {
+                waiting_for,
+                missing,
+            } => {
+                write!(
+                    f,
+                    "additions come first: {missing} not ready yet ({waiting_for})"
+                )
+            }
+            Self::ControlPlane { waiting_for } => {
+                write!(f, "the control plane comes first ({waiting_for})")
+            }
+            Self::Turn { after } => write!(f, "one at a time, after {after}"),
+            Self::Backoff {
+                attempts, error, ..
+            } => write!(f, "tried {attempts}×: {error}"),
+            Self::Stuck { error, .. } => write!(f, "stuck: {error}"),
+            Self::Cancelled { by } => write!(f, "cancelled by {by}"),
+            Self::Paused { by } => write!(f, "paused by {by}"),
+            Self::ControlPlaneLost => f.write_str("every member of the control plane is gone"),
+            Self::Running { kind } => write!(f, "{kind} is still running"),
+            Self::Unreachable => f.write_str("the machine does not answer"),
+            Self::NotReady => f.write_str("the node is not ready"),
+            Self::Claimed { thing, by } => write!(f, "{thing} is held by {by}"),
+        }
+    }
+}
+
+impl fmt::Display for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.kind, self.machine)?;
+        if self.machines > 1 {
+            write!(f, " and {} more", self.machines - 1)?;
+        }
+        write!(f, ": {}", self.reason)
+    }
+}

@@ -1,0 +1,319 @@
+//! All that would follow: the planner run against its own predictions until nothing is left.
+//!
+//! A journey is the happy path and says so. Rounds that repeat are told once, with a count:
+//! rolling a thousand nodes is one line.
+
+use crate::held::Held;
+use crate::planner::{Plan, Slot, View, plan};
+use crate::predict::{minutes, predict};
+use crate::summary::Phase;
+use model::cluster::Machine;
+use model::id::MachineId;
+use model::name::Name;
+use model::task::{Effect, Kind, State};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+/// More rounds than any honest plan needs: five for each of the machines that the largest
+/// manifest may declare. Reaching it is a bug in the planner.
+const ROUNDS_MAX: u32 = 100_000;
+
+/// The longest pattern of rounds that is recognised when it repeats.
+const PATTERN_MAX: usize = 6;
+
+/// All that would follow for one cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Journey {
+    /// Which cluster.
+    pub cluster: Name,
+    /// The rounds, repeats told once.
+    pub blocks: Vec<Block>,
+    /// What still waits at the end.
+    pub held: Vec<Held>,
+    /// Where the cluster stands at the end.
+    pub ends: Phase,
+    /// How long it takes.
+    pub minutes: u32,
+    /// What happens to each machine: a later journey may do less, never more.
+    pub effects: BTreeMap<Name, BTreeSet<Effect>>,
+}
+
+/// Rounds that follow one another, told once and done `repeats` times.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Block {
+    /// One round or a pattern of rounds; the steps of a round happen side by side.
+    pub rounds: Vec<Vec<Step>>,
+    /// How often.
+    pub repeats: u32,
+}
+
+/// Machines of one pool to which the same is done in one round.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Step {
+    /// What is done.
+    pub kind: Kind,
+    /// To machines of which pool.
+    pub pool: Name,
+    /// To how many.
+    pub machines: u32,
+    /// To which, where it is one.
+    pub first: Name,
+}
+
+impl Step {
+    /// Whether the two do the same to as many machines of the same pool.
+    fn alike(&self, other: &Self) -> bool {
+        (self.kind, &self.pool, self.machines) == (other.kind, &other.pool, other.machines)
+    }
+}
+
+impl Block {
+    /// How long it takes: the longest step of each round, as often as it repeats.
+    pub fn minutes(&self) -> u32 {
+        let longest = |round: &Vec<Step>| {
+            round
+                .iter()
+                .map(|step| minutes(step.kind))
+                .max()
+                .unwrap_or(0)
+        };
+        self.rounds
+            .iter()
+            .map(longest)
+            .sum::<u32>()
+            .saturating_mul(self.repeats)
+    }
+
+    /// The worst that it does.
+    pub fn effect(&self) -> Option<Effect> {
+        self.rounds
+            .iter()
+            .flatten()
+            .map(|step| step.kind.effect())
+            .max()
+    }
+}
+
+/// Runs the planner from `view` until nothing is left to do.
+pub fn journey(view: &View<'_>) -> Journey {
+    let desired = view.desired;
+    let mut observed = view.observed.clone();
+    let mut ledger = view.ledger.to_vec();
+    let stuck: Vec<_> = view
+        .open
+        .iter()
+        .filter(|open| open.state == State::Stuck)
+        .cloned()
+        .collect();
+    let machines: BTreeMap<MachineId, &Machine> =
+        desired.all().map(|machine| (machine.id, machine)).collect();
+    let mut told = Telling::default();
+    // What is under way is assumed to end well, first.
+    let mut under_way = Vec::new();
+    for open in view.open.iter().filter(|open| open.state != State::Stuck) {
+        if let Some(machine) = machines.get(&open.machine) {
+            predict(&mut observed, machine, &open.action, view.now);
+            under_way.push((open.action.kind(), *machine));
+        }
+    }
+    told.round(&under_way);
+    let mut parent = view.parent;
+    let last = loop {
+        let next = View {
+            observed: &observed,
+            open: &stuck,
+            ledger: &ledger,
+            parent,
+            ..*view
+        };
+        let plan = plan(&next);
+        if plan.tasks.is_empty() || told.rounds >= ROUNDS_MAX {
+            break plan;
+        }
+        settle(&mut ledger, &plan);
+        for task in &plan.tasks {
+            predict(&mut observed, &task.machine, &task.action, view.now);
+        }
+        let tasks: Vec<_> = plan
+            .tasks
+            .iter()
+            .map(|task| (task.action.kind(), &task.machine))
+            .collect();
+        told.round(&tasks);
+        parent += 1;
+    };
+    Journey {
+        cluster: desired.name.clone(),
+        minutes: told.blocks.iter().map(Block::minutes).sum(),
+        blocks: told.blocks,
+        held: last.held,
+        ends: last.summary.phase,
+        effects: told.effects,
+    }
+}
+
+fn settle(ledger: &mut Vec<Slot>, plan: &Plan) {
+    ledger.retain(|slot| !plan.release.contains(&slot.machine));
+    ledger.extend(plan.disturbs.iter().cloned());
+}
+
+/// A journey being told, round by round.
+#[derive(Default)]
+struct Telling {
+    blocks: Vec<Block>,
+    rounds: u32,
+    effects: BTreeMap<Name, BTreeSet<Effect>>,
+}
+
+impl Telling {
+    fn round(&mut self, tasks: &[(Kind, &Machine)]) {
+        if tasks.is_empty() {
+            return;
+        }
+        self.rounds += 1;
+        let mut steps: Vec<Step> = Vec::new();
+        for (kind, machine) in tasks {
+            let effects = self.effects.entry(machine.name.clone()).or_default();
+            effects.insert(kind.effect());
+            match steps
+                .iter_mut()
+                .find(|step| step.kind == *kind && step.pool == machine.pool)
+            {
+                Some(step) => step.machines += 1,
+                None => steps.push(Step {
+                    kind: *kind,
+                    pool: machine.pool.clone(),
+                    machines: 1,
+                    first: machine.name.clone(),
+                }),
+            }
+        }
+        self.blocks.push(Block {
+            rounds: vec![steps],
+            repeats: 1,
+        });
+        self.fold_repeats();
+    }
+
+    /// Folds the newest rounds into what came before, where they repeat it.
+    fn fold_repeats(&mut self) {
+        for length in 1..=PATTERN_MAX {
+            let Some(start) = self.blocks.len().checked_sub(length) else {
+                return;
+            };
+            let single = |block: &Block| block.repeats == 1 && block.rounds.len() == 1;
+            if !self.blocks[start..].iter().all(single) {
+                return;
+            }
+            let pattern = |blocks: &[Block]| -> Vec<Vec<Step>> {
+                blocks
+                    .iter()
+                    .flat_map(|block| block.rounds.clone())
+                    .collect()
+            };
+            let newest = pattern(&self.blocks[start..]);
+            if let Some(before) = start.checked_sub(1).and_then(|at| self.blocks.get_mut(at))
+                && before.repeats > 1
+                && same(&before.rounds, &newest)
+            {
+                before.repeats += 1;
+                self.blocks.truncate(start);
+                return;
+            }
+            let Some(earlier) = start.checked_sub(length) else {
+                continue;
+            };
+            if self.blocks[earlier..start].iter().all(single)
+                && same(&pattern(&self.blocks[earlier..start]), &newest)
+            {
+                self.blocks.truncate(earlier);
+                self.blocks.push(Block {
+                    rounds: newest,
+                    repeats: 2,
+                });
+                return;
+            }
+        }
+    }
+}
+
+fn same(one: &[Vec<Step>], other: &[Vec<Step>]) -> bool {
+    one.len() == other.len()
+        && one
+            .iter()
+            .zip(other)
+            .all(|(a, b)| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.alike(b)))
+}
+
+impl fmt::Display for Journey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.blocks.is_empty() {
+            match self.held.is_empty() {
+                true => writeln!(f, "cluster {}: nothing to do", self.cluster)?,
+                false => writeln!(f, "cluster {}: nothing can be done now", self.cluster)?,
+            }
+        } else {
+            writeln!(f, "cluster {}", self.cluster)?;
+        }
+        let mut number = 1;
+        for block in &self.blocks {
+            block.tell(f, &mut number)?;
+        }
+        for held in &self.held {
+            writeln!(f, "  held  {held}")?;
+            writeln!(f, "        {}", held.reason.next_action())?;
+        }
+        if !self.blocks.is_empty() {
+            let end = match self.ends {
+                Phase::Done => "ready",
+                Phase::Gone => "gone",
+                Phase::Pending | Phase::Scheduled | Phase::Error | Phase::Deleting => "waiting",
+            };
+            writeln!(
+                f,
+                "  ends {end} after about {} min, {} machines touched",
+                self.minutes,
+                self.effects.len()
+            )?;
+        }
+        Ok(())
+    }
+}
+
+impl Block {
+    fn tell(&self, f: &mut fmt::Formatter<'_>, number: &mut u32) -> fmt::Result {
+        let rounds = u32::try_from(self.rounds.len())
+            .unwrap_or(u32::MAX)
+            .saturating_mul(self.repeats);
+        let step = |step: &Step| match (step.machines, self.repeats) {
+            (1, 1) => format!("{} {}", step.kind, step.first),
+            (1, _) => format!("{} one of {}", step.kind, step.pool),
+            (many, _) => format!("{} {many} of {}", step.kind, step.pool),
+        };
+        let told: Vec<_> = self
+            .rounds
+            .iter()
+            .map(|round| round.iter().map(step).collect::<Vec<_>>().join(" + "))
+            .collect();
+        let mut line = told.join(", then ");
+        if self.repeats > 1 {
+            line = format!("{} times: {line}", self.repeats);
+        }
+        let place = if rounds == 1 {
+            number.to_string()
+        } else {
+            format!("{number}-{}", *number + rounds - 1)
+        };
+        *number += rounds;
+        let effect = self.effect().map_or("", Effect::as_str);
+        writeln!(
+            f,
+            "  {place:>4}  {line:<58}  {effect:<9}  {:>4} min",
+            self.minutes()
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,34 @@
+//! Decides; does nothing.
+//!
+//! [`expand`] turns a manifest into what each of its clusters should be. [`plan`]
+//! compares one such cluster with the cluster as it was last seen and answers with the
+//! next safe tasks, and with the reasons for those it holds back. [`check`] judges a
+//! finished plan without knowing how it was made. [`journey`] runs the planner against
+//! [`predict`] until nothing is left, so that people see the end before the beginning.
+//!
+//! All of these are functions: equal inputs give equal answers, in equal order.
+//!
+//! **Invariant:** this crate depends on `model` alone (`docs/dependencies.txt`), and
+//! `clippy.toml` beside it forbids clocks, files and unordered maps.
+
+mod blast;
+mod check;
+mod expand;
+#[cfg(test)]
+mod fixture;
+mod held;
+mod journey;
+mod planner;
+mod predict;
+mod summary;
+mod why;
+
+pub use blast::{Blast, Limits};
+pub use check::{Note, check};
+pub use expand::{Change, Expansion, Known, expand, retire};
+pub use held::{Held, Owner, Reason};
+pub use journey::{Block, Journey, Step, journey};
+pub use planner::{Plan, Slot, View, plan};
+pub use predict::{minutes, predict};
+pub use summary::{Phase, Summary};
+pub use why::{Cause, why};

@@ -1,0 +1,95 @@
+//! The next safe step of one cluster, and why it is not a longer one.
+
+mod draft;
+mod rules;
+mod survey;
+
+use crate::held::Held;
+use crate::summary::Summary;
+use model::cluster::{Desired, Generation};
+use model::id::{ClusterId, MachineId, TaskId};
+use model::intent::Intent;
+use model::name::Name;
+use model::observed::Observed;
+use model::task::{Open, Task};
+use model::time::Timestamp;
+
+use draft::Draft;
+use survey::Survey;
+
+/// All that a plan is made from.
+#[derive(Debug, Clone, Copy)]
+pub struct View<'a> {
+    /// The cluster as it should be.
+    pub desired: &'a Desired,
+    /// The cluster as it was last seen.
+    pub observed: &'a Observed,
+    /// Tasks that are not finished.
+    pub open: &'a [Open],
+    /// Rows of the disruption ledger that the cluster holds.
+    pub ledger: &'a [Slot],
+    /// Wishes about the cluster.
+    pub intents: &'a [Intent],
+    /// How many plans of this cluster were committed before.
+    pub parent: u64,
+    /// What time it is.
+    pub now: Timestamp,
+}
+
+/// One row of the disruption ledger: a machine that is out of service because of us.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Slot {
+    /// Which machine.
+    pub machine: MachineId,
+    /// What people call it.
+    pub name: Name,
+}
+
+/// The next step from observed towards desired, and why it is not a longer one.
+///
+/// Anybody may read one; only [`plan`] can make one.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+#[must_use = "a plan changes nothing until it is committed"]
+pub struct Plan {
+    /// Whose.
+    pub cluster: ClusterId,
+    /// The desired state this step leads to; the store refuses older ones.
+    pub generation: Generation,
+    /// How many plans went before; the store refuses a plan that was overtaken.
+    pub parent: u64,
+    /// Work that may start now, in any order.
+    pub tasks: Vec<Task>,
+    /// Machines that the tasks put out of service: rows to draw from the ledger.
+    pub disturbs: Vec<Slot>,
+    /// Open tasks that nobody wants any more and that no worker holds.
+    pub withdraw: Vec<TaskId>,
+    /// Tasks to be attempted again now, because somebody asked.
+    pub reopen: Vec<TaskId>,
+    /// Rows of the ledger to be given back.
+    pub release: Vec<MachineId>,
+    /// Work that must wait, each with its reason.
+    pub held: Vec<Held>,
+    /// The cluster in one line.
+    pub summary: Summary,
+}
+
+/// Compares desired with observed and returns the next step.
+pub fn plan(view: &View<'_>) -> Plan {
+    let survey = Survey::of(view);
+    let mut draft = Draft::new(view, &survey);
+    if view.desired.tombstone {
+        rules::tear_down(&mut draft);
+    } else {
+        rules::create(&mut draft);
+        rules::start_control_plane(&mut draft);
+        rules::join_compute(&mut draft);
+        rules::uncordon(&mut draft);
+        rules::remove(&mut draft);
+        rules::upgrade(&mut draft);
+    }
+    draft.finish()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,317 @@
+//! A plan in the making: what rules ask for, against what is under way and what is wished.
+
+use super::survey::{Life, Place, Survey, count};
+use super::{Plan, Slot, View};
+use crate::held::{Held, Owner, Reason};
+use crate::summary::{Phase, Summary};
+use model::cluster::Role;
+use model::id::{self, MachineId, TaskId};
+use model::intent::Wish;
+use model::task::{Action, Kind, State, Task};
+use std::collections::BTreeSet;
+
+/// Attempts after which a failure that is still being retried is shown as an error.
+///
+/// With the back-off's doubling this is about a minute: longer than a hiccup, shorter
+/// than a coffee.
+const ATTEMPTS_BEFORE_ERROR: u32 = 5;
+
+/// A plan in the making.
+pub(super) struct Draft<'a> {
+    pub(super) view: &'a View<'a>,
+    pub(super) survey: &'a Survey<'a>,
+    tasks: Vec<Task>,
+    kept: BTreeSet<TaskId>,
+    reopen: Vec<TaskId>,
+    held: Vec<Held>,
+    /// Machines that a kept or new task touches.
+    busy: BTreeSet<MachineId>,
+    paused: Option<&'a str>,
+}
+
+impl<'a> Draft<'a> {
+    pub(super) fn new(view: &'a View<'a>, survey: &'a Survey<'a>) -> Self {
+        let pause = |wish: &Wish| matches!(wish, Wish::Pause);
+        let paused = view
+            .intents
+            .iter()
+            .find(|intent| pause(&intent.wish) && intent.counts(view.now));
+        Self {
+            view,
+            survey,
+            tasks: Vec::new(),
+            kept: BTreeSet::new(),
+            reopen: Vec::new(),
+            held: Vec::new(),
+            busy: BTreeSet::new(),
+            paused: paused.map(|intent| intent.author.as_str()),
+        }
+    }
+
+    /// Asks for `action` on a machine: begins it, keeps it going, or says why not.
+    pub(super) fn want(&mut self, place: &Place<'_>, action: Action) {
+        let kind = action.kind();
+        if let Some(by) = self.cancelled(place.machine.id, kind) {
+            self.hold(place, kind, Reason::Cancelled { by });
+            if let Some(open) = place.open.filter(|open| open.state == State::Running) {
+                self.kept.insert(open.id);
+            }
+            return;
+        }
+        match place.open {
+            Some(open) if open.action == action => self.keep(place, open),
+            Some(open) if open.state == State::Running => {
+                self.kept.insert(open.id);
+                self.busy.insert(place.machine.id);
+                self.hold(
+                    place,
+                    kind,
+                    Reason::Running {
+                        kind: open.action.kind(),
+                    },
+                );
+            }
+            Some(_) | None => self.begin(place, action),
+        }
+    }
+
+    fn keep(&mut self, place: &Place<'_>, open: &model::task::Open) {
+        self.kept.insert(open.id);
+        self.busy.insert(place.machine.id);
+        let kind = open.action.kind();
+        let failed = open.error.clone();
+        let asked = self.view.intents.iter().any(|intent| {
+            matches!(&intent.wish, Wish::Retry { task } if *task == open.id)
+                && intent.counts(self.view.now)
+        });
+        match (open.state, failed) {
+            (State::Stuck | State::Waiting, Some(_)) if asked => self.reopen.push(open.id),
+            (State::Stuck, error) => {
+                let error = error.unwrap_or_else(|| "no reason was recorded".to_owned());
+                self.hold(
+                    place,
+                    kind,
+                    Reason::Stuck {
+                        task: open.id,
+                        error,
+                    },
+                );
+            }
+            (State::Waiting, Some(error)) => {
+                let reason = Reason::Backoff {
+                    task: open.id,
+                    attempts: open.attempts,
+                    due: open.not_before,
+                    error,
+                };
+                self.hold(place, kind, reason);
+            }
+            (State::Waiting, None) | (State::Running | State::Done | State::Withdrawn, _) => {}
+        }
+    }
+
+    fn begin(&mut self, place: &Place<'_>, action: Action) {
+        if let Some(by) = self.paused {
+            let by = by.to_owned();
+            self.hold(place, action.kind(), Reason::Paused { by });
+            return;
+        }
+        let desired = self.view.desired;
+        let id = TaskId::derive(id::Origin {
+            parent: &place.machine.id.to_string(),
+            name: action.kind().as_str(),
+            ordinal: self.view.parent,
+            incarnation: desired.generation.0,
+        });
+        self.busy.insert(place.machine.id);
+        self.tasks.push(Task {
+            id,
+            project: desired.project.clone(),
+            cluster: desired.cluster,
+            cluster_name: desired.name.clone(),
+            generation: desired.generation,
+            machine: place.machine.clone(),
+            action,
+        });
+    }
+
+    fn cancelled(&self, machine: MachineId, kind: Kind) -> Option<String> {
+        let this = |wish: &Wish| matches!(wish, Wish::Cancel { machine: of, kind: what, .. } if *of == machine && *what == kind);
+        let found = self
+            .view
+            .intents
+            .iter()
+            .find(|intent| this(&intent.wish) && intent.counts(self.view.now));
+        found.map(|intent| intent.author.clone())
+    }
+
+    /// Notes that `kind` must wait for `reason`; equal reasons become one line.
+    pub(super) fn hold(&mut self, place: &Place<'_>, kind: Kind, reason: Reason) {
+        let same = self
+            .held
+            .iter_mut()
+            .rev()
+            .find(|held| held.kind == kind && held.reason == reason);
+        match same {
+            Some(held) => held.machines += 1,
+            None => self.held.push(Held {
+                kind,
+                machine: place.machine.name.clone(),
+                machines: 1,
+                reason,
+            }),
+        }
+    }
+
+    pub(super) fn finish(self) -> Plan {
+        let view = self.view;
+        let withdraw = view
+            .open
+            .iter()
+            .filter(|open| open.state != State::Running && !self.kept.contains(&open.id));
+        let withdraw: Vec<_> = withdraw.map(|open| open.id).collect();
+        let slot = |task: &Task| Slot {
+            machine: task.machine.id,
+            name: task.machine.name.clone(),
+        };
+        let held_slots: BTreeSet<_> = view.ledger.iter().map(|slot| slot.machine).collect();
+        let disturbs = self
+            .tasks
+            .iter()
+            .filter(|task| task.action.kind() == Kind::Drain);
+        let release = self.releases();
+        let disturbs = disturbs
+            .map(slot)
+            .filter(|slot| !held_slots.contains(&slot.machine))
+            .collect();
+        let summary = self.summary();
+        Plan {
+            cluster: view.desired.cluster,
+            generation: view.desired.generation,
+            parent: view.parent,
+            tasks: self.tasks,
+            disturbs,
+            withdraw,
+            reopen: self.reopen,
+            release,
+            held: self.held,
+            summary,
+        }
+    }
+
+    /// Rows of the ledger that nobody needs: the machine serves again, or is a node no more.
+    fn releases(&self) -> Vec<MachineId> {
+        let needed = |machine: MachineId| {
+            let place = self
+                .survey
+                .places
+                .iter()
+                .find(|place| place.machine.id == machine);
+            self.busy.contains(&machine) || place.is_some_and(|place| place.slot)
+        };
+        self.view
+            .ledger
+            .iter()
+            .map(|slot| slot.machine)
+            .filter(|machine| !needed(*machine))
+            .collect()
+    }
+
+    fn summary(&self) -> Summary {
+        let tally = |role: Role| {
+            let of_role = || {
+                self.survey
+                    .wanted()
+                    .filter(move |place| place.machine.role == role)
+            };
+            (
+                count(of_role().filter(|place| place.in_service())),
+                count(of_role()),
+            )
+        };
+        let leaving = count(
+            self.survey
+                .leaving()
+                .filter(|place| place.life != Life::Absent),
+        );
+        let running = self.kept.len() + self.tasks.len();
+        Summary {
+            phase: self.phase(leaving),
+            control: tally(Role::Control),
+            compute: tally(Role::Compute),
+            leaving,
+            tasks: u32::try_from(running).unwrap_or(u32::MAX),
+            message: self.message(),
+        }
+    }
+
+    fn phase(&self, leaving: u32) -> Phase {
+        let person = self
+            .held
+            .iter()
+            .any(|held| held.reason.owner() == Owner::Person);
+        let failing = self.held.iter().any(|held| {
+            matches!(held.reason, Reason::Backoff { attempts, .. } if attempts >= ATTEMPTS_BEFORE_ERROR)
+        });
+        let quiet = self.held.is_empty() && self.kept.is_empty() && self.tasks.is_empty();
+        if person || failing {
+            Phase::Error
+        } else if self.view.desired.tombstone {
+            if leaving == 0 && quiet {
+                Phase::Gone
+            } else {
+                Phase::Deleting
+            }
+        } else if quiet {
+            Phase::Done
+        } else {
+            Phase::Scheduled
+        }
+    }
+
+    /// One sentence: what needs a person, else what fails, else what is being done.
+    fn message(&self) -> String {
+        let person = self
+            .held
+            .iter()
+            .find(|held| held.reason.owner() == Owner::Person);
+        let failing = self
+            .held
+            .iter()
+            .find(|held| matches!(held.reason, Reason::Backoff { .. }));
+        if let Some(held) = person.or(failing) {
+            return held.to_string();
+        }
+        let under_way = self
+            .view
+            .open
+            .iter()
+            .find(|open| self.kept.contains(&open.id));
+        let named = under_way.and_then(|open| {
+            let place = self
+                .survey
+                .places
+                .iter()
+                .find(|place| place.machine.id == open.machine)?;
+            Some((open.action.kind(), &place.machine.name))
+        });
+        let first = named.or_else(|| {
+            self.tasks
+                .first()
+                .map(|task| (task.action.kind(), &task.machine.name))
+        });
+        match (first, self.held.first()) {
+            (Some((kind, name)), _) => {
+                let more = self.kept.len() + self.tasks.len() - 1;
+                if more == 0 {
+                    format!("{kind} {name}")
+                } else {
+                    format!("{kind} {name} and {more} more")
+                }
+            }
+            (None, Some(held)) => held.to_string(),
+            (None, None) if self.view.desired.tombstone => "gone".to_owned(),
+            (None, None) => "as declared".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,338 @@
+//! The rules, each with its reasons for not acting.
+//!
+//! In their order: what is missing comes first, the control plane before the rest, what
+//! was interrupted before what is new, removals after additions, upgrades last of all.
+
+use super::draft::Draft;
+use super::survey::{Life, Place, Survey, count};
+use crate::held::Reason;
+use model::cluster::{Machine, Origin, Role};
+use model::task::{Action, Kind};
+
+/// How many machines of a cluster may be out of service because of us.
+///
+/// One, because etcd with three members survives the loss of one; the second would be
+/// our fault.
+pub(super) const UNAVAILABLE_MAX: u32 = 1;
+
+/// How many of `members` must be ready so that etcd can decide.
+pub(super) const fn quorum(members: u32) -> u32 {
+    members / 2 + 1
+}
+
+/// Machines that should be and are not.
+pub(super) fn create(draft: &mut Draft<'_>) {
+    for place in draft.survey.wanted() {
+        match place.life {
+            Life::Unseen | Life::Absent | Life::Booting => {
+                draft.want(place, acquire(place.machine))
+            }
+            Life::Unreachable => draft.hold(place, Kind::Join, Reason::Unreachable),
+            Life::Running => {}
+        }
+    }
+}
+
+fn acquire(machine: &Machine) -> Action {
+    match machine.origin {
+        Origin::Made { .. } => Action::Create,
+        Origin::Given { .. } => Action::Prepare,
+    }
+}
+
+fn dispose(machine: &Machine) -> Action {
+    match machine.origin {
+        Origin::Made { .. } => Action::Delete,
+        Origin::Given { .. } => Action::Release,
+    }
+}
+
+/// Whether a machine runs and waits to become a node.
+fn joinable(place: &Place<'_>) -> bool {
+    place.wanted && place.node.is_none() && place.life == Life::Running
+}
+
+/// The first member of the control plane, then the others one after the other.
+pub(super) fn start_control_plane(draft: &mut Draft<'_>) {
+    let desired = draft.view.desired;
+    let control = |place: &&Place<'_>| place.machine.role == Role::Control && joinable(place);
+    let waiting: Vec<_> = draft.survey.wanted().filter(control).collect();
+    // What was begun goes on before anything else is begun.
+    let first = waiting
+        .iter()
+        .find(|place| place.open.is_some())
+        .or(waiting.first());
+    let Some(first) = first.copied() else { return };
+    if !draft.view.observed.initialised {
+        draft.want(
+            first,
+            Action::Init {
+                version: desired.version,
+                network: desired.network,
+            },
+        );
+    } else if let Some(reason) = cannot_join(draft.survey) {
+        draft.hold(first, Kind::Join, reason);
+    } else {
+        draft.want(
+            first,
+            Action::Join {
+                version: desired.version,
+            },
+        );
+    }
+    for place in waiting {
+        if place.machine.id != first.machine.id {
+            draft.hold(
+                place,
+                Kind::Join,
+                Reason::Turn {
+                    after: first.machine.name.clone(),
+                },
+            );
+        }
+    }
+}
+
+/// Why nothing can join a control plane that was started.
+fn cannot_join(survey: &Survey<'_>) -> Option<Reason> {
+    let members = count(survey.members());
+    let ready = count(survey.members().filter(|place| place.ready_control()));
+    if members == 0 {
+        Some(Reason::ControlPlaneLost)
+    } else if ready < quorum(members) {
+        Some(Reason::Quorum {
+            ready,
+            needed: quorum(members),
+        })
+    } else {
+        None
+    }
+}
+
+/// Workers, all at once, as soon as the control plane can do without one of its members.
+pub(super) fn join_compute(draft: &mut Draft<'_>) {
+    let version = draft.view.desired.version;
+    let wanted = count(
+        draft
+            .survey
+            .wanted()
+            .filter(|place| place.machine.role == Role::Control),
+    );
+    let ready = count(
+        draft
+            .survey
+            .places
+            .iter()
+            .filter(|place| place.ready_control()),
+    );
+    let missing = draft
+        .survey
+        .wanted()
+        .find(|place| place.machine.role == Role::Control && !place.ready_control());
+    let reason = if draft.view.observed.initialised {
+        cannot_join(draft.survey)
+    } else {
+        None
+    };
+    for place in draft.survey.wanted() {
+        if place.machine.role != Role::Compute || !joinable(place) {
+            continue;
+        }
+        match (&reason, missing) {
+            (Some(reason), _) => draft.hold(place, Kind::Join, reason.clone()),
+            (None, Some(missing)) if ready < quorum(wanted) => {
+                let waiting_for = missing.machine.name.clone();
+                draft.hold(place, Kind::Join, Reason::ControlPlane { waiting_for });
+            }
+            (None, Some(_) | None) => draft.want(place, Action::Join { version }),
+        }
+    }
+}
+
+/// Nodes that we took out of service and have nothing left to do to.
+pub(super) fn uncordon(draft: &mut Draft<'_>) {
+    let version = draft.view.desired.version;
+    for place in draft.survey.wanted() {
+        let Some(node) = place.node else { continue };
+        if place.life == Life::Unreachable {
+            continue;
+        }
+        if place.slot && node.cordoned && node.ready && node.version >= version {
+            draft.want(place, Action::Uncordon);
+        } else if !node.ready && place.open.is_none() {
+            draft.hold(place, Kind::Join, Reason::NotReady);
+        }
+    }
+}
+
+/// Nodes on another version: the control plane first, one at a time, on a stable topology.
+pub(super) fn upgrade(draft: &mut Draft<'_>) {
+    let version = draft.view.desired.version;
+    let outdated: Vec<_> = draft
+        .survey
+        .wanted()
+        .filter(|place| place.node.is_some_and(|node| node.version < version))
+        .collect();
+    let begun = outdated.iter().find(|place| place.slot);
+    let Some(next) = begun.or(outdated.first()).copied() else {
+        return;
+    };
+    let refused = match begun {
+        None => unsettled(draft.survey).or_else(|| over_budget(draft.survey, next)),
+        Some(_) => None,
+    };
+    let drained = next.slot && next.node.is_some_and(|node| node.cordoned);
+    match refused.or_else(|| quorum_at_risk(draft.survey, next, After::Same)) {
+        Some(reason) => draft.hold(next, Kind::Upgrade, reason),
+        None if drained => draft.want(next, Action::Upgrade { version }),
+        None => draft.want(next, Action::Drain),
+    }
+    for place in outdated {
+        if place.machine.id != next.machine.id {
+            draft.hold(
+                place,
+                Kind::Upgrade,
+                Reason::Turn {
+                    after: next.machine.name.clone(),
+                },
+            );
+        }
+    }
+}
+
+/// Why the topology is not stable enough for an upgrade to begin.
+fn unsettled(survey: &Survey<'_>) -> Option<Reason> {
+    let leaving = survey.leaving().find(|place| place.node.is_some());
+    missing(survey).or_else(|| {
+        leaving.map(|place| Reason::Turn {
+            after: place.machine.name.clone(),
+        })
+    })
+}
+
+/// Machines that should be nodes and are not.
+fn missing(survey: &Survey<'_>) -> Option<Reason> {
+    let mut missing = survey.wanted().filter(|place| place.node.is_none());
+    let first = missing.next()?;
+    Some(Reason::Additions {
+        waiting_for: first.machine.name.clone(),
+        missing: 1 + count(missing),
+    })
+}
+
+/// Whether as many machines as may be are out of service already.
+fn over_budget(survey: &Survey<'_>, place: &Place<'_>) -> Option<Reason> {
+    let (unavailable, by) = survey.out_of_service(place.machine.id);
+    let by = by.filter(|_| unavailable >= UNAVAILABLE_MAX)?;
+    Some(Reason::Budget {
+        by: by.machine.name.clone(),
+        unavailable,
+        budget: UNAVAILABLE_MAX,
+    })
+}
+
+/// How many members the control plane has after a change.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum After {
+    /// As many as before.
+    Same,
+    /// One less.
+    Less,
+}
+
+/// Whether etcd could lose its quorum while a member is changed or removed.
+fn quorum_at_risk(survey: &Survey<'_>, place: &Place<'_>, after: After) -> Option<Reason> {
+    if place.machine.role == Role::Compute {
+        return None;
+    }
+    let members = count(survey.members());
+    let ready = survey
+        .members()
+        .filter(|other| other.machine.id != place.machine.id && other.ready_control());
+    let others = count(ready);
+    let needed = match after {
+        // The only member has nobody to keep a quorum with, and can still be changed in place.
+        After::Same if members == 1 => 0,
+        After::Same => quorum(members),
+        After::Less => quorum(members.saturating_sub(1)),
+    };
+    (others < needed).then_some(Reason::Quorum {
+        ready: others,
+        needed,
+    })
+}
+
+/// Machines that should go: out of service, out of the cluster, out of the world.
+pub(super) fn remove(draft: &mut Draft<'_>) {
+    let nodes: Vec<_> = draft
+        .survey
+        .leaving()
+        .filter(|place| place.node.is_some())
+        .collect();
+    let next = nodes
+        .iter()
+        .find(|place| out_already(place))
+        .or(nodes.first())
+        .copied();
+    for place in draft.survey.leaving() {
+        if place.life == Life::Absent {
+            continue;
+        }
+        match (place.node, next) {
+            (None, _) => draft.want(place, dispose(place.machine)),
+            (Some(_), Some(next)) if next.machine.id != place.machine.id => {
+                draft.hold(
+                    place,
+                    Kind::Drain,
+                    Reason::Turn {
+                        after: next.machine.name.clone(),
+                    },
+                );
+            }
+            (Some(_), Some(_) | None) => remove_node(draft, place),
+        }
+    }
+}
+
+/// Whether the node serves nobody any more, or was told not to.
+fn out_already(place: &Place<'_>) -> bool {
+    place.slot || place.life == Life::Unreachable || place.node.is_some_and(|node| !node.ready)
+}
+
+fn remove_node(draft: &mut Draft<'_>, place: &Place<'_>) {
+    let begun = out_already(place);
+    let refused = if begun {
+        None
+    } else {
+        missing(draft.survey).or_else(|| over_budget(draft.survey, place))
+    };
+    let drained = begun && (!place.in_service() || place.life == Life::Unreachable);
+    let action = if drained {
+        Action::Leave
+    } else {
+        Action::Drain
+    };
+    match refused.or_else(|| quorum_at_risk(draft.survey, place, After::Less)) {
+        Some(reason) => draft.hold(place, action.kind(), reason),
+        None => draft.want(place, action),
+    }
+}
+
+/// Everything goes: workers first, so that their departure can still be recorded.
+pub(super) fn tear_down(draft: &mut Draft<'_>) {
+    let remaining = |place: &&Place<'_>| place.life != Life::Absent;
+    let worker = draft
+        .survey
+        .leaving()
+        .find(|place| place.machine.role == Role::Compute && remaining(place));
+    for place in draft.survey.leaving().filter(remaining) {
+        match worker {
+            Some(worker) if place.machine.role == Role::Control => {
+                let after = worker.machine.name.clone();
+                draft.hold(place, dispose(place.machine).kind(), Reason::Turn { after });
+            }
+            Some(_) | None => draft.want(place, dispose(place.machine)),
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! Reads requests: whatever is malformed becomes a problem, never a plain text or a 5xx.
+
+use api::page::{LIMIT_DEFAULT, LIMIT_MAX};
+use axum::extract::rejection::RawPathParamsRejection;
+use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
+use axum::http::{HeaderMap, header, request::Parts};
+use futures_util::StreamExt as _;
+use model::admit::admit;
+use model::cluster::Generation;
+use model::id::{IntentId, JourneyId, TaskId};
+use model::manifest::Manifest;
+use model::name::Name;
+use model::source;
+use serde::de::DeserializeOwned;
+
+use crate::problem::Problem;
+
+/// How much of a body that is too large is read and thrown away, so that the client comes
+/// to read the answer instead of a broken connection.
+const DISCARDED_BYTES_MAX: usize = 32 << 20;
+
+/// The kinds of body in which manifests come.
+const MANIFEST_TYPES: [&str; 5] =
+    ["application/yaml", "application/x-yaml", "text/yaml", "application/json", "text/plain"];
+
+/// The longest key that makes a repeat harmless; longer ones are no keys.
+const KEY_LEN_MAX: usize = 255;
+
+/// A piece of a path that is read into a checked type.
+pub(crate) trait Segment: Sized {
+    /// What the piece is called in the path.
+    const PLACE: &'static str;
+
+    /// Reads it.
+    fn read(text: &str) -> Result<Self, String>;
+}
+
+macro_rules! segment {
+    ($type:ty, $place:literal) => {
+        impl Segment for $type {
+            const PLACE: &'static str = $place;
+
+            fn read(text: &str) -> Result<Self, String> {
+                text.parse().map_err(|error: <Self as std::str::FromStr>::Err| error.to_string())
+            }
+        }
+    };
+}
+
+segment!(Name, "name");
+segment!(TaskId, "id");
+segment!(IntentId, "id");
+segment!(JourneyId, "id");
+
+impl Segment for Generation {
+    const PLACE: &'static str = "generation";
+
+    fn read(text: &str) -> Result<Self, String> {
+        number(text).map(Self).ok_or_else(|| format!("`{}` is not a generation, which counts from 1", text.escape_debug()))
+    }
+}
+
+/// The project of a path, which exists.
+pub(crate) struct Project(pub(crate) Name);
+
+/// The project of a path, and the thing within it that the path names.
+pub(crate) struct Within<T>(pub(crate) Name, pub(crate) T);
+
+impl<S: Send + Sync> FromRequestParts<S> for Project {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let segments = segments(parts, state).await?;
+        project(&segments).map(Self)
+    }
+}
+
+impl<S: Send + Sync, T: Segment> FromRequestParts<S> for Within<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let segments = segments(parts, state).await?;
+        Ok(Self(project(&segments)?, segment(&segments)?))
+    }
+}
+
+impl<S: Send + Sync, A: Segment, B: Segment> FromRequestParts<S> for Within<(A, B)> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let segments = segments(parts, state).await?;
+        Ok(Self(project(&segments)?, (segment(&segments)?, segment(&segments)?)))
+    }
+}
+
+async fn segments<S: Send + Sync>(parts: &mut Parts, state: &S) -> Result<RawPathParams, Problem> {
+    RawPathParams::from_request_parts(parts, state)
+        .await
+        .map_err(|rejection: RawPathParamsRejection| Problem::parameter("path", rejection.body_text()))
+}
+
+fn segment<T: Segment>(segments: &RawPathParams) -> Result<T, Problem> {
+    let (_, text) = segments
+        .iter()
+        .find(|(name, _)| *name == T::PLACE)
+        .ok_or_else(|| Problem::parameter(T::PLACE, "the path has no such piece"))?;
+    T::read(text).map_err(|error| Problem::parameter(T::PLACE, error))
+}
+
+/// One project exists from the start, and others come with roles and quotas.
+fn project(segments: &RawPathParams) -> Result<Name, Problem> {
+    let text = segments.iter().find(|(name, _)| *name == "project").map_or("", |(_, text)| text);
+    let name = Name::read(text).map_err(|error| Problem::parameter("project", error))?;
+    if name == Name::default_project() { Ok(name) } else { Err(Problem::no_project(&name)) }
+}
+
+/// The query of a request.
+pub(crate) struct Query<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
+        axum::extract::Query::try_from_uri(&parts.uri)
+            .map(|axum::extract::Query(query)| Self(query))
+            .map_err(|rejection| {
+                let text = rejection.body_text();
+                Problem::parameter("query", text.rsplit_once("query string: ").map_or(text.as_str(), |(_, why)| why))
+            })
+    }
+}
+
+/// Which page of a list is asked for.
+pub(crate) fn page(limit: Option<u32>, cursor: Option<String>) -> Result<store::Page, Problem> {
+    Ok(store::Page { limit: self::limit(limit)?, after: cursor })
+}
+
+/// How many items are asked for.
+pub(crate) fn limit(limit: Option<u32>) -> Result<u32, Problem> {
+    let limit = limit.unwrap_or(LIMIT_DEFAULT);
+    if (1..=LIMIT_MAX).contains(&limit) {
+        Ok(limit)
+    } else {
+        Err(Problem::parameter("limit", format!("found {limit}, allowed: 1 to {LIMIT_MAX}")))
+    }
+}
+
+/// A name in a query or a body.
+pub(crate) fn name(place: &str, text: &str) -> Result<Name, Problem> {
+    text.parse().map_err(|error| Problem::parameter(place, error))
+}
+
+/// An optional name in a query.
+pub(crate) fn name_of(place: &str, text: Option<&str>) -> Result<Option<Name>, Problem> {
+    text.map(|text| name(place, text)).transpose()
+}
+
+/// The generation that the request was made for.
+pub(crate) fn if_match(headers: &HeaderMap) -> Result<Option<Generation>, Problem> {
+    let Some(text) = text_of(headers, &header::IF_MATCH, "If-Match")? else {
+        return Ok(None);
+    };
+    let bare = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(text);
+    number(bare)
+        .map(|generation| Some(Generation(generation)))
+        .ok_or_else(|| Problem::parameter("If-Match", "not the number of a generation"))
+}
+
+/// The key that makes a repeat of the request harmless.
+pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+    let name = header::HeaderName::from_static("idempotency-key");
+    let Some(text) = text_of(headers, &name, "Idempotency-Key")? else {
+        return Ok(None);
+    };
+    if text.is_empty() || text.len() > KEY_LEN_MAX {
+        return Err(Problem::parameter("Idempotency-Key", format!("allowed are 1 to {KEY_LEN_MAX} characters")));
+    }
+    Ok(Some(text.to_owned()))
+}
+
+/// A header that may appear once and holds printable characters.
+pub(crate) fn text_of<'a>(headers: &'a HeaderMap, name: &header::HeaderName, place: &str) -> Result<Option<&'a str>, Problem> {
+    let mut values = headers.get_all(name).iter();
+    let (first, None) = (values.next(), values.next()) else {
+        return Err(Problem::parameter(place, "given more than once"));
+    };
+    first
+        .map(|value| value.to_str().map(str::trim))
+        .transpose()
+        .map_err(|_| Problem::parameter(place, "has characters that are not printable"))
+}
+
+/// A whole number in its plainest form.
+pub(crate) fn number(text: &str) -> Option<u64> {
+    text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// The text of a manifest, not yet read.
+pub(crate) struct Text(pub(crate) String);
+
+impl<S: Send + Sync> FromRequest<S> for Text {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _state: &S) -> Result<Self, Problem> {
+        media_type(request.headers(), &MANIFEST_TYPES)?;
+        let bytes = bytes(request).await?;
+        String::from_utf8(bytes)
+            .map(Self)
+            .map_err(|_| Problem::not_yaml("document cannot be read as YAML: it is not UTF-8"))
+    }
+}
+
+impl Text {
+    /// Reads and admits the manifest, away from the threads that serve requests: a large
+    /// one takes long enough for others to notice.
+    pub(crate) async fn admitted(self) -> Result<(Manifest, String), Problem> {
+        crate::aside(move || {
+            let document = source::parse(&self.0).map_err(|error| match error {
+                source::Error::TooLong { .. } => Problem::too_large(source::BYTES_MAX),
+                source::Error::Syntax { .. } => Problem::not_yaml(error.to_string()),
+            })?;
+            let manifest = admit(&document).map_err(Problem::faults)?;
+            Ok((manifest, self.0))
+        })
+        .await
+    }
+}
+
+/// A JSON body.
+pub(crate) struct Json<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _state: &S) -> Result<Self, Problem> {
+        media_type(request.headers(), &["application/json"])?;
+        let bytes = bytes(request).await?;
+        serde_json::from_slice(&bytes).map(Self).map_err(|error| Problem::body(error.to_string()))
+    }
+}
+
+/// Refuses a body of another kind; one of no kind is taken as what the route reads.
+fn media_type(headers: &HeaderMap, allowed: &[&str]) -> Result<(), Problem> {
+    let Some(given) = headers.get(header::CONTENT_TYPE) else {
+        return Ok(());
+    };
+    let given = String::from_utf8_lossy(given.as_bytes());
+    let essence = given.split(';').next().unwrap_or_default().trim();
+    if allowed.iter().any(|allowed| essence.eq_ignore_ascii_case(allowed)) {
+        Ok(())
+    } else {
+        Err(Problem::media_type(essence, &allowed.join(", ")))
+    }
+}
+
+/// The whole body, within bounds.
+async fn bytes(request: Request) -> Result<Vec<u8>, Problem> {
+    let mut kept = Vec::new();
+    let mut seen = 0_usize;
+    let mut pieces = request.into_body().into_data_stream();
+    while let Some(piece) = pieces.next().await {
+        let piece = piece.map_err(|_| Problem::body("the body ended before its end"))?;
+        seen = seen.saturating_add(piece.len());
+        if seen <= source::BYTES_MAX {
+            kept.extend_from_slice(&piece);
+        } else if seen > DISCARDED_BYTES_MAX {
+            break;
+        }
+    }
+    if seen <= source::BYTES_MAX { Ok(kept) } else { Err(Problem::too_large(source::BYTES_MAX)) }
+}

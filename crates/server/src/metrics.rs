@@ -1,0 +1,48 @@
+//! What Prometheus is told: how long requests take, and how much there is of everything.
+
+use std::time::Duration;
+
+use axum::http::{Method, StatusCode};
+use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
+
+/// How long requests take, by route, method and status.
+const REQUEST_SECONDS: &str = "slipway_http_request_seconds";
+
+/// From half a millisecond, which a read should take, to the limit of a request.
+const SECONDS: [f64; 12] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0];
+
+/// How many tasks there are in each state.
+const TASKS: &str = "slipway_tasks";
+
+/// How many clusters there are in each phase.
+const CLUSTERS: &str = "slipway_clusters";
+
+/// How many machines should be.
+const MACHINES: &str = "slipway_machines";
+
+/// Prepares the recorder of the whole program, with buckets for spans of time.
+pub fn builder() -> Result<PrometheusBuilder, BuildError> {
+    PrometheusBuilder::new().set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)
+}
+
+/// Notes one answered request.
+pub(crate) fn request(method: &Method, path: String, status: StatusCode, took: Duration) {
+    metrics::histogram!(
+        REQUEST_SECONDS,
+        "method" => method.as_str().to_owned(),
+        "path" => path,
+        "status" => status.as_u16().to_string(),
+    )
+    .record(took);
+}
+
+/// Notes how much there is of everything, as the store counts it now.
+pub(crate) fn count(counts: &store::Counts) {
+    for (state, tasks) in &counts.tasks {
+        metrics::gauge!(TASKS, "state" => state.as_str()).set(number(*tasks));
+    }
+    for (phase, clusters) in &counts.clusters {
+        metrics::gauge!(CLUSTERS, "phase" => phase.as_str()).set(number(*clusters));
+    }
+    metrics::gauge!(MACHINES).set(number(counts.machines));
+}

@@ -1,0 +1,293 @@
+//! What went wrong, as an answer: every refusal of the server leaves through here.
+//!
+//! A problem has a status for programs, a stable code with a page in `docs/errors`, a
+//! sentence on what happened and one on what to do. Nothing else is ever answered to a
+//! request that failed, neither by us nor by the libraries below us.
+
+use api::{FaultView, problem::MEDIA_TYPE};
+use axum::Json;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use model::fault::Fault;
+
+/// After how many seconds a busy or locked server is worth another try.
+const RETRY_AFTER_SECONDS: &str = "2";
+
+/// Why a request was not carried out, ready to be answered.
+///
+/// Boxed, because it travels in every `Result` of every handler.
+#[derive(Debug, Clone)]
+pub(crate) struct Problem(Box<api::Problem>);
+
+impl Problem {
+    fn new(
+        status: StatusCode,
+        code: &'static str,
+        title: &str,
+        detail: impl Into<String>,
+        hint: impl Into<String>,
+    ) -> Self {
+        Self(Box::new(api::Problem {
+            title: title.to_owned(),
+            status: status.as_u16(),
+            code: code.to_owned(),
+            detail: detail.into(),
+            hint: Some(hint.into()),
+            faults: Vec::new(),
+        }))
+    }
+
+    /// The body is not what the route reads.
+    pub(crate) fn body(detail: impl Into<String>) -> Self {
+        Self::new(
+            StatusCode::BAD_REQUEST,
+            "API-001",
+            "body cannot be read",
+            detail,
+            "compare the body with /openapi.json",
+        )
+    }
+
+    /// There is no such thing.
+    pub(crate) fn missing(what: &str, name: impl std::fmt::Display) -> Self {
+        Self::new(
+            StatusCode::NOT_FOUND,
+            "API-002",
+            "not found",
+            format!("there is no {what} `{name}`"),
+            format!("list what there is with `slipway get {what}`"),
+        )
+    }
+
+    /// There is no such route.
+    pub(crate) fn no_route(path: &str) -> Self {
+        Self::new(
+            StatusCode::NOT_FOUND,
+            "API-002",
+            "not found",
+            format!("there is no route `{path}`"),
+            "every route is listed in /openapi.json",
+        )
+    }
+
+    /// Nobody we know.
+    pub(crate) fn unauthorised() -> Self {
+        Self::new(
+            StatusCode::UNAUTHORIZED,
+            "API-003",
+            "unauthorised",
+            "the request shows no token that is known here",
+            "send `Authorization: Bearer TOKEN`; the token is in admin.token in the data directory of the server",
+        )
+    }
+
+    /// Somebody else was quicker.
+    pub(crate) fn stale(current: model::cluster::Generation) -> Self {
+        Self::new(
+            StatusCode::PRECONDITION_FAILED,
+            "API-004",
+            "not the current generation",
+            format!("the manifest is at generation {current}, which is not the one the request was made for"),
+            "read the manifest again, merge, and send the change with the current generation in If-Match",
+        )
+    }
+
+    /// The wish makes no sense for what there is.
+    pub(crate) fn refused(detail: impl Into<String>) -> Self {
+        Self::new(
+            StatusCode::CONFLICT,
+            "API-005",
+            "refused",
+            detail,
+            "look at the cluster with `slipway describe cluster NAME` and wish for something it has",
+        )
+    }
+
+    /// A kind of body that the route does not read.
+    pub(crate) fn media_type(found: &str, allowed: &str) -> Self {
+        Self::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "API-006",
+            "unsupported media type",
+            format!("found `{}`, allowed: {allowed}", found.escape_debug()),
+            "set the Content-Type of the request",
+        )
+    }
+
+    /// A route that knows other methods.
+    pub(crate) fn method(method: &str, path: &str) -> Self {
+        Self::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "API-007",
+            "method not allowed",
+            format!("`{path}` does not know {method}"),
+            "the Allow header lists the methods it knows",
+        )
+    }
+
+    /// A piece of the path, the query or a header is not of its form.
+    pub(crate) fn parameter(place: &str, detail: impl std::fmt::Display) -> Self {
+        let mut problem = Self::new(
+            StatusCode::BAD_REQUEST,
+            "API-008",
+            "parameter cannot be read",
+            format!("{place}: {detail}"),
+            "compare the request with /openapi.json",
+        );
+        problem.0.faults.push(FaultView {
+            path: place.to_owned(),
+            code: "format".to_owned(),
+            message: detail.to_string(),
+        });
+        problem
+    }
+
+    /// Our own mistake; the id finds it in the log.
+    pub(crate) fn bug(request: &str) -> Self {
+        Self::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "API-009",
+            "internal error",
+            format!("the server made a mistake of its own while it answered request {request}"),
+            "nothing is half done; report it with what the server's log says about this request",
+        )
+    }
+
+    /// It took longer than anybody should wait.
+    pub(crate) fn slow(seconds: u64) -> Self {
+        Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "API-010",
+            "took too long",
+            format!("there was no answer within {seconds} s"),
+            "try again; with an Idempotency-Key a repeat does no harm",
+        )
+    }
+
+    /// The name of a cluster belongs to another manifest.
+    pub(crate) fn name_taken(cluster: &str, manifest: &str) -> Self {
+        Self::new(
+            StatusCode::CONFLICT,
+            "API-011",
+            "name taken",
+            format!("the cluster `{cluster}` belongs to the manifest `{manifest}`"),
+            "choose another name for the cluster, or remove it from the other manifest first",
+        )
+    }
+
+    /// The key was used for another request.
+    pub(crate) fn key_reused() -> Self {
+        Self::new(
+            StatusCode::CONFLICT,
+            "API-012",
+            "idempotency key used before",
+            "the Idempotency-Key was used for another request",
+            "draw a new key for every new request and repeat it only with the same body",
+        )
+    }
+
+    /// The rehearsal could not be carried out.
+    pub(crate) fn rehearsal(detail: impl Into<String>) -> Self {
+        Self::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "API-013",
+            "cannot be rehearsed",
+            detail,
+            "use a fault profile that `slipway simulate --help` lists, and pools that can be simulated",
+        )
+    }
+
+    /// The manifest has faults: all of them, each with its place.
+    pub(crate) fn faults(faults: Vec<Fault>) -> Self {
+        let many = faults.len();
+        let mut problem = Self::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "INPUT-001",
+            "manifest has faults",
+            if many == 1 { "the manifest has 1 fault".to_owned() } else { format!("the manifest has {many} faults") },
+            "correct every place that is listed; nothing was stored",
+        );
+        problem.0.faults = faults.into_iter().map(Into::into).collect();
+        problem
+    }
+
+    /// The manifest is not YAML, or beyond the limits of reading it.
+    pub(crate) fn not_yaml(detail: impl Into<String>) -> Self {
+        Self::new(
+            StatusCode::BAD_REQUEST,
+            "INPUT-002",
+            "manifest cannot be read",
+            detail,
+            "correct the text at the place that is named; nothing was stored",
+        )
+    }
+
+    /// The body is larger than anything honest.
+    pub(crate) fn too_large(limit: usize) -> Self {
+        Self::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "INPUT-003",
+            "body too large",
+            format!("the body has more than {limit} bytes"),
+            "split the manifest: clusters that share nothing may live in manifests of their own",
+        )
+    }
+
+    /// The change would remove too much at once.
+    pub(crate) fn blast(detail: impl Into<String>, percent_needed: u32) -> Self {
+        Self::new(
+            StatusCode::CONFLICT,
+            api::problem::BLAST,
+            "removes too much at once",
+            detail,
+            format!("if this is what you want, repeat it with `--allow-blast {percent_needed}`"),
+        )
+    }
+
+    /// What would be done is more than what was shown.
+    pub(crate) fn exceeds(detail: impl Into<String>) -> Self {
+        Self::new(
+            StatusCode::CONFLICT,
+            "PLAN-002",
+            "more than the plan shows",
+            detail,
+            "look again with `slipway plan`, and apply the plan that it shows then",
+        )
+    }
+
+    /// The store cannot do it now.
+    pub(crate) fn store(status: StatusCode, code: &'static str, detail: String, hint: String) -> Self {
+        Self::new(status, code, status.canonical_reason().unwrap_or("store"), detail, hint)
+    }
+
+    /// The status it is answered with.
+    pub(crate) fn status(&self) -> StatusCode {
+        StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+
+    /// What happened, in the words of the contract.
+    pub(crate) fn into_wire(self) -> Box<api::Problem> {
+        self.0
+    }
+
+    /// What happened, to be read.
+    pub(crate) fn wire(&self) -> &api::Problem {
+        &self.0
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let status = self.status();
+        let mut response = (status, Json(self.0)).into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
+        if status == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"slipway\""));
+        }
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_SECONDS));
+        }
+        response
+    }
+}

@@ -1,0 +1,125 @@
+//! Why the store could not answer, and what a person can do about it.
+//!
+//! These are the failures of the database itself. That a submission, a wish or a plan
+//! is refused is said by the errors of those questions, which contain this one.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// What lay below a failure; shared, because one failed commit answers many callers.
+pub(crate) type Cause = Arc<dyn std::error::Error + Send + Sync>;
+
+/// Why the store could not answer.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    /// There is no room left; reading goes on, and the next write is tried as usual.
+    #[error("could not write to the database, its disk is full")]
+    Full,
+    /// Another process works with the same data directory.
+    #[error("could not open {}, another process uses it", path.display())]
+    Locked {
+        /// The data directory.
+        path: PathBuf,
+    },
+    /// There is no data directory.
+    #[error("cannot open {}, there is no such directory", path.display())]
+    Missing {
+        /// The data directory.
+        path: PathBuf,
+    },
+    /// The file system refuses to open what is there.
+    #[error("could not open {}", path.display())]
+    Unopenable {
+        /// The file or directory.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        cause: Cause,
+    },
+    /// The data directory or the database may only be read.
+    #[error("cannot write to the database, its directory is read-only")]
+    ReadOnly,
+    /// What the database holds is not what we once wrote.
+    #[error("cannot read the database, {what}")]
+    Corrupt {
+        /// What is wrong, as one clause.
+        what: &'static str,
+        /// Why, where somebody said so.
+        #[source]
+        cause: Option<Cause>,
+    },
+    /// The database was written by a later version of the program.
+    #[error("cannot read the database, its format is {found} and this program knows up to {known}")]
+    Newer {
+        /// The format of the database.
+        found: u64,
+        /// The newest format this program knows.
+        known: u64,
+    },
+    /// A page was asked for with a cursor that no list gave out.
+    #[error("`{found}` is not a cursor of this list")]
+    Cursor {
+        /// What was given.
+        found: String,
+    },
+    /// Something else went wrong below us.
+    #[error("could not {attempted}")]
+    Other {
+        /// What was attempted, as the rest of the sentence.
+        attempted: &'static str,
+        /// Why, where somebody said so.
+        #[source]
+        cause: Option<Cause>,
+    },
+}
+
+impl Error {
+    /// The stable code; its page is `docs/errors/CODE.md`.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Full => "STORE-001",
+            Self::Locked { .. } => "STORE-002",
+            Self::Missing { .. } => "STORE-003",
+            Self::Unopenable { .. } => "STORE-004",
+            Self::ReadOnly => "STORE-005",
+            Self::Corrupt { .. } => "STORE-006",
+            Self::Newer { .. } => "STORE-007",
+            Self::Cursor { .. } => "STORE-008",
+            Self::Other { .. } => "STORE-009",
+        }
+    }
+
+    /// What would help.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Full => "make room on the disk; nothing is lost and work continues by itself".to_owned(),
+            Self::Locked { path } => {
+                format!("stop the other `slipway serve`, or choose another directory than {}", path.display())
+            }
+            Self::Missing { path } => format!("create it with `mkdir -p {}`, or name another one", path.display()),
+            Self::Unopenable { path, .. } => {
+                format!("check that {} is readable and writable for this user", path.display())
+            }
+            Self::ReadOnly => "make the data directory writable for this user, or name another one".to_owned(),
+            Self::Corrupt { .. } => {
+                "restore slipway.db from a backup, or start with an empty data directory; the file was not changed"
+                    .to_owned()
+            }
+            Self::Newer { .. } => {
+                "run the version of slipway that wrote it, or a later one; the file was not changed".to_owned()
+            }
+            Self::Cursor { .. } => "start again without a cursor and use the one that each page returns".to_owned(),
+            Self::Other { .. } => "try again; if it persists, look at the server's log".to_owned(),
+        }
+    }
+
+    /// A document or value that is not what its column promises.
+    pub(crate) fn corrupt(what: &'static str, cause: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self::Corrupt { what, cause: Some(Arc::new(cause)) }
+    }
+
+    /// The store's own thread is gone or gave up on the question.
+    pub(crate) const fn unanswered() -> Self {
+        Self::Other { attempted: "get an answer from the database's own thread", cause: None }
+    }
+}

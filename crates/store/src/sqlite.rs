@@ -1,0 +1,244 @@
+//! SQLite, the body for one process: connections, transactions, and what its errors mean.
+//!
+//! **Invariant:** everything that is particular to SQLite is here and in `migrations`.
+
+use crate::body::{Row, Tx, Value};
+use crate::error::Error;
+use crate::migrations;
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{Connection, ErrorCode, OpenFlags, Statement, ToSql, ffi};
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The database's file in the data directory.
+const FILE: &str = "slipway.db";
+
+/// The file whose lock says that somebody works with the data directory.
+const LOCK: &str = "slipway.lock";
+
+/// Nobody but the owner reads what manifests may contain.
+const MODE: u32 = 0o600;
+
+/// More than there are different statements, so that each is prepared once per connection.
+const STATEMENTS_MAX: usize = 256;
+
+/// The opened files of one data directory.
+pub(crate) struct Opened {
+    /// The only connection that writes.
+    pub(crate) writer: Connection,
+    /// Connections that only read.
+    pub(crate) readers: Vec<Connection>,
+    /// Locked for as long as it is open.
+    pub(crate) lock: File,
+}
+
+/// Opens the database of a data directory, with so many readers, and brings it up to date.
+pub(crate) fn open(directory: &Path, readers: usize) -> Result<Opened, Error> {
+    let lock = lock(directory)?;
+    let path = directory.join(FILE);
+    drop(create(&path)?);
+    // Judged through a connection that cannot write, so that a database we must not
+    // touch is not touched by the judging either.
+    migrations::judge(&connect(&path, OpenFlags::SQLITE_OPEN_READ_ONLY)?)?;
+
+    let mut writer = connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    // FULL, because an answered caller must find its write again after a power cut. A
+    // checkpoint every 4,000 pages (16 MB) keeps the log small and the copying rare.
+    pragmas(
+        &writer,
+        "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 4000;
+         PRAGMA cache_size = -16000; PRAGMA temp_store = MEMORY;",
+    )?;
+    migrations::apply(&mut writer)?;
+    let readers = (0..readers)
+        .map(|_| {
+            let reader = connect(&path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+            pragmas(&reader, "PRAGMA cache_size = -8000; PRAGMA temp_store = MEMORY;")?;
+            Ok(reader)
+        })
+        .collect::<Result<_, Error>>()?;
+    Ok(Opened { writer, readers, lock })
+}
+
+/// A database that lives as long as its connection.
+pub(crate) fn in_memory() -> Result<Connection, Error> {
+    let mut connection = Connection::open_in_memory().map_err(|error| meaning(error, None))?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+    migrations::apply(&mut connection)?;
+    Ok(connection)
+}
+
+fn lock(directory: &Path) -> Result<File, Error> {
+    match std::fs::metadata(directory) {
+        Ok(found) if found.is_dir() => {}
+        Ok(_) => {
+            let cause = io::Error::from(io::ErrorKind::NotADirectory);
+            return Err(Error::Unopenable { path: directory.to_owned(), cause: Arc::new(cause) });
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(Error::Missing { path: directory.to_owned() });
+        }
+        Err(error) => return Err(Error::Unopenable { path: directory.to_owned(), cause: Arc::new(error) }),
+    }
+    let path = directory.join(LOCK);
+    let file = create(&path)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(Error::Locked { path: directory.to_owned() }),
+        Err(TryLockError::Error(error)) => Err(Error::Unopenable { path, cause: Arc::new(error) }),
+    }
+}
+
+/// Opens a file for writing, empty if it is new.
+fn create(path: &Path) -> Result<File, Error> {
+    let opened = OpenOptions::new().create(true).truncate(false).write(true).mode(MODE).open(path);
+    opened.map_err(|error| {
+        if matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem) {
+            Error::ReadOnly
+        } else if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) {
+            Error::Full
+        } else {
+            Error::Unopenable { path: path.to_owned(), cause: Arc::new(error) }
+        }
+    })
+}
+
+fn connect(path: &PathBuf, access: OpenFlags) -> Result<Connection, Error> {
+    // Each connection stays on one thread, so it needs no lock of its own.
+    let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(|error| meaning(error, Some(path)))?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+    Ok(connection)
+}
+
+fn pragmas(connection: &Connection, sql: &str) -> Result<(), Error> {
+    connection.execute_batch(sql).map_err(|error| meaning(error, None))
+}
+
+/// Runs one statement that has neither parameters nor rows, such as `BEGIN`.
+pub(crate) fn control(connection: &Connection, sql: &str) -> Result<(), Error> {
+    let run = || connection.prepare_cached(sql)?.execute([]);
+    run().map(|_| ()).map_err(|error| meaning(error, None))
+}
+
+/// One transaction on one connection.
+pub(crate) struct Transaction<'a> {
+    connection: &'a Connection,
+    newest: u64,
+    failed: Option<Error>,
+}
+
+impl<'a> Transaction<'a> {
+    /// Speaks through a connection on which a transaction is open.
+    pub(crate) const fn on(connection: &'a Connection) -> Self {
+        Self { connection, newest: 0, failed: None }
+    }
+
+    /// The newest event that was announced; zero when none was.
+    pub(crate) const fn newest(&self) -> u64 {
+        self.newest
+    }
+
+    /// How the last statement that failed did so.
+    pub(crate) fn failed(&mut self) -> Option<Error> {
+        self.failed.take()
+    }
+
+    fn run<T>(
+        &mut self,
+        sql: &str,
+        params: &[Value],
+        run: impl FnOnce(&mut Statement<'_>) -> rusqlite::Result<T>,
+    ) -> Result<T, Error> {
+        let prepared = self.connection.prepare_cached(sql);
+        let result = prepared.and_then(|mut statement| {
+            bind(&mut statement, params)?;
+            run(&mut statement)
+        });
+        result.map_err(|error| {
+            let error = meaning(error, None);
+            self.failed = Some(error.clone());
+            error
+        })
+    }
+}
+
+impl Tx for Transaction<'_> {
+    fn execute(&mut self, sql: &str, params: &[Value]) -> Result<usize, Error> {
+        self.run(sql, params, Statement::raw_execute)
+    }
+
+    fn query(&mut self, sql: &str, params: &[Value]) -> Result<Vec<Row>, Error> {
+        self.run(sql, params, |statement| {
+            let columns = statement.column_count();
+            let mut rows = statement.raw_query();
+            let mut found = Vec::new();
+            while let Some(row) = rows.next()? {
+                found.push(Row::new((0..columns).map(|at| row.get_ref(at).map(read)).collect::<Result<_, _>>()?));
+            }
+            Ok(found)
+        })
+    }
+
+    fn announce(&mut self, event: u64) {
+        self.newest = self.newest.max(event);
+    }
+}
+
+/// Binds `$N` to the N-th value: SQLite itself would count them as they appear.
+fn bind(statement: &mut Statement<'_>, params: &[Value]) -> rusqlite::Result<()> {
+    for index in 1..=statement.parameter_count() {
+        let number = statement.parameter_name(index).and_then(|name| name.strip_prefix('$')?.parse::<usize>().ok());
+        let value = number.and_then(|number| params.get(number.checked_sub(1)?));
+        let value = value.ok_or(rusqlite::Error::InvalidParameterCount(params.len(), statement.parameter_count()))?;
+        statement.raw_bind_parameter(index, value)?;
+    }
+    Ok(())
+}
+
+impl ToSql for Value {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self {
+            Self::Null => ValueRef::Null,
+            Self::Int(number) => ValueRef::Integer(*number),
+            Self::Text(text) => ValueRef::Text(text.as_bytes()),
+        }))
+    }
+}
+
+/// Our tables are strict: they hold no other kinds, and no text that is not UTF-8.
+fn read(value: ValueRef<'_>) -> Value {
+    match value {
+        ValueRef::Integer(number) => Value::Int(number),
+        ValueRef::Text(text) => Value::Text(String::from_utf8_lossy(text).into_owned()),
+        ValueRef::Null | ValueRef::Real(_) | ValueRef::Blob(_) => Value::Null,
+    }
+}
+
+/// Says what an error of SQLite means for us.
+pub(crate) fn meaning(error: rusqlite::Error, path: Option<&Path>) -> Error {
+    let code = error.sqlite_error().copied();
+    let cause = Arc::new(error);
+    let other = |cause| Error::Other { attempted: "read or write the database", cause: Some(cause) };
+    let Some(code) = code else { return other(cause) };
+    if code.extended_code == ffi::SQLITE_IOERR_SHMSIZE {
+        // The index of the log could not grow: what a full disk looks like from there.
+        return Error::Full;
+    }
+    if code.code == ErrorCode::DiskFull {
+        Error::Full
+    } else if code.code == ErrorCode::ReadOnly {
+        Error::ReadOnly
+    } else if code.code == ErrorCode::DatabaseCorrupt {
+        Error::Corrupt { what: "its file is damaged", cause: Some(cause) }
+    } else if code.code == ErrorCode::NotADatabase {
+        Error::Corrupt { what: "its file is not a database", cause: Some(cause) }
+    } else if let (ErrorCode::CannotOpen | ErrorCode::PermissionDenied, Some(path)) = (code.code, path) {
+        Error::Unopenable { path: path.to_owned(), cause }
+    } else {
+        other(cause)
+    }
+}

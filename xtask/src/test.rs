@@ -1,0 +1,409 @@
+//! Runs every proof that a fresh machine can run, and counts.
+//!
+//! First the tests of the workspace, then the fuzzer over the API ([`crate::fuzz_api`], one test
+//! per operation). The output streams by as it comes; at the end stand the counts of each suite,
+//! what failed, and every skip with its reason. The last line is always the same:
+//! `N passed, N failed, N skipped`.
+//!
+//! **Skips.** A test that cannot run here returns early, after appending a line `name: reason` to
+//! the file that the environment variable `SLIPWAY_SKIPS` names; where nothing captures its
+//! output it may print `SKIPPED name: reason` instead. For libtest it has passed; we take it off
+//! the passed ones of its suite. With `CI=true` a skip is a failure unless its reason starts with
+//! `not possible here:`, so that a proof cannot quietly stop running.
+
+use std::fs;
+use std::io::{BufRead, BufReader, IsTerminal, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+
+use crate::fuzz_api::{self, Fuzz};
+use crate::workspace;
+
+/// Names the file that tests append their skips to.
+const SKIPS: &str = "SLIPWAY_SKIPS";
+
+/// How a reason starts when no change of ours could make the test run on this machine.
+const IMPOSSIBLE: &str = "not possible here:";
+
+/// The tests of one program.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Suite {
+    name: String,
+    passed: usize,
+    failed: usize,
+    ignored: usize,
+    failures: Vec<String>,
+    skips: Vec<Skip>,
+    finished: bool,
+}
+
+/// A test that did not run, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Skip {
+    name: String,
+    reason: String,
+}
+
+impl Skip {
+    /// Reads `name: reason`.
+    fn parse(line: &str) -> Self {
+        let (name, reason) = line.split_once(": ").unwrap_or((line, "no reason given"));
+        Self {
+            name: name.trim().to_owned(),
+            reason: reason.trim().to_owned(),
+        }
+    }
+}
+
+/// Runs everything and prints the counts.
+pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
+    if !arguments.is_empty() {
+        bail!("usage: cargo xtask test");
+    }
+    let target = workspace::target_directory()?;
+    let mut suites = workspace_tests(&target.join("skips.txt"))?;
+    suites.push(api_fuzz());
+    if std::env::var("CI").is_ok_and(|value| value == "true") {
+        refuse_skips(&mut suites);
+    }
+    let summary = summary(&suites);
+    print!("{summary}");
+    let failed = suites.iter().any(|suite| suite.failed > 0);
+    Ok(ExitCode::from(u8::from(failed)))
+}
+
+/// Runs `cargo test` over the workspace and reads its output while passing it on.
+fn workspace_tests(skips: &Path) -> Result<Vec<Suite>> {
+    fs::write(skips, "").with_context(|| format!("could not empty {}", skips.display()))?;
+    // One pipe for both streams: the name of a suite comes on one, its result on the other.
+    let (reader, writer) = std::io::pipe().context("could not make a pipe")?;
+    let mut command = workspace::cargo();
+    command
+        .args(["test", "--workspace", "--no-fail-fast"])
+        .env(SKIPS, skips)
+        .stdout(writer.try_clone().context("could not share a pipe")?)
+        .stderr(writer);
+    if std::io::stdout().is_terminal() {
+        command.env("CARGO_TERM_COLOR", "always");
+    }
+    let mut child = command.spawn().context("could not start cargo test")?;
+    drop(command); // it holds the writing end, which must close for the reader to end
+
+    let mut log = Log::default();
+    let mut lines = BufReader::new(reader);
+    let mut line = Vec::new();
+    while lines
+        .read_until(b'\n', &mut line)
+        .context("could not read cargo test")?
+        > 0
+    {
+        std::io::stdout()
+            .write_all(&line)
+            .context("could not pass on the output of cargo test")?;
+        if log.line(&String::from_utf8_lossy(&line)) {
+            let text = fs::read_to_string(skips).context("could not read the skips")?;
+            log.skips(text.lines());
+        }
+        line.clear();
+    }
+    let status = child.wait().context("could not wait for cargo test")?;
+    Ok(log.finish(status.success()))
+}
+
+/// Runs the fuzzer as one more suite.
+fn api_fuzz() -> Suite {
+    println!("\n     Running the API fuzzer");
+    let mut suite = Suite {
+        name: "api fuzz".to_owned(),
+        finished: true,
+        ..Suite::default()
+    };
+    match fuzz_api::measure_after_tests() {
+        Ok(Fuzz::Ran(tally)) => {
+            println!("{tally}");
+            suite.failed = tally.failures.len();
+            suite.passed = tally.operations.saturating_sub(suite.failed);
+            suite.failures = tally.failures;
+        }
+        Ok(Fuzz::Skipped(reason)) => suite.skips.push(Skip {
+            name: "every operation".to_owned(),
+            reason,
+        }),
+        Err(error) => {
+            suite.failed = 1;
+            suite.failures.push(format!("{error:#}"));
+        }
+    }
+    suite
+}
+
+/// Turns every skip that could have been avoided into a failure.
+fn refuse_skips(suites: &mut [Suite]) {
+    for suite in suites {
+        let (kept, refused): (Vec<Skip>, Vec<Skip>) = std::mem::take(&mut suite.skips)
+            .into_iter()
+            .partition(|skip| skip.reason.starts_with(IMPOSSIBLE));
+        suite.skips = kept;
+        for Skip { name, reason } in refused {
+            suite.failed += 1;
+            suite.failures.push(format!(
+                "{name}: skipped, which CI does not accept: {reason}"
+            ));
+        }
+    }
+}
+
+/// The block at the end.
+fn summary(suites: &[Suite]) -> String {
+    let width = suites
+        .iter()
+        .map(|suite| suite.name.len())
+        .max()
+        .unwrap_or(0);
+    let row = |name: &str, passed: &str, failed: &str, skipped: &str| {
+        format!("{name:<width$}  {passed:>6}  {failed:>6}  {skipped:>7}")
+    };
+    let (mut passed, mut failed, mut skipped) = (0, 0, 0);
+    let mut lines = vec![String::new(), row("suite", "passed", "failed", "skipped")];
+    let mut failures = Vec::new();
+    let mut reasons = Vec::new();
+    for suite in suites {
+        let counts = [suite.passed, suite.failed, suite.skips.len()];
+        passed += counts[0];
+        failed += counts[1];
+        skipped += counts[2];
+        if counts != [0; 3] {
+            let [passed, failed, skipped] = counts.map(|count| count.to_string());
+            lines.push(row(&suite.name, &passed, &failed, &skipped));
+        }
+        let failed = suite.failures.iter();
+        failures.extend(failed.map(|failure| format!("  {}: {failure}", suite.name)));
+        let skips = suite.skips.iter();
+        reasons
+            .extend(skips.map(|skip| format!("  {}: {}: {}", suite.name, skip.name, skip.reason)));
+    }
+    for (title, list) in [("failed", failures), ("skipped", reasons)] {
+        if !list.is_empty() {
+            lines.extend([String::new(), title.to_owned()]);
+            lines.extend(list);
+        }
+    }
+    lines.push(format!(
+        "\n{passed} passed, {failed} failed, {skipped} skipped\n"
+    ));
+    lines.join("\n")
+}
+
+/// Reads what cargo and libtest print.
+#[derive(Default)]
+struct Log {
+    suites: Vec<Suite>,
+    /// The crate whose unit tests ran last; its integration tests follow.
+    krate: String,
+}
+
+impl Log {
+    /// Takes one line; true when it ended a suite.
+    fn line(&mut self, line: &str) -> bool {
+        let line = without_colour(line);
+        let line = line.trim();
+        if let Some(name) = self.suite_name(line) {
+            self.suites.push(Suite {
+                name,
+                ..Suite::default()
+            });
+        } else if let Some(counts) = line.strip_prefix("test result: ") {
+            let suite = self.suite();
+            suite.passed = count(counts, "passed");
+            suite.failed = count(counts, "failed");
+            suite.ignored = count(counts, "ignored");
+            suite.finished = true;
+            return true;
+        } else if let Some(name) = line
+            .strip_prefix("test ")
+            .and_then(|rest| rest.strip_suffix(" ... FAILED"))
+        {
+            self.suite().failures.push(name.to_owned());
+        } else if let Some(skip) = line.strip_prefix("SKIPPED ") {
+            self.skips(std::iter::once(skip));
+        }
+        false
+    }
+
+    /// Gives the skips that no earlier suite has to the current one.
+    fn skips<'a>(&mut self, lines: impl Iterator<Item = &'a str>) {
+        for line in lines.filter(|line| !line.trim().is_empty()) {
+            let skip = Skip::parse(line);
+            if !self.suites.iter().any(|suite| suite.skips.contains(&skip)) {
+                self.suite().skips.push(skip);
+            }
+        }
+    }
+
+    /// All suites; a program that ended without a result has failed.
+    fn finish(mut self, succeeded: bool) -> Vec<Suite> {
+        for suite in &mut self.suites {
+            suite.passed = suite.passed.saturating_sub(suite.skips.len());
+            suite.skips.extend((0..suite.ignored).map(|_| Skip {
+                name: "a test".to_owned(),
+                reason: "marked as ignored in the source".to_owned(),
+            }));
+            if !suite.finished {
+                suite.failed += 1;
+                suite
+                    .failures
+                    .push("the program ended before its tests did".to_owned());
+            }
+        }
+        if !succeeded && self.suites.iter().all(|suite| suite.failed == 0) {
+            self.suites.push(Suite {
+                name: "cargo test".to_owned(),
+                failed: 1,
+                failures: vec!["failed without running tests, see above".to_owned()],
+                ..Suite::default()
+            });
+        }
+        self.suites
+    }
+
+    /// The suite that runs now.
+    fn suite(&mut self) -> &mut Suite {
+        if self.suites.is_empty() {
+            self.suites.push(Suite::default());
+        }
+        let last = self.suites.len() - 1;
+        &mut self.suites[last]
+    }
+
+    /// The name of the suite that cargo announces with this line.
+    fn suite_name(&mut self, line: &str) -> Option<String> {
+        if let Some(krate) = line.strip_prefix("Doc-tests ") {
+            return Some(format!("{krate} examples in documentation"));
+        }
+        let (file, program) = line
+            .strip_prefix("Running ")?
+            .strip_suffix(')')?
+            .split_once(" (")?;
+        match file.strip_prefix("unittests ") {
+            Some(file) => {
+                let (program, _hash) =
+                    Path::new(program).file_name()?.to_str()?.rsplit_once('-')?;
+                program.clone_into(&mut self.krate);
+                Some(format!("{program} {file}"))
+            }
+            None => Some(format!("{} {file}", self.krate)),
+        }
+    }
+}
+
+/// The number before `word` in a result line.
+fn count(counts: &str, word: &str) -> usize {
+    counts
+        .split([';', '.'])
+        .filter_map(|part| part.trim().strip_suffix(word))
+        .find_map(|number| number.trim().parse().ok())
+        .unwrap_or(0)
+}
+
+/// The line without terminal colours.
+fn without_colour(line: &str) -> String {
+    let mut parts = line.split('\u{1b}');
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| {
+        text + part.split_once('m').map_or("", |(_, rest)| rest)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{IMPOSSIBLE, Log, Suite, refuse_skips, summary};
+
+    const OUTPUT: &str = "\
+   Compiling model v0.0.0
+     Running unittests src/lib.rs (target/debug/deps/model-0a1b)
+test name::empty ... ok
+test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s
+     Running tests/limits.rs (target/debug/deps/limits-0a1b)
+test big ... FAILED
+test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s
+   Doc-tests \u{1b}[1mmodel\u{1b}[0m
+test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s
+";
+
+    /// Feeds the lines of `output`; `skips` appear in the file before the first result.
+    fn read(output: &str, skips: &[&str], succeeded: bool) -> Vec<Suite> {
+        let mut log = Log::default();
+        for line in output.lines() {
+            if log.line(line) {
+                log.skips(skips.iter().copied());
+            }
+        }
+        log.finish(succeeded)
+    }
+
+    #[test]
+    fn suites_are_counted_and_failures_named() {
+        assert_eq!(
+            summary(&read(OUTPUT, &["name::long: no time"], false)),
+            "
+suite                            passed  failed  skipped
+model src/lib.rs                      2       0        1
+model tests/limits.rs                 1       1        0
+
+failed
+  model tests/limits.rs: big
+
+skipped
+  model src/lib.rs: name::long: no time
+
+3 passed, 1 failed, 1 skipped
+"
+        );
+    }
+
+    #[test]
+    fn a_program_that_dies_has_failed() {
+        let output =
+            "     Running unittests src/lib.rs (target/debug/deps/plan-0a1b)\ntest a ... ok\n";
+        let text = summary(&read(output, &[], false));
+        assert!(
+            text.ends_with("\n0 passed, 1 failed, 0 skipped\n"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_build_that_fails_has_failed() {
+        let text = summary(&read("error: could not compile\n", &[], false));
+        assert!(
+            text.ends_with("\n0 passed, 1 failed, 0 skipped\n"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn in_ci_only_the_impossible_is_skipped() {
+        let possible = format!("b: {IMPOSSIBLE} no such kernel");
+        let mut suites = read(OUTPUT, &["a: too slow", &possible], true);
+        refuse_skips(&mut suites);
+        let text = summary(&suites);
+        assert!(text.contains("model src/lib.rs: a: skipped, which CI does not accept: too slow"));
+        assert!(
+            text.ends_with("\n2 passed, 2 failed, 1 skipped\n"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_skip_told_twice_counts_once() {
+        let output = "     Running tests/stories.rs (target/debug/deps/stories-0a1b)\n\
+            SKIPPED one: no world\ntest result: ok. 4 passed; 0 failed; 1 ignored;\n";
+        let text = summary(&read(output, &["one: no world"], true));
+        assert!(
+            text.ends_with("\n3 passed, 0 failed, 2 skipped\n"),
+            "{text}"
+        );
+    }
+}

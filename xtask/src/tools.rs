@@ -1,0 +1,70 @@
+//! Installs what the other verbs need, once, and says in one line each what is there.
+//!
+//! Nothing is installed outside of the build directory and the Rust toolchain. What takes long to
+//! compile is only reported: its absence is a skip that says so, never a surprise.
+
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, Result, bail};
+
+use crate::fuzz_api::python::{self, Python};
+use crate::workspace;
+
+/// What `make check` needs of the toolchain.
+const COMPONENTS: &[(&str, &str)] = &[("rustfmt", "fmt"), ("clippy", "clippy")];
+
+/// Looks at every tool and installs what can be installed.
+pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
+    if !arguments.is_empty() {
+        bail!("usage: cargo xtask tools");
+    }
+    for (component, verb) in COMPONENTS {
+        println!("{component}: {}", toolchain(component, verb)?);
+    }
+    println!("schemathesis: {}", schemathesis()?);
+    println!("cargo-deny: {}", deny());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A part of the Rust toolchain.
+fn toolchain(component: &str, verb: &str) -> Result<String> {
+    let there = workspace::cargo()
+        .args([verb, "--version"])
+        .output()
+        .with_context(|| format!("could not start cargo {verb}"))?;
+    if there.status.success() {
+        return Ok("there".to_owned());
+    }
+    let added = Command::new("rustup")
+        .args(["component", "add", component])
+        .output();
+    Ok(match added {
+        Ok(output) if output.status.success() => "installed".to_owned(),
+        Ok(output) => format!(
+            "missing, rustup could not add it: {}",
+            String::from_utf8_lossy(&output.stderr).trim()
+        ),
+        Err(_) => "missing, `make check` needs it: install it with your Rust toolchain".to_owned(),
+    })
+}
+
+/// The fuzzer of the API.
+fn schemathesis() -> Result<String> {
+    let target = workspace::target_directory()?;
+    Ok(match python::ensure(&target)? {
+        Python::Ready { fresh: true, .. } => format!("{} installed", python::VERSION),
+        Python::Ready { fresh: false, .. } => format!("{} there", python::VERSION),
+        Python::Missing(reason) => format!("missing, `make test` will skip it: {reason}"),
+    })
+}
+
+/// The judge of licences and advisories.
+fn deny() -> &'static str {
+    let there = workspace::cargo().args(["deny", "--version"]).output();
+    if there.is_ok_and(|output| output.status.success()) {
+        "there"
+    } else {
+        "missing, `make check` will skip it: compiling it takes minutes, so it is left to you \
+         (`cargo install --locked cargo-deny`)"
+    }
+}
