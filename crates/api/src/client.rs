@@ -457,7 +457,11 @@ impl Client {
     }
 }
 
-/// Whether the address is this very machine.
+/// Whether `server` is on this very machine, where files beside it can be found.
+pub fn is_local(server: &str) -> bool {
+    server.parse().is_ok_and(|url| is_here(&url))
+}
+
 fn is_here(url: &Url) -> bool {
     url.host_str().is_some_and(|host| {
         let bare = host.trim_start_matches('[').trim_end_matches(']');
@@ -506,8 +510,11 @@ mod tests {
 
     #[test]
     fn only_this_machine_is_here() {
-        let here = |text: &str| is_here(&text.parse().unwrap());
-        assert!(here("http://localhost:1") && here("http://127.9.9.9") && here("http://[::1]:1"));
-        assert!(!here("http://10.0.0.1") && !here("http://localhost.example"));
+        for here in ["http://localhost:1", "http://127.9.9.9", "http://[::1]:1"] {
+            assert!(is_local(here), "{here}");
+        }
+        for there in ["http://10.0.0.1", "http://localhost.example", "localhost"] {
+            assert!(!is_local(there), "{there}");
+        }
     }
 }

@@ -1,10 +1,9 @@
 //! Clusters on the wire: what should be, what was seen, and what waits.
 
-use crate::machine::MachineView;
-use crate::machine::{OriginView, Role};
+use crate::machine::{MachineDesired, MachineView};
 use crate::task::{TaskKind, TaskView};
 use crate::time::Time;
-use model::cluster::{Desired, Machine};
+use model::cluster::Desired;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -178,8 +177,19 @@ pub struct HeldView {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WhyView {
-    /// One sentence per link, from what is wanted to what is waited for.
-    pub chain: Vec<String>,
+    /// The links, from what is seen to what ends it.
+    pub chain: Vec<CauseView>,
+}
+
+/// One link of a causal chain.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CauseView {
+    /// What is the case.
+    pub fact: String,
+    /// What would change it, where there is something.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
 }
 
 /// A cluster as it should have been at one time.
@@ -204,37 +214,6 @@ pub struct ClusterGeneration {
     pub machines: Vec<MachineDesired>,
     /// Machines it should lose.
     pub leaving: Vec<MachineDesired>,
-}
-
-/// One machine as it should be.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct MachineDesired {
-    /// Which machine, in which of its lives.
-    pub id: String,
-    /// Its host name and the name of its node.
-    pub name: String,
-    /// The pool it belongs to.
-    pub pool: String,
-    /// What it does in the cluster.
-    pub role: Role,
-    /// Its address in the cluster's private network.
-    pub address: String,
-    /// Where it comes from.
-    pub origin: OriginView,
-}
-
-impl From<&Machine> for MachineDesired {
-    fn from(machine: &Machine) -> Self {
-        Self {
-            id: machine.id.to_string(),
-            name: machine.name.to_string(),
-            pool: machine.pool.to_string(),
-            role: machine.role.into(),
-            address: machine.address.to_string(),
-            origin: (&machine.origin).into(),
-        }
-    }
 }
 
 impl From<&Desired> for ClusterGeneration {

@@ -26,15 +26,17 @@ pub mod time;
 
 pub use client::{Client, Events, Signal};
 pub use cluster::{
-    ClusterGeneration, ClusterHead, ClusterState, ClusterSummary, ClusterView, HeldView,
-    MachineDesired, Owner, Ready, WhyView,
+    CauseView, ClusterGeneration, ClusterHead, ClusterState, ClusterSummary, ClusterView, HeldView,
+    Owner, Ready, WhyView,
 };
 pub use event::EventView;
 pub use intent::{IntentRequest, IntentView, WishRequest, WishView};
-pub use machine::{MachineSeen, MachineState, MachineView, NodeSeen, OriginView, Role};
+pub use machine::{
+    MachineDesired, MachineSeen, MachineState, MachineView, NodeSeen, OriginView, Role,
+};
 pub use manifest::{Accepted, GenerationView, ManifestGeneration, ManifestState, ManifestView};
 pub use page::Listed;
-pub use plan::{JourneyCluster, JourneyRound, JourneyStep, JourneyView};
+pub use plan::{JourneyBlock, JourneyCluster, JourneyStep, JourneyView};
 pub use problem::{Exit, FaultView, Problem};
 pub use simulation::SimulationView;
 pub use task::{Effect, LogLine, LogView, TaskKind, TaskState, TaskView};

@@ -245,3 +245,34 @@ impl MachineView {
         }
     }
 }
+
+/// One machine as it should be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MachineDesired {
+    /// Which machine, in which of its lives.
+    pub id: String,
+    /// Its host name and the name of its node.
+    pub name: String,
+    /// The pool it belongs to.
+    pub pool: String,
+    /// What it does in the cluster.
+    pub role: Role,
+    /// Its address in the cluster's private network.
+    pub address: String,
+    /// Where it comes from.
+    pub origin: OriginView,
+}
+
+impl From<&Machine> for MachineDesired {
+    fn from(machine: &Machine) -> Self {
+        Self {
+            id: machine.id.to_string(),
+            name: machine.name.to_string(),
+            pool: machine.pool.to_string(),
+            role: machine.role.into(),
+            address: machine.address.to_string(),
+            origin: (&machine.origin).into(),
+        }
+    }
+}

@@ -1,6 +1,6 @@
 //! Journeys on the wire: all that would follow, predicted, before anything is touched.
 
-use crate::cluster::HeldView;
+use crate::cluster::{ClusterState, HeldView};
 use crate::problem::Problem;
 use crate::task::{Effect, TaskKind};
 use serde::{Deserialize, Serialize};
@@ -19,14 +19,11 @@ pub struct JourneyView {
     pub clusters: Vec<JourneyCluster>,
     /// Whether there is nothing to do.
     pub empty: bool,
-    /// How long the longest cluster takes, predicted.
+    /// How long the longest cluster takes, predicted; clusters do not wait for each other.
     pub minutes: u32,
     /// Why applying it would be refused, if it would be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<Box<Problem>>,
-    /// What would be done to each machine, by machine id: what `apply --plan` compares.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub effects: BTreeMap<String, Vec<TaskKind>>,
 }
 
 /// The journey of one cluster.
@@ -37,29 +34,29 @@ pub struct JourneyCluster {
     pub name: String,
     /// How long it takes, predicted.
     pub minutes: u32,
-    /// What happens, round after round; what is within one round happens at once.
-    pub rounds: Vec<JourneyRound>,
+    /// What happens, in order.
+    pub blocks: Vec<JourneyBlock>,
     /// Work that would still wait at the end, each with its reason.
     pub held: Vec<HeldView>,
-    /// Where the cluster would stand at the end, in one sentence.
-    pub ends_in: String,
+    /// Where the cluster would stand at the end.
+    pub ends_in: ClusterState,
+    /// What happens to each machine, by its name: what `apply --plan` compares.
+    pub effects: BTreeMap<String, Vec<Effect>>,
 }
 
-/// Steps that happen at once, and how often the like of them follow one another.
+/// Rounds that follow one another, told once and done `repeats` times.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct JourneyRound {
-    /// What happens, for people.
-    pub title: String,
-    /// The steps.
-    pub steps: Vec<JourneyStep>,
-    /// How many rounds of this kind follow one another, this one included.
+pub struct JourneyBlock {
+    /// One round, or a pattern of rounds; the steps of a round happen side by side.
+    pub rounds: Vec<Vec<JourneyStep>>,
+    /// How often.
     pub repeats: u32,
-    /// How long one of them takes, predicted.
+    /// How long all of it takes, predicted.
     pub minutes: u32,
 }
 
-/// The same thing done to one or more machines at once.
+/// The same thing done to machines of one pool at once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct JourneyStep {
@@ -67,10 +64,10 @@ pub struct JourneyStep {
     pub kind: TaskKind,
     /// What that means for what runs there.
     pub effect: Effect,
+    /// The pool of the machines.
+    pub pool: String,
     /// The first machine it is done to.
     pub machine: String,
     /// How many machines it is done to.
     pub machines: u32,
-    /// How long it takes, predicted.
-    pub minutes: u32,
 }

@@ -166,7 +166,7 @@ fn every_wish_reads_as_a_sentence() {
         },
         Wish::Pause,
     ];
-    let told: String = wishes
+    let told: Vec<String> = wishes
         .into_iter()
         .map(|wish| {
             let intent = Intent {
@@ -179,10 +179,11 @@ fn every_wish_reads_as_a_sentence() {
                 created_at: Timestamp::from_millis(0),
                 expires_at: None,
             };
-            format!("{}\n", IntentView::from(&intent).wish)
+            IntentView::from(&intent).wish.to_string()
         })
         .collect();
     let short = told
+        .join("\n")
         .replace(&task.to_string(), "task-1")
         .replace(&machine.to_string(), "machine-1");
     expect![[r"
@@ -190,8 +191,7 @@ fn every_wish_reads_as_a_sentence() {
         replace machine-1
         retry task-1
         cancel task-1
-        pause
-    "]]
+        pause"]]
     .assert_eq(&short);
 }
 

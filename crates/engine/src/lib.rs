@@ -1,1 +1,93 @@
-//! engine
+//! The loops: plan → commit, claim → apply → record, probe, sweep.
+//!
+//! Each loop is a thin shell around a question to the store, a pure function of `plan`
+//! and a call to a driver; nothing is decided here. Loops tell one another only "look
+//! soon", never what to do, so that a restart, a lost wake-up and a happy day take the
+//! same path. No loop holds a transaction while a driver works, none polls faster than
+//! the next thing is due, and work of one cluster never waits for another's.
+//!
+//! **Invariant:** dropping the future of [`Engine::run`] is a crash: whatever it had begun
+//! ends there. `sim` does so at every point of every story.
+
+mod agenda;
+mod attempt;
+mod lease;
+mod planning;
+mod probing;
+mod settings;
+mod sweeping;
+mod working;
+
+pub use settings::Settings;
+
+use agenda::Agenda;
+use driver::{Clock, Driver};
+use lease::Leases;
+use std::sync::Arc;
+use store::Store;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// Everything that turns plans into work and work into observations.
+pub struct Engine<D> {
+    shared: Arc<Shared<D>>,
+}
+
+/// What the loops have in common.
+struct Shared<D> {
+    store: Store,
+    driver: Arc<D>,
+    clock: Clock,
+    settings: Settings,
+    agenda: Agenda,
+    leases: Leases,
+    /// Rung when there may be something to claim.
+    bell: tokio::sync::Notify,
+}
+
+impl<D: Driver> Engine<D> {
+    /// Puts an engine together; [`Engine::run`] starts it.
+    pub fn new(store: Store, driver: Arc<D>, clock: Clock, settings: Settings) -> Self {
+        let shared = Shared {
+            store,
+            driver,
+            clock,
+            settings,
+            agenda: Agenda::default(),
+            leases: Leases::default(),
+            bell: tokio::sync::Notify::new(),
+        };
+        Self {
+            shared: Arc::new(shared),
+        }
+    }
+
+    /// Runs all loops until `stop`, then gives back what is under way and returns.
+    pub async fn run(self, stop: CancellationToken) {
+        let shared = self.shared;
+        if shared.settings.alone {
+            match shared.store.void_leases(shared.clock.now()).await {
+                Ok(0) => {}
+                Ok(lost) => tracing::info!(
+                    tasks = lost,
+                    "{lost} tasks were under way when the last run ended; they go on"
+                ),
+                Err(error) => {
+                    tracing::error!(%error, "could not take over the tasks of the last run: {error}")
+                }
+            }
+        }
+        let mut loops = JoinSet::new();
+        loops.spawn(planning::run(shared.clone(), stop.clone()));
+        loops.spawn(planning::listen(shared.clone(), stop.clone()));
+        loops.spawn(working::run(shared.clone(), stop.clone()));
+        loops.spawn(lease::run(shared.clone(), stop.clone()));
+        loops.spawn(probing::run(shared.clone(), stop.clone()));
+        loops.spawn(sweeping::run(shared, stop));
+        while let Some(ended) = loops.join_next().await {
+            if let Err(error) = ended {
+                tracing::error!(%error, "a loop of the engine ended badly: {error}");
+            }
+        }
+    }
+}

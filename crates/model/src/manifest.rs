@@ -49,6 +49,8 @@ pub enum Pool {
 /// How the machines of a dynamic pool are made, and how many.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dynamic {
+    /// Its place in the list of dynamic pools, for messages.
+    pub position: usize,
     /// Who lends them.
     pub provider: Name,
     /// Where, in the provider's words.

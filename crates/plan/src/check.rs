@@ -35,7 +35,7 @@ pub fn check(view: &View<'_>, plan: &Plan) -> Vec<Note> {
             notes.push(Note {
                 machine: task.machine.name.to_string(),
                 broken,
-            })
+            });
         };
         if !touched.insert(task.machine.id) || busy(view, plan, task.machine.id) {
             note("one machine, one task at a time");
@@ -50,8 +50,8 @@ pub fn check(view: &View<'_>, plan: &Plan) -> Vec<Note> {
 
 fn busy(view: &View<'_>, plan: &Plan, machine: MachineId) -> bool {
     view.open.iter().any(|open| {
-        open.machine == machine && !plan.withdraw.contains(&open.id)
-            || open.machine == machine && open.state == State::Running
+        open.machine == machine
+            && (open.state == State::Running || !plan.withdraw.contains(&open.id))
     })
 }
 

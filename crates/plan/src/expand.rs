@@ -11,7 +11,7 @@ use model::id::{self, ClusterId, MachineId};
 use model::intent::{Intent, Wish};
 use model::manifest::{Cluster, Dynamic, Manifest, Pool, Static};
 use model::name::Name;
-use model::observed::{MachineFact, Observed};
+use model::observed::{MachineFact, NodeFact, Observed, Seen};
 use model::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -77,7 +77,7 @@ pub fn expand(
             empty = born(project, manifest, cluster, lives);
             &empty
         };
-        let grown = grow(manifest, cluster, start, before, now);
+        let grown = grow(manifest, cluster, start, before, now, &mut faults);
         expansions.push(compare(grown, before.map(|known| known.desired)));
     }
     for gone in known {
@@ -211,6 +211,7 @@ fn grow(
     start: &Desired,
     before: Option<Known<'_>>,
     now: Timestamp,
+    faults: &mut Faults,
 ) -> Desired {
     let mut growing = Growing::from(start, before, now);
     growing.desired.version = cluster.version;
@@ -220,7 +221,7 @@ fn grow(
     ] {
         for name in pools {
             match manifest.pools.get(name) {
-                Some(Pool::Dynamic(pool)) => growing.dynamic(manifest, name, role, pool),
+                Some(Pool::Dynamic(pool)) => growing.dynamic(manifest, name, role, pool, faults),
                 Some(Pool::Static(pool)) => growing.fixed(name, role, pool),
                 None => {}
             }
@@ -235,6 +236,7 @@ struct Growing<'a> {
     /// Machines of the previous generation that nobody has asked for yet.
     spare: Vec<Machine>,
     replaced: BTreeSet<MachineId>,
+    joined: BTreeSet<MachineId>,
     scaled: Vec<(&'a Name, u32, u32)>,
     addresses: BTreeSet<Ipv4Addr>,
     /// Where the search for a free address goes on; those before it are taken.
@@ -262,6 +264,9 @@ impl<'a> Growing<'a> {
                 Wish::Retry { .. } | Wish::Cancel { .. } | Wish::Pause => {}
             }
         }
+        let joined = before
+            .map(|known| nodes(known.observed))
+            .unwrap_or_default();
         let addresses = spare
             .iter()
             .chain(&desired.leaving)
@@ -272,6 +277,7 @@ impl<'a> Growing<'a> {
             desired,
             spare,
             replaced,
+            joined,
             scaled,
             addresses,
             next_address,
@@ -279,7 +285,14 @@ impl<'a> Growing<'a> {
     }
 
     /// Keeps the lowest ordinals of a pool, makes what is missing.
-    fn dynamic(&mut self, manifest: &Manifest, name: &Name, role: Role, pool: &Dynamic) {
+    fn dynamic(
+        &mut self,
+        manifest: &Manifest,
+        name: &Name,
+        role: Role,
+        pool: &Dynamic,
+        faults: &mut Faults,
+    ) {
         let wished = self
             .scaled
             .iter()
@@ -291,6 +304,16 @@ impl<'a> Growing<'a> {
             .into_iter()
             .partition(|machine| machine.pool == *name && machine.role == role && made(machine));
         self.spare = others;
+        let via = manifest.providers.get(&pool.provider).copied();
+        let origin = via.map(|via| Origin::Made {
+            provider: pool.provider.clone(),
+            via,
+            region: pool.region.clone(),
+            zone: pool.zone.clone(),
+            server_type: pool.server_type.clone(),
+            image: pool.image.clone(),
+        });
+        self.outdate(&kept, origin.as_ref(), pool, faults);
         kept.sort_by_key(|machine| (self.replaced.contains(&machine.id), machine.ordinal));
         let excess = kept.split_off(kept.len().min(count));
         let replaced = kept
@@ -302,18 +325,9 @@ impl<'a> Growing<'a> {
         self.desired.leaving.extend(excess);
         self.desired.leaving.extend(replaced);
 
-        let via = manifest.providers.get(&pool.provider).copied();
-        let origin = via.map(|via| Origin::Made {
-            provider: pool.provider.clone(),
-            via,
-            region: pool.region.clone(),
-            zone: pool.zone.clone(),
-            server_type: pool.server_type.clone(),
-            image: pool.image.clone(),
-        });
         let mut taken = self.ordinals(name);
         taken.extend(kept.iter().map(|machine| machine.ordinal));
-        let mut free = (1..).filter(|ordinal| !taken.contains(ordinal));
+        let mut free = (1..=u32::MAX).filter(|ordinal| !taken.contains(ordinal));
         while kept.len() < count
             && let (Some(origin), Some(ordinal)) = (&origin, free.next())
         {
@@ -323,37 +337,56 @@ impl<'a> Growing<'a> {
         self.desired.machines.extend(kept);
     }
 
+    /// Machines made in another way than the pool now says: one that serves may not change,
+    /// one that does not is made anew.
+    fn outdate(
+        &mut self,
+        kept: &[Machine],
+        origin: Option<&Origin>,
+        pool: &Dynamic,
+        faults: &mut Faults,
+    ) {
+        let Some(origin) = origin else { return };
+        let mut told = false;
+        for machine in kept.iter().filter(|machine| machine.origin != *origin) {
+            if !self.joined.contains(&machine.id) {
+                self.replaced.insert(machine.id);
+            } else if !told {
+                told = true;
+                faults.note(
+                    format!("spec.nodePools.dynamic[{}]", pool.position),
+                    Code::Immutable,
+                    format!(
+                        "found another providerSpec, serverType or image than {} was made with; \
+                         declare a pool of another name and use that one instead",
+                        machine.name
+                    ),
+                );
+            }
+        }
+    }
+
     /// Keeps the given hosts that are still declared, takes in the new ones.
     fn fixed(&mut self, name: &Name, role: Role, pool: &Static) {
         let mut taken = self.ordinals(name);
         let mut kept = Vec::new();
         for host in &pool.hosts {
+            let origin = Origin::Given {
+                endpoint: host.endpoint,
+                ssh_port: pool.ssh_port,
+                username: host.username.clone(),
+            };
             let known = self.spare.iter().position(|machine| {
                 machine.pool == *name
                     && machine.role == role
                     && endpoint(machine) == Some(host.endpoint)
             });
             if let Some(at) = known {
-                kept.push(self.spare.swap_remove(at));
+                let known = self.spare.swap_remove(at);
+                kept.push(Machine { origin, ..known });
                 continue;
             }
-            let origin = Origin::Given {
-                endpoint: host.endpoint,
-                ssh_port: pool.ssh_port,
-                username: host.username.clone(),
-            };
-            let spare: BTreeSet<_> = self
-                .spare
-                .iter()
-                .filter(|machine| machine.pool == *name)
-                .map(|m| m.ordinal)
-                .collect();
-            let kept_now: BTreeSet<_> = kept
-                .iter()
-                .map(|machine: &Machine| machine.ordinal)
-                .collect();
-            let free =
-                (1..).find(|n| !taken.contains(n) && !spare.contains(n) && !kept_now.contains(n));
+            let free = (1..=u32::MAX).find(|ordinal| !taken.contains(ordinal));
             if let Some(ordinal) = free {
                 taken.insert(ordinal);
                 kept.push(self.machine(name, role, ordinal, origin));
@@ -418,6 +451,17 @@ fn endpoint(machine: &Machine) -> Option<Ipv4Addr> {
     }
 }
 
+/// Machines that were last seen as nodes of the cluster.
+fn nodes(observed: &Observed) -> BTreeSet<MachineId> {
+    let joined = |seen: &Seen| matches!(seen.node, Some((NodeFact::Joined { .. }, _)));
+    observed
+        .machines
+        .iter()
+        .filter(|(_, seen)| joined(seen))
+        .map(|(id, _)| *id)
+        .collect()
+}
+
 /// Whether the machine was seen to be absent; never having been seen is not enough.
 fn gone(observed: &Observed, machine: MachineId) -> bool {
     let seen = observed
@@ -426,3 +470,6 @@ fn gone(observed: &Observed, machine: MachineId) -> bool {
         .and_then(|seen| seen.machine.as_ref());
     matches!(seen, Some((MachineFact::Absent, _)))
 }
+
+#[cfg(test)]
+mod tests;

@@ -159,13 +159,13 @@ impl Reason {
         }
     }
 
-    /// What ends the wait.
-    pub fn next_action(&self) -> String {
+    fn next_action(&self, machine: &Name) -> String {
         match self {
             Self::Budget { by, .. } => format!("continues when {by} is back in service"),
             Self::Quorum { .. } => "continues when the other members are ready".to_owned(),
-            Self::Additions { waiting_for, .. } => format!("continues when {waiting_for} is ready"),
-            Self::ControlPlane { waiting_for } => format!("continues when {waiting_for} is ready"),
+            Self::Additions { waiting_for, .. } | Self::ControlPlane { waiting_for } => {
+                format!("continues when {waiting_for} is ready")
+            }
             Self::Turn { after } => format!("continues after {after}"),
             Self::Backoff { .. } => "tries again by itself".to_owned(),
             Self::Stuck { task, .. } => {
@@ -178,8 +178,9 @@ impl Reason {
             Self::ControlPlaneLost => "delete the cluster and create it again".to_owned(),
             Self::Running { kind } => format!("continues when {kind} has ended"),
             Self::Unreachable => {
-                "switch it on, or run `slipway machine replace NAME` to have another in its place"
-                    .to_owned()
+                format!(
+                    "switch it on, or run `slipway machine replace {machine}` to have another in its place"
+                )
             }
             Self::NotReady => "continues when the node is ready".to_owned(),
             Self::Claimed { by, .. } => format!("continues when {by} gives it back"),
@@ -228,6 +229,13 @@ impl fmt::Display for Reason {
             Self::NotReady => f.write_str("the node is not ready"),
             Self::Claimed { thing, by } => write!(f, "{thing} is held by {by}"),
         }
+    }
+}
+
+impl Held {
+    /// What ends the wait.
+    pub fn next_action(&self) -> String {
+        self.reason.next_action(&self.machine)
     }
 }
 

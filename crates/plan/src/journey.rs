@@ -249,10 +249,12 @@ fn same(one: &[Vec<Step>], other: &[Vec<Step>]) -> bool {
 impl fmt::Display for Journey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.blocks.is_empty() {
-            match self.held.is_empty() {
-                true => writeln!(f, "cluster {}: nothing to do", self.cluster)?,
-                false => writeln!(f, "cluster {}: nothing can be done now", self.cluster)?,
-            }
+            let what = if self.held.is_empty() {
+                "nothing to do"
+            } else {
+                "nothing can be done now"
+            };
+            writeln!(f, "cluster {}: {what}", self.cluster)?;
         } else {
             writeln!(f, "cluster {}", self.cluster)?;
         }
@@ -262,7 +264,7 @@ impl fmt::Display for Journey {
         }
         for held in &self.held {
             writeln!(f, "  held  {held}")?;
-            writeln!(f, "        {}", held.reason.next_action())?;
+            writeln!(f, "        {}", held.next_action())?;
         }
         if !self.blocks.is_empty() {
             let end = match self.ends {
@@ -270,11 +272,14 @@ impl fmt::Display for Journey {
                 Phase::Gone => "gone",
                 Phase::Pending | Phase::Scheduled | Phase::Error | Phase::Deleting => "waiting",
             };
+            let machines = match self.effects.len() {
+                1 => "1 machine".to_owned(),
+                many => format!("{many} machines"),
+            };
             writeln!(
                 f,
-                "  ends {end} after about {} min, {} machines touched",
-                self.minutes,
-                self.effects.len()
+                "  ends {end} after about {}, {machines} touched",
+                span(self.minutes)
             )?;
         }
         Ok(())
@@ -286,20 +291,6 @@ impl Block {
         let rounds = u32::try_from(self.rounds.len())
             .unwrap_or(u32::MAX)
             .saturating_mul(self.repeats);
-        let step = |step: &Step| match (step.machines, self.repeats) {
-            (1, 1) => format!("{} {}", step.kind, step.first),
-            (1, _) => format!("{} one of {}", step.kind, step.pool),
-            (many, _) => format!("{} {many} of {}", step.kind, step.pool),
-        };
-        let told: Vec<_> = self
-            .rounds
-            .iter()
-            .map(|round| round.iter().map(step).collect::<Vec<_>>().join(" + "))
-            .collect();
-        let mut line = told.join(", then ");
-        if self.repeats > 1 {
-            line = format!("{} times: {line}", self.repeats);
-        }
         let place = if rounds == 1 {
             number.to_string()
         } else {
@@ -309,9 +300,59 @@ impl Block {
         let effect = self.effect().map_or("", Effect::as_str);
         writeln!(
             f,
-            "  {place:>4}  {line:<58}  {effect:<9}  {:>4} min",
-            self.minutes()
+            "  {place:>7}  {:<60}  {effect:<9}  {:>8}",
+            self.line(),
+            span(self.minutes())
         )
+    }
+
+    fn line(&self) -> String {
+        if let Some(pool) = self.pool_walked() {
+            let kinds: Vec<_> = self
+                .rounds
+                .iter()
+                .flatten()
+                .map(|step| step.kind.as_str())
+                .collect();
+            return format!(
+                "{} of {pool}, one at a time: {}",
+                self.repeats,
+                kinds.join(", ")
+            );
+        }
+        let step = |step: &Step| match (step.machines, self.repeats) {
+            (1, 1) => format!("{} {}", step.kind, step.first),
+            (1, _) => format!("{} one of {}", step.kind, step.pool),
+            (many, _) => format!("{} {many} of {}", step.kind, step.pool),
+        };
+        let round = |round: &Vec<Step>| round.iter().map(step).collect::<Vec<_>>().join(" + ");
+        let line = self
+            .rounds
+            .iter()
+            .map(round)
+            .collect::<Vec<_>>()
+            .join(", then ");
+        if self.repeats == 1 {
+            line
+        } else {
+            format!("{} times: {line}", self.repeats)
+        }
+    }
+
+    /// The pool whose machines are taken one by one, where that is what the block does.
+    fn pool_walked(&self) -> Option<&Name> {
+        let pool = &self.rounds.first()?.first()?.pool;
+        let alone = |round: &Vec<Step>| matches!(round.as_slice(), [step] if step.machines == 1 && step.pool == *pool);
+        (self.repeats > 1 && self.rounds.iter().all(alone)).then_some(pool)
+    }
+}
+
+/// Minutes as people say them.
+fn span(minutes: u32) -> String {
+    match (minutes / 60, minutes % 60) {
+        (0, minutes) => format!("{minutes} min"),
+        (hours, 0) => format!("{hours} h"),
+        (hours, minutes) => format!("{hours} h {minutes} min"),
     }
 }
 

@@ -4,7 +4,7 @@ mod draft;
 mod rules;
 mod survey;
 
-use crate::held::Held;
+use crate::held::{Held, Reason};
 use crate::summary::Summary;
 use model::cluster::{Desired, Generation};
 use model::id::{ClusterId, MachineId, TaskId};
@@ -72,6 +72,25 @@ pub struct Plan {
     pub held: Vec<Held>,
     /// The cluster in one line.
     pub summary: Summary,
+}
+
+impl Plan {
+    /// Moves the tasks on one machine to what is held: the store found them impossible now.
+    pub fn hold_back(&mut self, machine: MachineId, reason: &Reason) {
+        let (back, go): (Vec<_>, Vec<_>) = std::mem::take(&mut self.tasks)
+            .into_iter()
+            .partition(|task| task.machine.id == machine);
+        self.tasks = go;
+        self.disturbs.retain(|slot| slot.machine != machine);
+        for task in back {
+            self.held.push(Held {
+                kind: task.action.kind(),
+                machine: task.machine.name,
+                machines: 1,
+                reason: reason.clone(),
+            });
+        }
+    }
 }
 
 /// Compares desired with observed and returns the next step.

@@ -83,10 +83,7 @@ pub fn why(view: &View<'_>, plan: &Plan) -> Vec<Cause> {
         )
     });
     for held in held {
-        let next = held
-            .reason
-            .next_action()
-            .replace("NAME", held.machine.as_str());
+        let next = held.next_action();
         chain.push(Cause {
             fact: held.to_string(),
             next: Some(next),

@@ -1,1 +1,51 @@
-//! server
+//! HTTP for people and programs: the public contract, live events, and the page.
+//!
+//! Requests are read into checked types, asked of the store, and shown in the words of
+//! `api`. The server decides nothing: what a manifest means is for `plan`, what may be
+//! stored is for the store. The page stands on the same ground as the API and can do
+//! nothing that the API cannot.
+//!
+//! **Invariants:** every answer to a failed request is a problem with a code (`problem`);
+//! nothing under `/api` and no page but the one to sign in is answered without the token
+//! (`tests/access.rs`); the document of the API is `openapi/v1.json` (`tests/openapi.rs`).
+
+pub mod auth;
+pub mod metrics;
+
+mod app;
+mod extract;
+mod layers;
+mod openapi;
+mod page;
+mod problem;
+mod rehearse;
+mod routes;
+mod view;
+
+pub use app::{Clock, Server, router, run};
+pub use openapi::document;
+pub use rehearse::{Rehearsal, RehearsalReport, Rehearse};
+
+use problem::Problem;
+
+/// Bytes in the digits people read them in.
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        // Writing to a string cannot fail.
+        drop(write!(text, "{byte:02x}"));
+        text
+    })
+}
+
+/// Computes something that takes its time, away from the threads that serve requests.
+async fn aside<T: Send + 'static>(work: impl FnOnce() -> Result<T, Problem> + Send + 'static) -> Result<T, Problem> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(answer) => answer,
+        // Whoever catches panics of requests shall catch this one too, with its message.
+        Err(fallen) => match fallen.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => Err(Problem::slow(0)),
+        },
+    }
+}

@@ -1,1 +1,76 @@
-//! store
+//! One database for all that must outlive the program.
+//!
+//! Manifests and desired state by generation, intents, tasks with their queue and logs,
+//! claims, the disruption ledger, observations and events. Questions are asked of a
+//! [`Store`]; each is one transaction, so an answer is always of one piece. The SQL is
+//! written once, in portable words, against a small body (`body.rs`) that SQLite fills.
+//!
+//! **Invariant:** every change of desired state goes through `plan::expand` or
+//! `plan::retire`, in the transaction that stores it. Nothing here decides what to do
+//! next and nothing here touches the world.
+
+mod body;
+mod claims;
+mod clusters;
+mod commit;
+mod desired;
+mod error;
+mod events;
+mod intents;
+mod journeys;
+mod logs;
+mod machines;
+mod manifests;
+mod migrations;
+mod observations;
+mod page;
+mod queue;
+mod runner;
+mod sqlite;
+mod submit;
+mod sweep;
+mod tasks;
+
+pub use clusters::{ClusterFilter, ClusterRow, ClusterView, Counts, LiveCluster};
+pub use commit::{CommitError, Committed};
+pub use error::Error;
+pub use events::Event;
+pub use intents::{Draft, WishError};
+pub use logs::LogLine;
+pub use machines::{MachineFilter, MachineRow};
+pub use manifests::{GenerationRow, ManifestRow};
+pub use page::{Listed, Page};
+pub use queue::{Claim, Ended, Recorded};
+pub use submit::{Preview, Submission, SubmitError, Submitted};
+pub use sweep::Swept;
+pub use tasks::{TaskFilter, TaskRow};
+
+use runner::Runner;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The store; a clone is another handle on the same one.
+///
+/// When the last handle goes, the store waits until its threads have ended.
+#[derive(Clone)]
+pub struct Store {
+    runner: Arc<Runner>,
+}
+
+impl Store {
+    /// Opens the database in a data directory, which must exist, and brings it up to date.
+    pub fn open(directory: &Path) -> Result<Self, Error> {
+        Runner::open(directory).map(|runner| Self { runner: Arc::new(runner) })
+    }
+
+    /// An empty store in memory, without threads: questions run in the task that asks.
+    pub fn in_memory() -> Result<Self, Error> {
+        Runner::in_memory().map(|runner| Self { runner: Arc::new(runner) })
+    }
+}
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Store").finish_non_exhaustive()
+    }
+}

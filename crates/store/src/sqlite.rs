@@ -142,6 +142,11 @@ impl<'a> Transaction<'a> {
         self.newest
     }
 
+    /// Takes back announcements of events that were undone.
+    pub(crate) fn forget_events_after(&mut self, event: u64) {
+        self.newest = self.newest.min(event);
+    }
+
     /// How the last statement that failed did so.
     pub(crate) fn failed(&mut self) -> Option<Error> {
         self.failed.take()

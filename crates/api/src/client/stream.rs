@@ -7,10 +7,10 @@
 use super::{Client, Error};
 use crate::event::{self, EventView};
 use crate::sse::{Item, Parser};
-use futures_util::future::BoxFuture;
 use reqwest::header::ACCEPT;
 use reqwest::{Method, Response};
 use std::collections::VecDeque;
+use std::pin::Pin;
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -55,7 +55,7 @@ pub struct Events {
 
 enum State {
     Waiting(Instant),
-    Connecting(BoxFuture<'static, Result<Response, Error>>),
+    Connecting(Pin<Box<dyn Future<Output = Result<Response, Error>> + Send>>),
     Open(Response),
 }
 

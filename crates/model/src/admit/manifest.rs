@@ -139,9 +139,13 @@ fn pools_of(value: &Value, providers: &[Read<Provider>], faults: &mut Faults) ->
         return Vec::new();
     };
     let mut pools = Vec::new();
-    for (path, value) in fields.items("dynamic", ENTRIES_MAX, faults) {
+    for (position, (path, value)) in fields
+        .items("dynamic", ENTRIES_MAX, faults)
+        .into_iter()
+        .enumerate()
+    {
         let (name, pool) = dynamic_of(value, &path, providers, faults);
-        let value = pool.map(Pool::Dynamic);
+        let value = pool.map(|pool| Pool::Dynamic(Dynamic { position, ..pool }));
         pools.extend(name.map(|name| Read { path, name, value }));
     }
     for (path, value) in fields.items("static", ENTRIES_MAX, faults) {
@@ -174,6 +178,7 @@ fn dynamic_of(
         let (provider, region, zone) = spec?;
         let (count, server_type, image) = (count?, server_type?, image?);
         Some(Dynamic {
+            position: 0,
             provider,
             region,
             zone,

@@ -207,7 +207,9 @@ impl<'a> Draft<'a> {
                 .places
                 .iter()
                 .find(|place| place.machine.id == machine);
-            self.busy.contains(&machine) || place.is_some_and(|place| place.slot)
+            place.is_some_and(|place| {
+                place.slot || place.node.is_some() && self.busy.contains(&machine)
+            })
         };
         self.view
             .ledger

@@ -25,7 +25,7 @@ pub(super) fn create(draft: &mut Draft<'_>) {
     for place in draft.survey.wanted() {
         match place.life {
             Life::Unseen | Life::Absent | Life::Booting => {
-                draft.want(place, acquire(place.machine))
+                draft.want(place, acquire(place.machine));
             }
             Life::Unreachable => draft.hold(place, Kind::Join, Reason::Unreachable),
             Life::Running => {}

@@ -32,202 +32,304 @@ fn check_upgrade(want: &str, have: &str, expected: &Expect) {
 
 #[test]
 fn nothing_to_do_is_an_empty_plan() {
-    check("c1 c2 c3 w1", "c1 c2 c3 w1", &expect![[r#"
+    check(
+        "c1 c2 c3 w1",
+        "c1 c2 c3 w1",
+        &expect![[r#"
         done
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn all_machines_are_made_at_once() {
-    check("c1 c2 c3 w1 s1", "c2.", &expect![[r#"
+    check(
+        "c1 c2 c3 w1 s1",
+        "c2.",
+        &expect![[r#"
         create   c1
         create   c2
         create   c3
         create   w1
         prepare  s1
         scheduled
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn one_control_plane_is_started_and_the_others_wait() {
-    check("c1 c2 c3 w1", "c1. c2~ c3~ w1~", &expect![[r#"
+    check(
+        "c1 c2 c3 w1",
+        "c1. c2~ c3~ w1~",
+        &expect![[r#"
         create   c1
         init     c2
         held     join c3: one at a time, after c2
         held     join w1: the control plane comes first (c1)
         scheduled
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn control_machines_join_one_after_the_other_and_workers_after_a_quorum() {
-    check("c1 c2 c3 w1 w2", "c1 c2~ c3~ w1~ w2~", &expect![[r#"
+    check(
+        "c1 c2 c3 w1 w2",
+        "c1 c2~ c3~ w1~ w2~",
+        &expect![[r#"
         join     c2
         held     join c3: one at a time, after c2
         held     join w1 and 1 more: the control plane comes first (c2)
         scheduled
-    "#]]);
-    check("c1 c2 c3 w1 w2", "c1 c2 c3~ w1~ w2~", &expect![[r#"
+    "#]],
+    );
+    check(
+        "c1 c2 c3 w1 w2",
+        "c1 c2 c3~ w1~ w2~",
+        &expect![[r#"
         join     c3
         join     w1
         join     w2
         scheduled
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_lost_control_plane_is_not_started_again() {
-    check("c1 w1", "* c1~ w1", &expect![[r#"
+    check(
+        "c1 w1",
+        "* c1~ w1",
+        &expect![[r#"
         held     join c1: every member of the control plane is gone
         error
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn surplus_nodes_leave_one_at_a_time() {
-    check("c1 w1", "c1 w1 w2 w3", &expect![[r#"
+    check(
+        "c1 w1",
+        "c1 w1 w2 w3",
+        &expect![[r#"
         drain    w2
         held     drain w3: one at a time, after w2
         scheduled
-    "#]]);
-    check("c1 w1", "c1 w1 w2/ w3", &expect![[r#"
+    "#]],
+    );
+    check(
+        "c1 w1",
+        "c1 w1 w2/ w3",
+        &expect![[r#"
         leave    w2
         held     drain w3: one at a time, after w2
         scheduled
-    "#]]);
-    check("c1 w1", "c1 w1 w2~ w3", &expect![[r#"
+    "#]],
+    );
+    check(
+        "c1 w1",
+        "c1 w1 w2~ w3",
+        &expect![[r#"
         delete   w2
         drain    w3
         scheduled
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn additions_come_before_deletions() {
-    check("c1 w1 w3", "c1 w1 w2", &expect![[r#"
+    check(
+        "c1 w1 w3",
+        "c1 w1 w2",
+        &expect![[r#"
         create   w3
         held     drain w2: additions come first: 1 not ready yet (w3)
         scheduled
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn an_unreachable_node_spends_the_budget() {
-    check("c1 w1 w2", "c1 w1? w2 w3", &expect![[r#"
+    check(
+        "c1 w1 w2",
+        "c1 w1? w2 w3",
+        &expect![[r#"
         held     join w1: the machine does not answer
         held     drain w3: 1 of 1 already out of service (w1)
         error
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_node_that_is_sick_already_may_leave_at_once() {
-    check("c1 w1", "c1 w1 w2? w3", &expect![[r#"
+    check(
+        "c1 w1",
+        "c1 w1 w2? w3",
+        &expect![[r#"
         leave    w2
         held     drain w3: one at a time, after w2
         scheduled
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_machine_that_never_joined_goes_without_ado() {
-    check("c1 w1", "c1 w1 w2. w3-", &expect![[r#"
+    check(
+        "c1 w1",
+        "c1 w1 w2. w3-",
+        &expect![[r#"
         delete   w2
         delete   w3
         scheduled
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_control_machine_is_not_removed_at_the_price_of_the_quorum() {
-    check("c1 c2 c4", "c1 c2! c3 c4", &expect![[r#"
+    check(
+        "c1 c2 c4",
+        "c1 c2! c3 c4",
+        &expect![[r#"
         held     join c2: the node is not ready
         held     drain c3: 1 of 1 already out of service (c2)
         scheduled
-    "#]]);
-    check("c1", "c1 c2 c3", &expect![[r#"
+    "#]],
+    );
+    check(
+        "c1",
+        "c1 c2 c3",
+        &expect![[r#"
         drain    c2
         held     drain c3: one at a time, after c2
         scheduled
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn an_upgrade_takes_the_control_plane_first_one_node_at_a_time() {
-    check_upgrade("c1 c2 c3 w1 w2", "c1 c2 c3 w1 w2", &expect![[r#"
+    check_upgrade(
+        "c1 c2 c3 w1 w2",
+        "c1 c2 c3 w1 w2",
+        &expect![[r#"
         drain    c1
         held     upgrade c2 and 3 more: one at a time, after c1
         scheduled
-    "#]]);
-    check_upgrade("c1 c2 c3 w1 w2", "c1/ c2 c3 w1 w2", &expect![[r#"
+    "#]],
+    );
+    check_upgrade(
+        "c1 c2 c3 w1 w2",
+        "c1/ c2 c3 w1 w2",
+        &expect![[r#"
         upgrade  c1
         held     upgrade c2 and 3 more: one at a time, after c1
         scheduled
-    "#]]);
-    check_upgrade("c1 c2 c3 w1 w2", "c1/@35 c2 c3 w1 w2", &expect![[r#"
+    "#]],
+    );
+    check_upgrade(
+        "c1 c2 c3 w1 w2",
+        "c1/@35 c2 c3 w1 w2",
+        &expect![[r#"
         uncordon c1
         held     upgrade c2: 1 of 1 already out of service (c1)
         held     upgrade c3 and 2 more: one at a time, after c2
         scheduled
-    "#]]);
-    check_upgrade("c1 c2 c3 w1 w2", "c1@35 c2@35 c3@35 w1/ w2", &expect![[r#"
+    "#]],
+    );
+    check_upgrade(
+        "c1 c2 c3 w1 w2",
+        "c1@35 c2@35 c3@35 w1/ w2",
+        &expect![[r#"
         upgrade  w1
         held     upgrade w2: one at a time, after w1
         scheduled
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn an_upgrade_waits_for_a_stable_topology() {
-    check_upgrade("c1 w1 w2", "c1 w1", &expect![[r#"
+    check_upgrade(
+        "c1 w1 w2",
+        "c1 w1",
+        &expect![[r#"
         create   w2
         held     upgrade c1: additions come first: 1 not ready yet (w2)
         held     upgrade w1: one at a time, after c1
         scheduled
-    "#]]);
-    check_upgrade("c1 w1", "c1 w1 w2", &expect![[r#"
+    "#]],
+    );
+    check_upgrade(
+        "c1 w1",
+        "c1 w1 w2",
+        &expect![[r#"
         drain    w2
         held     upgrade c1: one at a time, after w2
         held     upgrade w1: one at a time, after c1
         scheduled
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn what_somebody_else_cordoned_stays_cordoned() {
     let mut world = World::new("1.34.0", "c1 w1", "c1 w1/");
     world.ledger.clear();
-    drawn(&world, &expect![[r#"
+    drawn(
+        &world,
+        &expect![[r#"
         done
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_deleted_cluster_loses_its_workers_first() {
-    check("", "c1 c2 w1 w2. w3x", &expect![[r#"
+    check(
+        "",
+        "c1 c2 w1 w2. w3x",
+        &expect![[r#"
         delete   w1
         delete   w2
         held     delete c1 and 1 more: one at a time, after w1
         deleting
-    "#]]);
-    check("", "c1 c2 w1x", &expect![[r#"
+    "#]],
+    );
+    check(
+        "",
+        "c1 c2 w1x",
+        &expect![[r#"
         delete   c1
         delete   c2
         deleting
-    "#]]);
-    check("", "c1x w1x", &expect![[r#"
+    "#]],
+    );
+    check(
+        "",
+        "c1x w1x",
+        &expect![[r#"
         gone
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn what_runs_is_not_begun_again() {
     let world =
         World::new("1.34.0", "c1 w1", "c1").open("w1", Action::Create, State::Running, None);
-    drawn(&world, &expect![[r#"
+    drawn(
+        &world,
+        &expect![[r#"
         scheduled
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -238,10 +340,13 @@ fn a_failed_attempt_is_told_with_its_count() {
         State::Waiting,
         Some("rate limit"),
     );
-    drawn(&world, &expect![[r#"
+    drawn(
+        &world,
+        &expect![[r#"
         held     create w1: tried 1×: rate limit
         scheduled
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -252,32 +357,44 @@ fn a_stuck_task_waits_until_somebody_asks_again() {
         State::Stuck,
         Some("no such type"),
     );
-    drawn(&world, &expect![[r#"
+    drawn(
+        &world,
+        &expect![[r#"
         held     create w1: stuck: no such type
         error
-    "#]]);
+    "#]],
+    );
     let task = TaskId::derive(origin("w1", 9));
-    drawn(&world.wish(Wish::Retry { task }), &expect![[r#"
+    drawn(
+        &world.wish(Wish::Retry { task }),
+        &expect![[r#"
         reopen 1
         scheduled
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_task_nobody_wants_is_withdrawn_unless_it_runs() {
     let waiting =
         World::new("1.34.0", "c1", "c1 w1-").open("w1", Action::Create, State::Waiting, None);
-    drawn(&waiting, &expect![[r#"
+    drawn(
+        &waiting,
+        &expect![[r#"
         delete   w1
         withdraw 1
         scheduled
-    "#]]);
+    "#]],
+    );
     let running =
         World::new("1.34.0", "c1", "c1 w1-").open("w1", Action::Create, State::Running, None);
-    drawn(&running, &expect![[r#"
+    drawn(
+        &running,
+        &expect![[r#"
         held     delete w1: create is still running
         scheduled
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -285,10 +402,13 @@ fn a_pause_holds_what_is_new_and_keeps_what_runs() {
     let world = World::new("1.34.0", "c1 w1 w2", "c1")
         .open("w1", Action::Create, State::Running, None)
         .wish(Wish::Pause);
-    drawn(&world, &expect![[r#"
+    drawn(
+        &world,
+        &expect![[r#"
         held     create w2: paused by ann
         error
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -302,9 +422,12 @@ fn a_cancelled_task_is_left_alone() {
     let world = World::new("1.34.0", "c1 w1", "c1")
         .open("w1", Action::Create, State::Waiting, Some("rate limit"))
         .wish(wish);
-    drawn(&world, &expect![[r#"
+    drawn(
+        &world,
+        &expect![[r#"
         withdraw 1
         held     create w1: cancelled by ann
         error
-    "#]]);
+    "#]],
+    );
 }

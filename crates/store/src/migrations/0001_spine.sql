@@ -50,6 +50,7 @@ CREATE TABLE clusters (
     tombstone   INTEGER NOT NULL,
     phase       TEXT    NOT NULL,
     plans       INTEGER NOT NULL,
+    unplanned   INTEGER NOT NULL,
     format      INTEGER NOT NULL,
     summary     TEXT    NOT NULL,
     held        TEXT    NOT NULL,
@@ -59,7 +60,8 @@ CREATE TABLE clusters (
 CREATE UNIQUE INDEX clusters_by_name ON clusters (project, name, incarnation);
 CREATE INDEX clusters_by_manifest ON clusters (project, manifest, name, incarnation);
 CREATE INDEX clusters_by_phase ON clusters (phase, project, name, incarnation);
-CREATE INDEX clusters_alive ON clusters (id, probed_at) WHERE phase <> 'gone';
+CREATE INDEX clusters_unplanned ON clusters (id) WHERE unplanned = 1;
+CREATE INDEX clusters_alive ON clusters (id) WHERE phase <> 'gone';
 
 -- Every generation of every cluster's desired state.
 CREATE TABLE desired (
@@ -203,7 +205,6 @@ CREATE TABLE events (
     id      INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
     at      INTEGER NOT NULL,
     project TEXT    NOT NULL,
-    cluster TEXT,
     kind    TEXT    NOT NULL,
     object  TEXT    NOT NULL,
     message TEXT    NOT NULL

@@ -1,0 +1,222 @@
+//! Why a verb did not do what was asked, told once, at the edge.
+
+use crate::context::Context;
+use api::Exit;
+use std::io;
+use std::path::PathBuf;
+
+/// Why a verb did not do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The server could not be asked, or said no.
+    #[error("{0}")]
+    Client(#[source] api::client::Error),
+    /// A file that is not there.
+    #[error("there is no file `{}`", file.display())]
+    NoFile {
+        /// Which file.
+        file: PathBuf,
+    },
+    /// A directory where a file belongs.
+    #[error("`{}` is a directory", file.display())]
+    Directory {
+        /// Which one.
+        file: PathBuf,
+    },
+    /// A file that cannot be read.
+    #[error("could not read `{}`", file.display())]
+    Unreadable {
+        /// Which file.
+        file: PathBuf,
+        /// What the system said.
+        #[source]
+        cause: io::Error,
+    },
+    /// More than any manifest has.
+    #[error("`{}` is larger than {max} bytes", file.display())]
+    TooLarge {
+        /// Which file.
+        file: PathBuf,
+        /// How much is read at most.
+        max: usize,
+    },
+    /// A file that is not text.
+    #[error("`{}` is not text in UTF-8", file.display())]
+    NotText {
+        /// Which file.
+        file: PathBuf,
+    },
+    /// A file without the name of a manifest.
+    #[error("`{}` does not say which manifest it is", file.display())]
+    NoName {
+        /// Which file.
+        file: PathBuf,
+    },
+    /// A token that is there and cannot be read.
+    #[error("could not read the token in {}", file.display())]
+    TokenFile {
+        /// Which file.
+        file: PathBuf,
+        /// What the system said.
+        #[source]
+        cause: io::Error,
+    },
+    /// Neither an option nor the environment says where data is.
+    #[error("this user has no home to keep data in")]
+    NoDataDir,
+    /// Called in a way that makes no sense, or not enough.
+    #[error("{what}")]
+    Usage {
+        /// What is wrong with it.
+        what: String,
+        /// What to write instead.
+        hint: String,
+    },
+    /// Something that is not on the server.
+    #[error("there is no {kind} `{name}`")]
+    NotFound {
+        /// What kind of thing.
+        kind: &'static str,
+        /// Which one.
+        name: String,
+    },
+    /// The reader of our output is gone, or has no room.
+    #[error("could not write the answer")]
+    Write(#[source] io::Error),
+}
+
+impl From<api::client::Error> for Error {
+    fn from(error: api::client::Error) -> Self {
+        Self::Client(error)
+    }
+}
+
+impl From<io::Error> for Error {
+    fn from(cause: io::Error) -> Self {
+        Self::Write(cause)
+    }
+}
+
+impl Error {
+    /// The stable name of the error.
+    pub fn code(&self) -> &str {
+        match self {
+            Self::Client(error) => error.code(),
+            Self::TokenFile { .. } => "CLI-005",
+            Self::NoFile { .. }
+            | Self::Directory { .. }
+            | Self::Unreadable { .. }
+            | Self::TooLarge { .. }
+            | Self::NotText { .. }
+            | Self::NoName { .. } => "CLI-006",
+            Self::NoDataDir => "CLI-007",
+            Self::Usage { .. } => "CLI-008",
+            Self::NotFound { .. } => "CLI-009",
+            Self::Write(_) => "CLI-010",
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Client(error) => return error.hint(),
+            Self::NoFile { .. } => "is the name right? `-` reads standard input",
+            Self::Directory { .. } => "name one file in it",
+            Self::Unreadable { .. } => "who may read it, and is it a file?",
+            Self::TooLarge { .. } => "is this a manifest? split it into several if it is",
+            Self::NotText { .. } => "is this a manifest?",
+            Self::NoName { .. } => "it should be YAML with `metadata.name`; or name the manifest",
+            Self::TokenFile { .. } => {
+                "ask as the user who runs the server, or set SLIPWAY_TOKEN"
+            }
+            Self::NoDataDir => "set SLIPWAY_DATA, or name --data-dir",
+            Self::Usage { hint, .. } => hint,
+            Self::NotFound { kind, .. } => return Some(format!("`slipway get {kind}` lists them")),
+            Self::Write(_) => "is there room on the disk?",
+        };
+        Some(hint.to_owned())
+    }
+
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Client(error) => error.exit(),
+            Self::NoFile { .. }
+            | Self::Directory { .. }
+            | Self::Unreadable { .. }
+            | Self::TooLarge { .. }
+            | Self::NotText { .. }
+            | Self::NoName { .. }
+            | Self::TokenFile { .. }
+            | Self::NoDataDir
+            | Self::Usage { .. } => Exit::Usage,
+            Self::NotFound { .. } | Self::Write(_) => Exit::Failed,
+        }
+    }
+
+    /// Tells the person what went wrong, and the shell how it ended.
+    pub(crate) fn tell(&self, context: &mut Context<'_>) -> Exit {
+        if let Self::Write(cause) = self
+            && cause.kind() == io::ErrorKind::BrokenPipe
+        {
+            // The reader has seen enough; that is no failure of ours.
+            return Exit::Done;
+        }
+        let hint = match self {
+            Self::Client(api::client::Error::Problem(problem))
+                if problem.status == 401 && !context.has_token() =>
+            {
+                Some(context.global().token_hint())
+            }
+            Self::Client(_)
+            | Self::NoFile { .. }
+            | Self::Directory { .. }
+            | Self::Unreadable { .. }
+            | Self::TooLarge { .. }
+            | Self::NotText { .. }
+            | Self::NoName { .. }
+            | Self::TokenFile { .. }
+            | Self::NoDataDir
+            | Self::Usage { .. }
+            | Self::NotFound { .. }
+            | Self::Write(_) => self.hint(),
+        };
+        context.out().complain(&self.text(hint.as_deref()));
+        self.exit()
+    }
+
+    /// The whole of it: what, why, every fault of the input, and what to do.
+    fn text(&self, hint: Option<&str>) -> String {
+        let mut text = format!("error: {self}");
+        // The last link says what the system said; those between only say who passed it on.
+        if let Some(root) = self.root() {
+            text.push_str(&format!(": {root}"));
+        }
+        text.push_str(&format!(" ({})\n", self.code()));
+        if let Self::Client(api::client::Error::Problem(problem)) = self {
+            for fault in &problem.faults {
+                text.push_str(&format!("{fault}\n"));
+            }
+        }
+        if let Some(hint) = hint {
+            text.push_str(&format!("hint: {hint}\n"));
+        }
+        text
+    }
+
+    fn root(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        let first = match self {
+            Self::Client(error) => std::error::Error::source(error),
+            Self::Unreadable { cause, .. } | Self::TokenFile { cause, .. } | Self::Write(cause) => {
+                return Some(cause);
+            }
+            Self::NoFile { .. }
+            | Self::Directory { .. }
+            | Self::TooLarge { .. }
+            | Self::NotText { .. }
+            | Self::NoName { .. }
+            | Self::NoDataDir
+            | Self::Usage { .. }
+            | Self::NotFound { .. } => None,
+        }?;
+        Some(std::iter::successors(Some(first), |error| error.source()).last().unwrap_or(first))
+    }
+}

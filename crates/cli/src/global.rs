@@ -1,0 +1,188 @@
+//! What every verb needs to know: which server, who asks, and how to show the answer.
+
+use crate::error::Error;
+use std::path::{Path, PathBuf};
+
+/// The file in the data directory that holds the administrator's token.
+const TOKEN_FILE: &str = "admin.token";
+
+/// More than any token has; a larger file is some other file.
+const TOKEN_BYTES_MAX: u64 = 4096;
+
+/// Options of every verb.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Global options")]
+pub struct Global {
+    /// Where the server is
+    #[arg(
+        long,
+        global = true,
+        value_name = "URL",
+        env = "SLIPWAY_SERVER",
+        default_value = "http://127.0.0.1:7077"
+    )]
+    pub server: String,
+
+    /// Who asks; on the server's own machine it is found in the data directory
+    #[arg(
+        long,
+        global = true,
+        value_name = "TOKEN",
+        env = "SLIPWAY_TOKEN",
+        hide_env_values = true
+    )]
+    pub token: Option<Token>,
+
+    /// Where the server on this machine keeps its data [default: the user's state directory]
+    #[arg(long, global = true, value_name = "DIR", env = "SLIPWAY_DATA")]
+    pub data_dir: Option<PathBuf>,
+
+    /// Whose things
+    #[arg(
+        long,
+        global = true,
+        value_name = "NAME",
+        default_value = "default",
+        hide_default_value = true
+    )]
+    pub project: String,
+
+    /// How to show the answer
+    #[arg(
+        short,
+        long,
+        global = true,
+        value_name = "FORMAT",
+        value_enum,
+        default_value_t = Format::Table,
+        hide_default_value = true
+    )]
+    pub output: Format,
+}
+
+/// How an answer is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// For people.
+    Table,
+    /// The wire objects, for programs.
+    Json,
+    /// The wire objects, for either.
+    Yaml,
+}
+
+/// A secret that cannot be printed.
+#[derive(Clone)]
+pub struct Token(String);
+
+impl Token {
+    /// The secret itself, to be sent and not to be shown.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Token(hidden)")
+    }
+}
+
+impl std::str::FromStr for Token {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(Self(text.trim().to_owned()))
+    }
+}
+
+impl Global {
+    /// Where the server on this machine keeps its data.
+    pub fn data_dir(&self) -> Result<PathBuf, Error> {
+        if let Some(dir) = &self.data_dir {
+            return Ok(dir.clone());
+        }
+        let absolute = |path: &PathBuf| path.is_absolute();
+        std::env::var_os("XDG_STATE_HOME")
+            .map(PathBuf::from)
+            .filter(absolute)
+            .or_else(|| Some(std::env::home_dir()?.join(".local/state")).filter(absolute))
+            .map(|state| state.join("slipway"))
+            .ok_or(Error::NoDataDir)
+    }
+
+    /// The token that was given, or the one the server on this machine wrote.
+    ///
+    /// The file is read for servers on this machine only: the key of this house is of no
+    /// use elsewhere, and must not be shown around.
+    pub(crate) fn find_token(&self) -> Result<Option<Token>, Error> {
+        if let Some(token) = &self.token {
+            return Ok(Some(token.clone()));
+        }
+        if !api::client::is_local(&self.server) {
+            return Ok(None);
+        }
+        read_token(&self.data_dir()?.join(TOKEN_FILE))
+    }
+
+    /// What to do when the server wants to know who asks.
+    pub(crate) fn token_hint(&self) -> String {
+        match self.data_dir().map(|dir| dir.join(TOKEN_FILE)) {
+            Ok(file) if api::client::is_local(&self.server) => format!(
+                "there is no token in {}; name the server's --data-dir, or set SLIPWAY_TOKEN",
+                file.display()
+            ),
+            Ok(_) | Err(_) => "set SLIPWAY_TOKEN to a token of that server".to_owned(),
+        }
+    }
+}
+
+/// Reads the token file; a file that is not there is no token, and not an error yet.
+fn read_token(file: &Path) -> Result<Option<Token>, Error> {
+    let unreadable = |cause| Error::TokenFile { file: file.to_owned(), cause };
+    match std::fs::metadata(file) {
+        Ok(metadata) if metadata.len() > TOKEN_BYTES_MAX => {
+            Err(unreadable(std::io::Error::other("too long for a token")))
+        }
+        Ok(_) => {
+            let text = std::fs::read_to_string(file).map_err(unreadable)?;
+            Ok(Some(Token(text.trim().to_owned())))
+        }
+        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(cause) => Err(unreadable(cause)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn global(server: &str, dir: &Path) -> Global {
+        Global {
+            server: server.to_owned(),
+            token: None,
+            data_dir: Some(dir.to_owned()),
+            project: "default".to_owned(),
+            output: Format::Table,
+        }
+    }
+
+    #[test]
+    fn the_token_of_this_machine_is_for_servers_on_this_machine() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join(TOKEN_FILE), "s3cret\n").unwrap();
+        let found = |server| global(server, dir.path()).find_token().unwrap();
+        let local = found("http://127.0.0.1:7077").unwrap();
+        assert_eq!((local.reveal(), format!("{local:?}").as_str()), ("s3cret", "Token(hidden)"));
+        assert!(found("http://elsewhere.example").is_none());
+    }
+
+    #[test]
+    fn a_missing_token_is_not_an_error_yet_and_a_strange_one_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let here = global("http://localhost:1", dir.path());
+        assert!(here.find_token().unwrap().is_none());
+        std::fs::write(dir.path().join(TOKEN_FILE), "x".repeat(5_000)).unwrap();
+        assert_eq!(here.find_token().unwrap_err().code(), "CLI-005");
+    }
+}

@@ -1,0 +1,80 @@
+//! The only place that writes to the outside: data on one handle, talk on the other.
+
+use std::io::{self, BufRead, IsTerminal, Write};
+
+/// Where answers and remarks go, and who is there to read them.
+pub(crate) struct Out {
+    data: Box<dyn Write>,
+    talk: Box<dyn Write>,
+    answers: Option<Box<dyn BufRead>>,
+    colours: bool,
+    live: bool,
+}
+
+impl Out {
+    /// The handles of this process.
+    pub(crate) fn standard() -> Self {
+        let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
+            || std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        let person = io::stdin().is_terminal() && io::stderr().is_terminal();
+        Self {
+            data: Box::new(io::stdout()),
+            talk: Box::new(io::stderr()),
+            answers: person.then(|| -> Box<dyn BufRead> { Box::new(io::stdin().lock()) }),
+            colours: io::stdout().is_terminal() && !plain,
+            live: io::stderr().is_terminal()
+                && std::env::var_os("TERM").is_none_or(|term| term != "dumb"),
+        }
+    }
+
+    /// Handles for tests: nobody reads along, and nobody answers.
+    #[cfg(test)]
+    pub(crate) fn to(data: Box<dyn Write>, talk: Box<dyn Write>) -> Self {
+        Self { data, talk, answers: None, colours: false, live: false }
+    }
+
+    /// The same with somebody who answers.
+    #[cfg(test)]
+    pub(crate) fn answered(mut self, answer: &'static str) -> Self {
+        self.answers = Some(Box::new(answer.as_bytes()));
+        self
+    }
+
+    /// Writes what was asked for.
+    pub(crate) fn data(&mut self, text: &str) -> io::Result<()> {
+        self.data.write_all(text.as_bytes())?;
+        self.data.flush()
+    }
+
+    /// Says something about it, on a line of its own.
+    pub(crate) fn say(&mut self, line: &str) {
+        self.complain(&format!("{line}\n"));
+    }
+
+    /// Says whole lines.
+    pub(crate) fn complain(&mut self, text: &str) {
+        // When nobody can be told, there is nobody to tell that either.
+        drop(self.talk.write_all(text.as_bytes()));
+        drop(self.talk.flush());
+    }
+
+    /// Whether answers may be coloured.
+    pub(crate) const fn colours(&self) -> bool {
+        self.colours
+    }
+
+    /// Whether remarks may move about on a terminal.
+    pub(crate) const fn live(&self) -> bool {
+        self.live
+    }
+
+    /// Asks a question; nothing when nobody is there to answer.
+    pub(crate) fn ask(&mut self, question: &str) -> Option<bool> {
+        let answers = self.answers.as_mut()?;
+        drop(self.talk.write_all(format!("{question} [y/N] ").as_bytes()));
+        drop(self.talk.flush());
+        let mut answer = String::new();
+        answers.read_line(&mut answer).ok()?;
+        Some(matches!(answer.trim(), "y" | "Y" | "yes"))
+    }
+}

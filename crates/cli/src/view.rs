@@ -1,0 +1,194 @@
+//! What people see of the things on a server: tables for many, descriptions of one.
+//!
+//! Every column says whose view it is: what somebody DESIRED, what was OBSERVED, by whom and
+//! how long ago. Time is a value, so that tests can pin the text.
+
+mod describe;
+
+pub(crate) use describe::{cluster, intent, lines, machine, manifest, task};
+
+use crate::table::{Table, plain};
+use api::time::brief;
+use api::{
+    CauseView, ClusterHead, EventView, GenerationView, HeldView, IntentView, MachineSeen,
+    MachineView, ManifestView, NodeSeen, TaskView, Time,
+};
+
+/// How far `time` is from `now`, in words.
+fn ago(time: Time, now: Time) -> String {
+    if time > now {
+        format!("in {}", brief(now.age(time)))
+    } else {
+        format!("{} ago", brief(time.age(now)))
+    }
+}
+
+fn observed(time: Option<Time>, now: Time) -> String {
+    time.map_or_else(|| "never".to_owned(), |time| ago(time, now))
+}
+
+pub(crate) fn manifests(manifests: &[ManifestView], now: Time) -> String {
+    let mut table =
+        Table::new(["NAME", "STATE", "DESIRED", "DECLARED BY", "DECLARED", "CLUSTERS DONE"]);
+    for view in manifests {
+        let done = view.clusters.iter().filter(|of| of.state == api::ClusterState::Done).count();
+        let desired = if view.deleted { "deleted" } else { "declared" };
+        table.row([
+            view.name.clone(),
+            view.state.to_string(),
+            format!("{desired}, generation {}", view.generation),
+            view.author.clone(),
+            ago(view.created_at, now),
+            format!("{done}/{}", view.clusters.len()),
+        ]);
+    }
+    table.render()
+}
+
+pub(crate) fn clusters(clusters: &[ClusterHead], now: Time) -> String {
+    let mut table = Table::new([
+        "NAME", "MANIFEST", "STATE", "DESIRED", "CONTROL", "COMPUTE", "OBSERVED", "MESSAGE",
+    ]);
+    for head in clusters {
+        table.row([
+            head.summary.name.clone(),
+            head.manifest.clone(),
+            head.summary.state.to_string(),
+            format!("{}, generation {}", head.version, head.generation),
+            head.summary.control.to_string(),
+            head.summary.compute.to_string(),
+            observed(head.observed_at, now),
+            head.summary.message.clone(),
+        ]);
+    }
+    table.render()
+}
+
+fn provider_says(seen: Option<&MachineSeen>, now: Time) -> String {
+    seen.map_or_else(
+        || "never looked".to_owned(),
+        |seen| format!("{} {}", seen.state, ago(seen.observed_at, now)),
+    )
+}
+
+fn kubernetes_says(seen: Option<&NodeSeen>, now: Time) -> String {
+    let Some(seen) = seen else {
+        return "never looked".to_owned();
+    };
+    let state = match (seen.joined, seen.ready) {
+        (false, _) => "no node",
+        (true, false) => "not ready",
+        (true, true) => "ready",
+    };
+    let mut words = vec![state.to_owned()];
+    words.extend(seen.cordoned.then(|| "cordoned".to_owned()));
+    words.extend(seen.version.clone());
+    format!("{} {}", words.join(" "), ago(seen.observed_at, now))
+}
+
+pub(crate) fn machines(machines: &[MachineView], now: Time) -> String {
+    let mut table = Table::new([
+        "NAME",
+        "CLUSTER",
+        "POOL",
+        "ROLE",
+        "DESIRED",
+        "OBSERVED BY PROVIDER",
+        "OBSERVED BY KUBERNETES",
+    ]);
+    for view in machines {
+        table.row([
+            view.name.clone(),
+            view.cluster.clone(),
+            view.pool.clone(),
+            view.role.to_string(),
+            if view.leaving { "to leave" } else { "to stay" }.to_owned(),
+            provider_says(view.machine.as_ref(), now),
+            kubernetes_says(view.node.as_ref(), now),
+        ]);
+    }
+    table.render()
+}
+
+pub(crate) fn tasks(tasks: &[TaskView], now: Time) -> String {
+    let mut table = Table::new([
+        "ID", "CLUSTER", "KIND", "MACHINE", "STATE", "ATTEMPTS", "CHANGED", "LAST ERROR",
+    ]);
+    for view in tasks {
+        let due = view.due_at.filter(|due| *due > now && view.attempts > 0);
+        table.row([
+            view.id.clone(),
+            view.cluster.clone(),
+            view.kind.to_string(),
+            view.machine.clone(),
+            due.map_or_else(|| view.state.to_string(), |due| format!("again {}", ago(due, now))),
+            view.attempts.to_string(),
+            ago(view.updated_at, now),
+            view.error.clone().unwrap_or_default(),
+        ]);
+    }
+    table.render()
+}
+
+pub(crate) fn intents(intents: &[IntentView], now: Time) -> String {
+    let mut table = Table::new(["ID", "CLUSTER", "WISH", "BY", "SINCE", "ENDS", "REASON"]);
+    for view in intents {
+        table.row([
+            view.id.clone(),
+            view.cluster.clone(),
+            view.wish.to_string(),
+            view.author.clone(),
+            ago(view.created_at, now),
+            view.expires_at.map_or_else(|| "when fulfilled".to_owned(), |end| ago(end, now)),
+            view.reason.clone(),
+        ]);
+    }
+    table.render()
+}
+
+pub(crate) fn events(events: &[EventView], now: Time) -> String {
+    let mut table = Table::new(["ID", "WHEN", "KIND", "OBJECT", "MESSAGE"]);
+    for view in events {
+        table.row([
+            view.id.to_string(),
+            ago(view.at, now),
+            view.kind.clone(),
+            view.object.clone(),
+            view.message.clone(),
+        ]);
+    }
+    table.render()
+}
+
+/// One event as it happens.
+pub(crate) fn event(event: &EventView) -> String {
+    format!("{}  {} {}: {}\n", event.at, event.kind, plain(&event.object), plain(&event.message))
+}
+
+pub(crate) fn generations(generations: &[GenerationView], now: Time) -> String {
+    let mut table = Table::new(["GENERATION", "DECLARED", "BY", "WHAT"]);
+    for view in generations {
+        table.row([
+            view.generation.to_string(),
+            ago(view.at, now),
+            view.author.clone().unwrap_or_else(|| "-".to_owned()),
+            if view.deleted { "deleted" } else { "declared" }.to_owned(),
+        ]);
+    }
+    table.render()
+}
+
+/// Work that waits: what and why, then what ends it.
+pub(crate) fn held(held: &[HeldView]) -> String {
+    held.iter().fold(String::new(), |text, held| {
+        text + &format!("{}\n  → {}\n", plain(&held.text), plain(&held.next_action))
+    })
+}
+
+/// A causal chain: what is the case, then what would change it.
+pub(crate) fn chain(chain: &[CauseView]) -> String {
+    chain.iter().fold(String::new(), |text, cause| {
+        let next = cause.next.as_ref().map(|next| format!("  → {}\n", plain(next)));
+        text + &plain(&cause.fact) + "\n" + &next.unwrap_or_default()
+    })
+}

@@ -1,0 +1,152 @@
+//! One thing with all that is known of it.
+
+use super::{ago, held, kubernetes_says, machines, observed, provider_says, tasks};
+use crate::table::{Table, count, indent, plain};
+use api::{
+    ClusterView, IntentView, LogLine, MachineView, ManifestView, OriginView, TaskView, Time,
+};
+
+/// Lines of `name value`, aligned; values that are not there are left out.
+struct Facts(Vec<(&'static str, String)>);
+
+impl Facts {
+    fn text(self) -> String {
+        let width = self.0.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+        self.0.into_iter().filter(|(_, value)| !value.is_empty()).fold(
+            String::new(),
+            |text, (name, value)| text + &format!("{name:<width$}  {}\n", plain(&value)),
+        )
+    }
+}
+
+/// A headed part of a description; nothing when it is empty.
+fn section(head: &str, text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!("\n{head}\n{}", indent(text)) }
+}
+
+pub(crate) fn manifest(view: &ManifestView, now: Time) -> String {
+    let desired = if view.deleted { "deleted" } else { "declared" };
+    let facts = Facts(vec![
+        ("manifest", view.name.clone()),
+        ("project", view.project.clone()),
+        ("state", view.state.to_string()),
+        (
+            "desired",
+            format!("{desired} by {} {}", view.author, ago(view.created_at, now)),
+        ),
+        ("generation", view.generation.to_string()),
+    ]);
+    let mut clusters = Table::new(["NAME", "STATE", "CONTROL", "COMPUTE", "LEAVING", "MESSAGE"]);
+    for cluster in &view.clusters {
+        clusters.row([
+            cluster.name.clone(),
+            cluster.state.to_string(),
+            cluster.control.to_string(),
+            cluster.compute.to_string(),
+            cluster.leaving.to_string(),
+            cluster.message.clone(),
+        ]);
+    }
+    facts.text() + &section("CLUSTERS", &clusters.render())
+}
+
+pub(crate) fn cluster(view: &ClusterView, now: Time) -> String {
+    let head = &view.head;
+    let summary = &head.summary;
+    let facts = Facts(vec![
+        ("cluster", summary.name.clone()),
+        ("id", head.id.clone()),
+        ("project", head.project.clone()),
+        ("manifest", head.manifest.clone()),
+        ("state", format!("{}: {}", summary.state, summary.message)),
+        (
+            "desired",
+            format!(
+                "{}, {} control and {} compute nodes, generation {}",
+                head.version, summary.control.wanted, summary.compute.wanted, head.generation
+            ),
+        ),
+        (
+            "observed",
+            format!(
+                "{}: {} control and {} compute nodes ready, {} leaving",
+                observed(head.observed_at, now),
+                summary.control.ready,
+                summary.compute.ready,
+                count(usize::try_from(summary.leaving).unwrap_or(usize::MAX), "machine"),
+            ),
+        ),
+    ]);
+    facts.text()
+        + &section("HELD", &held(&head.held))
+        + &section("OPEN TASKS", &tasks(&view.open_tasks, now))
+        + &section("MACHINES", &machines(&view.machines, now))
+}
+
+pub(crate) fn machine(view: &MachineView, now: Time) -> String {
+    let origin = match &view.origin {
+        OriginView::Made { provider, region, zone, server_type, image } => {
+            let place = zone.as_ref().map_or_else(|| region.clone(), |zone| format!("{region}/{zone}"));
+            format!("made by {provider} in {place}: {server_type}, {image}")
+        }
+        OriginView::Given { endpoint, ssh_port, username } => {
+            format!("given: {username}@{endpoint}:{ssh_port}")
+        }
+    };
+    let reference = view.machine.as_ref().and_then(|seen| seen.reference.clone());
+    let answers = view.machine.as_ref().and_then(|seen| seen.address.clone());
+    Facts(vec![
+        ("machine", view.name.clone()),
+        ("id", view.id.clone()),
+        ("cluster", view.cluster.clone()),
+        ("pool", format!("{}, place {}", view.pool, view.ordinal)),
+        ("role", view.role.to_string()),
+        ("desired", if view.leaving { "to leave" } else { "to stay" }.to_owned()),
+        ("origin", origin),
+        ("private address", view.address.clone()),
+        ("observed by provider", provider_says(view.machine.as_ref(), now)),
+        ("known there as", reference.unwrap_or_default()),
+        ("answers at", answers.unwrap_or_default()),
+        ("observed by kubernetes", kubernetes_says(view.node.as_ref(), now)),
+    ])
+    .text()
+}
+
+pub(crate) fn task(view: &TaskView, log: &[LogLine], now: Time) -> String {
+    let facts = Facts(vec![
+        ("task", view.id.clone()),
+        ("does", format!("{} {}", view.kind, view.machine)),
+        ("cluster", view.cluster.clone()),
+        ("generation", view.generation.to_string()),
+        ("state", view.state.to_string()),
+        ("attempts", view.attempts.to_string()),
+        ("due", view.due_at.map(|due| ago(due, now)).unwrap_or_default()),
+        ("worker", view.worker.clone().unwrap_or_default()),
+        ("lease", view.lease_until.map(|end| ago(end, now)).unwrap_or_default()),
+        ("last error", view.error.clone().unwrap_or_default()),
+        ("planned", ago(view.created_at, now)),
+        ("changed", ago(view.updated_at, now)),
+    ]);
+    facts.text() + &section("LOG", &lines(log))
+}
+
+/// Lines of a task's log, each with its time and its attempt.
+pub(crate) fn lines(log: &[LogLine]) -> String {
+    log.iter().fold(String::new(), |text, line| {
+        text + &format!("{}  attempt {}  {}\n", line.at, line.attempt, plain(&line.text))
+    })
+}
+
+pub(crate) fn intent(view: &IntentView, now: Time) -> String {
+    let end = view.expires_at.map_or_else(|| "when fulfilled or withdrawn".to_owned(), |end| ago(end, now));
+    Facts(vec![
+        ("intent", view.id.clone()),
+        ("cluster", view.cluster.clone()),
+        ("wish", view.wish.to_string()),
+        ("by", view.author.clone()),
+        ("reason", view.reason.clone()),
+        ("since", ago(view.created_at, now)),
+        ("ends", end),
+    ])
+    .text()
+}

@@ -1,0 +1,123 @@
+//! Plan → commit: one cluster at a time, many clusters side by side.
+
+use crate::Shared;
+use driver::Driver;
+use model::id::ClusterId;
+use std::sync::Arc;
+use std::time::Duration;
+use store::CommitError;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// Clusters that are planned side by side: enough to share a commit, few enough to leave
+/// the store's readers to others.
+const SIDE_BY_SIDE: usize = 16;
+
+/// Attempts at a plan that others overtake; the next look comes anyway.
+const OVERTAKEN_MAX: usize = 5;
+
+/// How long a cluster whose plan could not be committed is left alone.
+const AGAIN_AFTER: Duration = Duration::from_secs(5);
+
+/// Plans what is on the agenda, beginning with everything there is.
+pub(crate) async fn run<D: Driver>(shared: Arc<Shared<D>>, stop: CancellationToken) {
+    match shared.store.live_clusters().await {
+        Ok(live) => shared
+            .agenda
+            .add(live.into_iter().map(|cluster| cluster.id)),
+        Err(error) => tracing::error!(%error, "could not read the clusters: {error}"),
+    }
+    let mut passes = JoinSet::new();
+    loop {
+        while passes.len() >= SIDE_BY_SIDE {
+            passes.join_next().await;
+        }
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => break,
+            Some(_) = passes.join_next(), if !passes.is_empty() => {}
+            cluster = shared.agenda.take() => {
+                passes.spawn(planned(shared.clone(), cluster, stop.clone()));
+            }
+        }
+    }
+    // A pass is short: those under way end by themselves.
+    while passes.join_next().await.is_some() {}
+}
+
+/// Puts on the agenda what others changed: submissions, wishes, work of other processes.
+pub(crate) async fn listen<D: Driver>(shared: Arc<Shared<D>>, stop: CancellationToken) {
+    let mut news = shared.store.subscribe();
+    loop {
+        match shared.store.unplanned().await {
+            Ok(clusters) => shared.agenda.add(clusters),
+            Err(error) => tracing::error!(%error, "could not read what is unplanned: {error}"),
+        }
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => return,
+            changed = news.changed() => {
+                if changed.is_err() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+async fn planned<D: Driver>(shared: Arc<Shared<D>>, cluster: ClusterId, stop: CancellationToken) {
+    if let Err(Later) = pass(&shared, cluster).await {
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => {}
+            () = tokio::time::sleep(AGAIN_AFTER) => shared.agenda.add([cluster]),
+        }
+    }
+    shared.agenda.done(cluster);
+}
+
+/// The pass could not be finished; another is needed.
+struct Later;
+
+#[tracing::instrument(name = "plan", skip_all, fields(cluster = %cluster))]
+async fn pass<D: Driver>(shared: &Shared<D>, cluster: ClusterId) -> Result<(), Later> {
+    for _ in 0..OVERTAKEN_MAX {
+        let known = match shared.store.cluster_view(cluster).await {
+            Ok(Some(known)) => known,
+            Ok(None) => return Ok(()),
+            Err(error) => {
+                tracing::error!(%error, "could not read {cluster}: {error}");
+                return Err(Later);
+            }
+        };
+        let now = shared.clock.now();
+        let began = tokio::time::Instant::now();
+        let mut plan = plan::plan(&known.view(now));
+        metrics::histogram!("slipway_plan_seconds").record(began.elapsed().as_secs_f64());
+        let notes = plan::check(&known.view(now), &plan);
+        if let Some(note) = notes.first() {
+            tracing::error!(%note, "a plan of {cluster} was stopped by the checker: {note}");
+            return Err(Later);
+        }
+        if known.is_told(&plan) {
+            return Ok(());
+        }
+        loop {
+            match shared.store.commit(plan.clone(), now).await {
+                Ok(()) => {
+                    if !plan.tasks.is_empty() || !plan.reopen.is_empty() {
+                        shared.bell.notify_one();
+                    }
+                    return Ok(());
+                }
+                Err(CommitError::Stale) => break,
+                Err(CommitError::Refused { machine, reason }) => plan.hold_back(machine, &reason),
+                Err(CommitError::Store(error)) => {
+                    tracing::error!(%error, "could not commit a plan of {cluster}: {error}");
+                    return Err(Later);
+                }
+            }
+        }
+    }
+    Err(Later)
+}

@@ -1,0 +1,103 @@
+//! Looks at every cluster now and then, independent of tasks.
+
+use crate::Shared;
+use driver::{Context, Driver, Log, Target};
+use model::id::ClusterId;
+use model::time::Timestamp;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// Clusters that are looked at side by side.
+const SIDE_BY_SIDE: usize = 32;
+
+/// The longest a probe may take; what it could not see by then is not seen.
+const PROBE_MAX: Duration = Duration::from_secs(30);
+
+/// The shortest sleep between two rounds: a thousand clusters that fall due one by one
+/// are looked at in batches.
+const ROUND_MIN: Duration = Duration::from_secs(1);
+
+/// A probe writes no log: what it sees are observations.
+struct Unread;
+
+impl Log for Unread {
+    fn line(&self, _: Timestamp, _: &str) {}
+}
+
+/// Looks at whatever was last looked at too long ago, then sleeps until the next is due.
+pub(crate) async fn run<D: Driver>(shared: Arc<Shared<D>>, stop: CancellationToken) {
+    let every = shared.settings.probe_every;
+    loop {
+        let pause = round(&shared, &stop).await.clamp(ROUND_MIN, every);
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(pause) => {}
+        }
+    }
+}
+
+/// One round; answers how long nothing is due.
+async fn round<D: Driver>(shared: &Arc<Shared<D>>, stop: &CancellationToken) -> Duration {
+    let every = shared.settings.probe_every;
+    let live = match shared.store.live_clusters().await {
+        Ok(live) => live,
+        Err(error) => {
+            tracing::error!(%error, "could not read the clusters: {error}");
+            return every;
+        }
+    };
+    let now = shared.clock.now();
+    let mut pause = every;
+    let mut probes = JoinSet::new();
+    for cluster in live {
+        let age = cluster.probed_at.map_or(every, |at| now.since(at));
+        if age < every {
+            pause = pause.min(every.saturating_sub(age));
+            continue;
+        }
+        while probes.len() >= SIDE_BY_SIDE {
+            probes.join_next().await;
+        }
+        if stop.is_cancelled() {
+            break;
+        }
+        probes.spawn(probe(shared.clone(), cluster.id, stop.child_token()));
+    }
+    while probes.join_next().await.is_some() {}
+    pause
+}
+
+async fn probe<D: Driver>(shared: Arc<Shared<D>>, cluster: ClusterId, stop: CancellationToken) {
+    let known = match shared.store.cluster_view(cluster).await {
+        Ok(Some(known)) => known,
+        Ok(None) => return,
+        Err(error) => {
+            tracing::error!(%error, "could not read {cluster}: {error}");
+            return;
+        }
+    };
+    let target = Target {
+        cluster,
+        machines: known.desired.all().cloned().collect(),
+    };
+    let context = Context::new(shared.clock, Arc::new(Unread), stop, 0);
+    let looked = tokio::time::timeout(PROBE_MAX, shared.driver.probe(&context, &target)).await;
+    let seen = looked.unwrap_or_else(|_| {
+        tracing::warn!(%cluster, "a probe of {cluster} took too long");
+        Vec::new()
+    });
+    match shared
+        .store
+        .observe(cluster, seen, shared.clock.now())
+        .await
+    {
+        // Unchanged or not: a wish may have expired meanwhile, so the timer plans too.
+        Ok(_) => shared.agenda.add([cluster]),
+        Err(error) => {
+            tracing::error!(%error, "could not store what was seen of {cluster}: {error}")
+        }
+    }
+}

@@ -1,0 +1,364 @@
+//! What becomes of a manifest: names, addresses, and who has to leave.
+
+use super::{Change, Known, expand};
+use expect_test::{Expect, expect};
+use model::admit::admit;
+use model::cluster::Desired;
+use model::intent::Wish;
+use model::manifest::{Manifest, Pool};
+use model::name::Name;
+use model::observed::{MachineFact, Observed, Seen};
+use model::source;
+use model::time::Timestamp;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+const NOW: Timestamp = Timestamp::from_millis(5);
+
+fn manifest(control: u32, compute: u32, version: &str, hosts: &[&str]) -> Manifest {
+    let nodes: Vec<_> = hosts
+        .iter()
+        .map(|host| format!("{{endpoint: {host}}}"))
+        .collect();
+    let (fixed, pools) = if hosts.is_empty() {
+        (String::new(), "compute: [muscle]")
+    } else {
+        (
+            format!("static: [{{name: attic, nodes: [{}]}}]", nodes.join(", ")),
+            "compute: [muscle, attic]",
+        )
+    };
+    let text = format!(
+        "
+apiVersion: slipway.dev/v1
+kind: InputManifest
+metadata: {{name: m}}
+spec:
+  providers: [{{name: lab, providerType: simulated}}]
+  nodePools:
+    dynamic:
+      - {{name: brain, providerSpec: {{name: lab, region: n}}, count: {control}, serverType: small, image: debian-12}}
+      - {{name: muscle, providerSpec: {{name: lab, region: n}}, count: {compute}, serverType: small, image: debian-12}}
+    {fixed}
+  kubernetes:
+    clusters:
+      - {{name: edge, version: {version}, network: 10.8.0.0/24, pools: {{control: [brain], {pools}}}}}
+"
+    );
+    admit(&source::parse(&text).unwrap()).unwrap()
+}
+
+/// Expands one generation after the other and draws the last.
+struct History {
+    desired: Option<Desired>,
+    observed: Observed,
+    wishes: Vec<model::intent::Intent>,
+}
+
+impl History {
+    fn new() -> Self {
+        Self {
+            desired: None,
+            observed: Observed::default(),
+            wishes: Vec::new(),
+        }
+    }
+
+    fn apply(mut self, manifest: &Manifest) -> Self {
+        let known: Vec<_> = self
+            .desired
+            .iter()
+            .map(|desired| Known {
+                desired,
+                observed: &self.observed,
+                intents: &self.wishes,
+            })
+            .collect();
+        let mut expanded = expand(
+            &Name::default_project(),
+            manifest,
+            &known,
+            &BTreeMap::new(),
+            NOW,
+        )
+        .expect("must expand");
+        self.desired = Some(expanded.remove(0).desired);
+        self
+    }
+
+    fn gone(mut self, name: &str) -> Self {
+        let id = self
+            .desired
+            .as_ref()
+            .unwrap()
+            .machine_named(name)
+            .unwrap()
+            .id;
+        let seen = Seen {
+            machine: Some((MachineFact::Absent, NOW)),
+            node: None,
+        };
+        self.observed.machines.insert(id, seen);
+        self
+    }
+
+    fn wish(mut self, wish: impl FnOnce(&Desired) -> Wish) -> Self {
+        let desired = self.desired.as_ref().unwrap();
+        self.wishes.push(model::intent::Intent {
+            id: model::id::IntentId::derive(crate::fixture::origin("i", 0)),
+            project: Name::default_project(),
+            cluster: desired.name.clone(),
+            wish: wish(desired),
+            author: "ann".to_owned(),
+            reason: String::new(),
+            created_at: NOW,
+            expires_at: None,
+        });
+        self
+    }
+
+    #[track_caller]
+    fn check(self, expected: &Expect) {
+        let desired = self.desired.unwrap();
+        let mut told = format!("generation {} at {}\n", desired.generation, desired.version);
+        for machine in &desired.machines {
+            writeln!(
+                told,
+                "  {} {} life {}",
+                machine.name, machine.address, machine.incarnation
+            )
+            .unwrap();
+        }
+        for machine in &desired.leaving {
+            writeln!(told, "  {} {} leaves", machine.name, machine.address).unwrap();
+        }
+        expected.assert_eq(&told);
+    }
+}
+
+#[test]
+fn machines_get_names_and_addresses_in_order() {
+    History::new()
+        .apply(&manifest(1, 2, "1.34.0", &["203.0.113.9"]))
+        .check(&expect![[r#"
+            generation 1 at v1.34.0
+              edge-brain-01 10.8.0.1 life 0
+              edge-attic-01 10.8.0.4 life 0
+              edge-muscle-01 10.8.0.2 life 0
+              edge-muscle-02 10.8.0.3 life 1
+        "#]]);
+}
+
+#[test]
+fn the_same_manifest_makes_no_new_generation() {
+    let same = manifest(1, 2, "1.34.0", &[]);
+    History::new().apply(&same).apply(&same).check(&expect![[r#"
+        generation 1 at v1.34.0
+          edge-brain-01 10.8.0.1 life 0
+          edge-muscle-01 10.8.0.2 life 0
+          edge-muscle-02 10.8.0.3 life 1
+    "#]]);
+}
+
+#[test]
+fn the_highest_ordinals_leave_and_keep_their_addresses() {
+    History::new()
+        .apply(&manifest(1, 3, "1.34.0", &[]))
+        .apply(&manifest(1, 1, "1.34.0", &[]))
+        .apply(&manifest(1, 2, "1.34.0", &[]))
+        .check(&expect![[r#"
+            generation 3 at v1.34.0
+              edge-brain-01 10.8.0.1 life 0
+              edge-muscle-01 10.8.0.2 life 0
+              edge-muscle-04 10.8.0.5 life 3
+              edge-muscle-02 10.8.0.3 leaves
+              edge-muscle-03 10.8.0.4 leaves
+        "#]]);
+}
+
+#[test]
+fn a_name_used_again_is_another_life() {
+    History::new()
+        .apply(&manifest(1, 2, "1.34.0", &[]))
+        .apply(&manifest(1, 1, "1.34.0", &[]))
+        .gone("edge-muscle-02")
+        .apply(&manifest(1, 2, "1.34.0", &[]))
+        .check(&expect![[r#"
+            generation 3 at v1.34.0
+              edge-brain-01 10.8.0.1 life 0
+              edge-muscle-01 10.8.0.2 life 0
+              edge-muscle-02 10.8.0.3 life 2
+        "#]]);
+}
+
+#[test]
+fn a_replaced_machine_leaves_and_another_comes() {
+    History::new()
+        .apply(&manifest(1, 2, "1.34.0", &[]))
+        .wish(|desired| Wish::Replace {
+            machine: desired.machine_named("edge-muscle-01").unwrap().id,
+        })
+        .apply(&manifest(1, 2, "1.34.0", &[]))
+        .check(&expect![[r#"
+            generation 2 at v1.34.0
+              edge-brain-01 10.8.0.1 life 0
+              edge-muscle-02 10.8.0.3 life 1
+              edge-muscle-03 10.8.0.4 life 2
+              edge-muscle-01 10.8.0.2 leaves
+        "#]]);
+}
+
+#[test]
+fn a_wish_to_scale_ends_when_the_manifest_says_another_number() {
+    let wished = || {
+        History::new()
+            .apply(&manifest(1, 2, "1.34.0", &[]))
+            .wish(|_| Wish::Scale {
+                pool: "muscle".parse().unwrap(),
+                count: 3,
+                was: 2,
+            })
+    };
+    wished()
+        .apply(&manifest(1, 2, "1.34.0", &[]))
+        .check(&expect![[r#"
+            generation 2 at v1.34.0
+              edge-brain-01 10.8.0.1 life 0
+              edge-muscle-01 10.8.0.2 life 0
+              edge-muscle-02 10.8.0.3 life 1
+              edge-muscle-03 10.8.0.4 life 2
+        "#]]);
+    wished()
+        .apply(&manifest(1, 1, "1.34.0", &[]))
+        .check(&expect![[r#"
+            generation 2 at v1.34.0
+              edge-brain-01 10.8.0.1 life 0
+              edge-muscle-01 10.8.0.2 life 0
+              edge-muscle-02 10.8.0.3 leaves
+        "#]]);
+}
+
+#[test]
+fn a_given_host_that_is_declared_no_more_leaves() {
+    History::new()
+        .apply(&manifest(1, 1, "1.34.0", &["203.0.113.9", "203.0.113.10"]))
+        .apply(&manifest(1, 1, "1.34.0", &["203.0.113.10", "203.0.113.11"]))
+        .check(&expect![[r#"
+            generation 2 at v1.34.0
+              edge-brain-01 10.8.0.1 life 0
+              edge-attic-02 10.8.0.4 life 1
+              edge-attic-03 10.8.0.5 life 2
+              edge-muscle-01 10.8.0.2 life 0
+              edge-attic-01 10.8.0.3 leaves
+        "#]]);
+}
+
+#[test]
+fn what_cannot_change_is_refused() {
+    let first = History::new().apply(&manifest(1, 1, "1.35.0", &[]));
+    let known = [Known {
+        desired: first.desired.as_ref().unwrap(),
+        observed: &first.observed,
+        intents: &[],
+    }];
+    let refused = |manifest: &Manifest| -> String {
+        let project = Name::default_project();
+        let faults =
+            expand(&project, manifest, &known, &BTreeMap::new(), NOW).expect_err("must be refused");
+        faults.iter().map(|fault| format!("{fault}\n")).collect()
+    };
+    expect![[r#"
+        spec.kubernetes.clusters[0].version: found v1.34.0, allowed: v1.35.0 or newer; Kubernetes cannot be downgraded
+    "#]].assert_eq(&refused(&manifest(1, 1, "1.34.0", &[])));
+    let older = History::new().apply(&manifest(1, 1, "1.34.0", &[]));
+    let known = [Known {
+        desired: older.desired.as_ref().unwrap(),
+        observed: &older.observed,
+        intents: &[],
+    }];
+    let faults = expand(
+        &Name::default_project(),
+        &manifest(1, 1, "1.36.0", &[]),
+        &known,
+        &BTreeMap::new(),
+        NOW,
+    );
+    let told: String = faults
+        .expect_err("must be refused")
+        .iter()
+        .map(|fault| format!("{fault}\n"))
+        .collect();
+    expect![[r#"
+        spec.kubernetes.clusters[0].version: found v1.36.0, allowed: up to v1.35; one minor release at a time
+    "#]].assert_eq(&told);
+}
+
+#[test]
+fn a_cluster_that_is_declared_no_more_gets_a_tombstone() {
+    let first = History::new().apply(&manifest(1, 1, "1.34.0", &[]));
+    let desired = first.desired.as_ref().unwrap();
+    let known = [Known {
+        desired,
+        observed: &first.observed,
+        intents: &[],
+    }];
+    let mut other = manifest(1, 1, "1.34.0", &[]);
+    other.clusters.clear();
+    let expanded = expand(
+        &Name::default_project(),
+        &other,
+        &known,
+        &BTreeMap::new(),
+        NOW,
+    )
+    .unwrap();
+    assert_eq!(expanded[0].change, Change::Removed);
+    assert!(expanded[0].desired.tombstone && expanded[0].desired.machines.is_empty());
+    assert_eq!(expanded[0].desired.leaving.len(), 2);
+}
+
+#[test]
+fn a_machine_that_serves_keeps_its_type_and_one_that_does_not_is_made_anew() {
+    let mut larger = manifest(1, 1, "1.34.0", &[]);
+    if let Some(Pool::Dynamic(pool)) = larger.pools.get_mut(&"muscle".parse::<Name>().unwrap()) {
+        pool.server_type = "large".to_owned();
+    }
+    History::new()
+        .apply(&manifest(1, 1, "1.34.0", &[]))
+        .apply(&larger)
+        .check(&expect![[r#"
+            generation 2 at v1.34.0
+              edge-brain-01 10.8.0.1 life 0
+              edge-muscle-02 10.8.0.3 life 1
+              edge-muscle-01 10.8.0.2 leaves
+        "#]]);
+
+    let mut first = History::new().apply(&manifest(1, 1, "1.34.0", &[]));
+    let desired = first.desired.clone().unwrap();
+    for machine in &desired.machines {
+        let action = model::task::Action::Join {
+            version: desired.version,
+        };
+        crate::predict(&mut first.observed, machine, &action, NOW);
+    }
+    let known = [Known {
+        desired: &desired,
+        observed: &first.observed,
+        intents: &[],
+    }];
+    let faults = expand(
+        &Name::default_project(),
+        &larger,
+        &known,
+        &BTreeMap::new(),
+        NOW,
+    );
+    let told: String = faults
+        .expect_err("must be refused")
+        .iter()
+        .map(|fault| format!("{fault}\n"))
+        .collect();
+    expect![[r#"
+        spec.nodePools.dynamic[1]: found another providerSpec, serverType or image than edge-muscle-01 was made with; declare a pool of another name and use that one instead
+    "#]].assert_eq(&told);
+}

@@ -1,0 +1,186 @@
+//! The server put together: what it is made of, its routes, and its life.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::{Request, State};
+use axum::http::header;
+use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Router, serve::ListenerExt as _};
+use metrics_exporter_prometheus::PrometheusHandle;
+use model::time::Timestamp;
+use store::Store;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use crate::auth::Admin;
+use crate::problem::Problem;
+use crate::rehearse::Rehearse;
+use crate::{layers, openapi, page, routes};
+
+/// How long a request may take to be answered. Clients give up at the same time.
+const REQUEST_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// How long a journey or a rehearsal may take: they compute, and clients wait for minutes.
+const WORK_TIME_MAX: Duration = Duration::from_secs(120);
+
+/// How long requests under way may take to end after the server was told to stop.
+const DRAIN_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// How often samples of the metrics are folded, so that they do not pile up unread.
+const UPKEEP_EVERY: Duration = Duration::from_secs(30);
+
+/// How many rehearsals run at once: each keeps a core busy, and the loops need theirs.
+const REHEARSALS_MAX: usize = 1;
+
+/// How many clients may follow events at once; each costs a connection and a little memory.
+const STREAMS_MAX: usize = 1_000;
+
+/// Tells the time: that of the world, or that of a test.
+pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// What a server is made of.
+#[derive(Clone)]
+pub struct Server {
+    /// Where truth is.
+    pub store: Store,
+    /// Who may speak.
+    pub admin: Admin,
+    /// What time it is.
+    pub clock: Clock,
+    /// Who rehearses manifests.
+    pub rehearse: Arc<dyn Rehearse>,
+    /// What the recorder of the program has gathered.
+    pub metrics: PrometheusHandle,
+}
+
+/// What every handler can reach.
+#[derive(Clone)]
+pub(crate) struct App(Arc<Inner>);
+
+struct Inner {
+    server: Server,
+    stop: CancellationToken,
+    rehearsals: Arc<Semaphore>,
+    streams: Arc<Semaphore>,
+    document: String,
+}
+
+impl App {
+    pub(crate) fn store(&self) -> &Store {
+        &self.0.server.store
+    }
+
+    pub(crate) fn admin(&self) -> &Admin {
+        &self.0.server.admin
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        (self.0.server.clock)()
+    }
+
+    pub(crate) fn rehearse(&self) -> &dyn Rehearse {
+        &*self.0.server.rehearse
+    }
+
+    pub(crate) fn metrics(&self) -> &PrometheusHandle {
+        &self.0.server.metrics
+    }
+
+    /// Completes its waiters when the server is told to stop.
+    pub(crate) fn stop(&self) -> &CancellationToken {
+        &self.0.stop
+    }
+
+    /// One permit per rehearsal.
+    pub(crate) fn rehearsals(&self) -> &Arc<Semaphore> {
+        &self.0.rehearsals
+    }
+
+    /// One permit per client that follows events.
+    pub(crate) fn streams(&self) -> &Arc<Semaphore> {
+        &self.0.streams
+    }
+
+    /// The document of the API.
+    pub(crate) fn document(&self) -> &str {
+        &self.0.document
+    }
+}
+
+/// All routes of the server; streams end when `stop` is cancelled.
+pub fn router(server: Server, stop: CancellationToken) -> Router {
+    let app = App(Arc::new(Inner {
+        server,
+        stop,
+        rehearsals: Arc::new(Semaphore::new(REHEARSALS_MAX)),
+        streams: Arc::new(Semaphore::new(STREAMS_MAX)),
+        document: openapi::text(&openapi::document()),
+    }));
+    let (quick, _) = routes::quick().split_for_parts();
+    let (slow, _) = routes::slow().split_for_parts();
+    let (open, _) = routes::open().split_for_parts();
+    let limited = |time| from_fn_with_state(time, layers::limit);
+    let closed = quick
+        .layer(limited(REQUEST_TIME_MAX))
+        .merge(slow.layer(limited(WORK_TIME_MAX)))
+        .route_layer(from_fn_with_state(app.clone(), only_admin));
+    let pages = page::router(&app).layer(limited(REQUEST_TIME_MAX));
+    closed
+        .merge(open.layer(limited(REQUEST_TIME_MAX)))
+        .route("/openapi.json", get(described))
+        .merge(pages)
+        .fallback(layers::no_route)
+        .method_not_allowed_fallback(layers::no_method)
+        .layer(from_fn(layers::guard))
+        .layer(from_fn(layers::observe))
+        .with_state(app)
+}
+
+/// Serves until `stop` is cancelled; then streams end at once, and requests under way get
+/// a moment to end.
+pub async fn run(listener: TcpListener, server: Server, stop: CancellationToken) -> std::io::Result<()> {
+    let metrics = server.metrics.clone();
+    let router = router(server, stop.clone());
+    // Answers are small and wanted now: waiting to fill a packet only adds latency.
+    let listener = listener.tap_io(|stream| {
+        if let Err(cause) = stream.set_nodelay(true) {
+            tracing::debug!(%cause, "could not switch off the delay of small packets");
+        }
+    });
+    let serving = axum::serve(listener, router).with_graceful_shutdown(stop.clone().cancelled_owned());
+    let drained = async {
+        stop.cancelled().await;
+        tokio::time::sleep(DRAIN_TIME_MAX).await;
+    };
+    let upkeep = async {
+        loop {
+            tokio::time::sleep(UPKEEP_EVERY).await;
+            metrics.run_upkeep();
+        }
+    };
+    tokio::select! {
+        ended = serving.into_future() => ended,
+        () = drained => {
+            tracing::warn!(waited_s = DRAIN_TIME_MAX.as_secs(), "requests under way were cut off at the end");
+            Ok(())
+        }
+        () = upkeep => Ok(()),
+    }
+}
+
+/// Lets pass who shows the token: as a bearer, or, to read, as the page's cookie.
+async fn only_admin(State(app): State<App>, request: Request, next: Next) -> Response {
+    let headers = request.headers();
+    let known = app.admin().knows_bearer(headers)
+        || (layers::reads(request.method()) && app.admin().knows_cookie(headers));
+    if known { next.run(request).await } else { Problem::unauthorised().into_response() }
+}
+
+/// The document of the API.
+async fn described(State(app): State<App>) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "application/json")], app.document().to_owned())
+}

@@ -1,0 +1,168 @@
+//! The document of the API: what the routes say of themselves, and what holds for all.
+//!
+//! `openapi/v1.json` is this document, and a test keeps the two equal. What every route
+//! of a kind shares (the pieces of its path, the problems it can answer with) is added
+//! here once, so that no route can forget it.
+
+use std::collections::BTreeMap;
+
+use api::problem::MEDIA_TYPE;
+use utoipa::openapi::content::ContentBuilder;
+use utoipa::openapi::path::{Operation, Parameter, ParameterBuilder, ParameterIn, PathItem};
+use utoipa::openapi::response::{Response, ResponseBuilder};
+use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, SchemaFormat, Type};
+use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
+use utoipa::openapi::{
+    ComponentsBuilder, HttpMethod, InfoBuilder, OpenApi, OpenApiBuilder, Ref, RefOr, Required, Schema,
+};
+use utoipa::{PartialSchema as _, ToSchema as _};
+
+use crate::routes;
+
+/// A DNS label, as [`model::name::Name`] checks it.
+const NAME: &str = "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$";
+
+/// The digits of an id behind its prefix, as `model::id` prints them: 64 bits in 13 digits.
+const DIGITS: &str = "[0-9bcdfgh][0-9bcdfghjkmnpqrstvwxyzeu]{12}";
+
+/// How the token is shown.
+const BEARER: &str = "bearer";
+
+/// The document, from the routes as they are.
+pub fn document() -> OpenApi {
+    let routes = routes::quick().merge(routes::slow()).merge(routes::open());
+    let (_, collected) = routes.split_for_parts();
+    let mut schemas: BTreeMap<String, RefOr<Schema>> = collected.components.map(|all| all.schemas).unwrap_or_default();
+    let mut referenced = Vec::new();
+    api::Problem::schemas(&mut referenced);
+    schemas.insert(api::Problem::name().into_owned(), api::Problem::schema());
+    schemas.extend(referenced);
+    let mut components = ComponentsBuilder::new()
+        .security_scheme(BEARER, SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer)));
+    for (name, schema) in schemas {
+        components = components.schema(name, schema);
+    }
+    for problem in PROBLEMS {
+        components = components.response(problem.name, problem.response());
+    }
+    let mut paths = collected.paths;
+    for (path, item) in &mut paths.paths {
+        complete(path, item);
+    }
+    let info = InfoBuilder::new()
+        .title("Slipway")
+        .version("v1")
+        .description(Some(
+            "Builds Kubernetes and looks after it for life. Mutations answer 202 with what to follow; \
+             errors are problems (RFC 9457) with a stable code.",
+        ))
+        .build();
+    OpenApiBuilder::new()
+        .info(info)
+        .paths(paths)
+        .components(Some(components.build()))
+        .security(Some([SecurityRequirement::new(BEARER, [""; 0])]))
+        .build()
+}
+
+/// The document as it is served and committed.
+pub(crate) fn text(document: &OpenApi) -> String {
+    // The document is made of strings and numbers alone, which always serialise.
+    let mut text = document.to_pretty_json().unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+/// A problem that several routes can answer with.
+struct Shared {
+    status: &'static str,
+    name: &'static str,
+    description: &'static str,
+}
+
+/// Problems that are told once for all routes.
+const PROBLEMS: [Shared; 8] = [
+    Shared { status: "400", name: "Malformed", description: "the request cannot be read" },
+    Shared { status: "401", name: "Unauthorised", description: "no known token was shown" },
+    Shared { status: "404", name: "Missing", description: "there is no such thing" },
+    Shared { status: "413", name: "TooLarge", description: "the body is larger than anything honest" },
+    Shared { status: "415", name: "MediaType", description: "a kind of body that is not read here" },
+    Shared { status: "500", name: "Bug", description: "a mistake of the server's own" },
+    Shared { status: "503", name: "Unavailable", description: "not now; Retry-After says when to try again" },
+    Shared { status: "507", name: "Full", description: "the disk of the server is full; reading goes on" },
+];
+
+impl Shared {
+    fn response(&self) -> Response {
+        let schema = Ref::from_schema_name(api::Problem::name());
+        ResponseBuilder::new()
+            .description(self.description)
+            .content(MEDIA_TYPE, ContentBuilder::new().schema(Some(schema)).build())
+            .build()
+    }
+
+    /// Whether a route of this shape can answer with it.
+    fn applies(&self, path: &str, method: &HttpMethod, operation: &Operation) -> bool {
+        let closed = path.starts_with("/api/");
+        match self.status {
+            "400" | "401" | "404" => closed,
+            "413" | "415" => operation.request_body.is_some(),
+            "507" => *method != HttpMethod::Get,
+            _ => true,
+        }
+    }
+}
+
+/// Adds to the operations of one path what its shape implies.
+fn complete(path: &str, item: &mut PathItem) {
+    let operations = [
+        (HttpMethod::Get, &mut item.get),
+        (HttpMethod::Post, &mut item.post),
+        (HttpMethod::Delete, &mut item.delete),
+    ];
+    for (method, operation) in operations {
+        let Some(operation) = operation else { continue };
+        for problem in PROBLEMS.iter().filter(|problem| problem.applies(path, &method, operation)) {
+            let told = RefOr::Ref(Ref::from_response_name(problem.name));
+            operation.responses.responses.entry(problem.status.to_owned()).or_insert(told);
+        }
+        let pieces = path.split('/').filter_map(|piece| piece.strip_prefix('{')?.strip_suffix('}'));
+        let parameters: Vec<Parameter> = pieces.map(|piece| parameter(path, piece)).collect();
+        if !parameters.is_empty() {
+            operation.parameters.get_or_insert_default().splice(0..0, parameters);
+        }
+    }
+}
+
+/// One piece of a path, with the form it must have.
+fn parameter(path: &str, piece: &str) -> Parameter {
+    let text = |pattern: &str| ObjectBuilder::new().schema_type(Type::String).pattern(Some(pattern.to_owned()));
+    let (schema, description) = match piece {
+        "project" => (text(NAME).examples([serde_json::json!("default")]), "who owns it; `default` exists from the start"),
+        "generation" => (
+            ObjectBuilder::new()
+                .schema_type(Type::Integer)
+                .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int64)))
+                .minimum(Some(1)),
+            "which accepted change, counted from 1",
+        ),
+        "id" => {
+            let prefix = if path.contains("/tasks/") {
+                "task"
+            } else if path.contains("/intents/") {
+                "intent"
+            } else {
+                "plan"
+            };
+            (text(&format!("^{prefix}-{DIGITS}$")), "which one")
+        }
+        _ => (text(NAME), "what people call it"),
+    };
+    ParameterBuilder::new()
+        .name(piece)
+        .parameter_in(ParameterIn::Path)
+        .required(Required::True)
+        .description(Some(description))
+        .schema(Some(schema))
+        .build()
+}

@@ -1,0 +1,113 @@
+//! Small things that all pages show: states, bars, points in time.
+
+use api::{Ready, Time, time::brief};
+use model::observed::{MachineFact, NodeFact};
+use model::task::State;
+use model::time::Timestamp;
+use plan::Phase;
+
+/// A state: a sign and a word, so that no colour is needed to tell it.
+pub(super) struct Sign {
+    pub(super) sign: &'static str,
+    pub(super) word: &'static str,
+}
+
+impl From<Phase> for Sign {
+    fn from(phase: Phase) -> Self {
+        let sign = match phase {
+            Phase::Pending => "○",
+            Phase::Scheduled => "◐",
+            Phase::Done => "✓",
+            Phase::Error => "▲",
+            Phase::Deleting => "▽",
+            Phase::Gone => "×",
+        };
+        Self { sign, word: phase.as_str() }
+    }
+}
+
+impl From<State> for Sign {
+    fn from(state: State) -> Self {
+        let sign = match state {
+            State::Waiting => "○",
+            State::Running => "◐",
+            State::Stuck => "▲",
+            State::Done => "✓",
+            State::Withdrawn => "×",
+        };
+        Self { sign, word: state.as_str() }
+    }
+}
+
+impl From<Option<&MachineFact>> for Sign {
+    fn from(fact: Option<&MachineFact>) -> Self {
+        let (sign, word) = match fact {
+            None => ("·", "unseen"),
+            Some(MachineFact::Absent) => ("×", "absent"),
+            Some(MachineFact::Booting { .. }) => ("◐", "booting"),
+            Some(MachineFact::Running { .. }) => ("✓", "running"),
+            Some(MachineFact::Unreachable { .. }) => ("▲", "unreachable"),
+        };
+        Self { sign, word }
+    }
+}
+
+impl From<Option<&NodeFact>> for Sign {
+    fn from(fact: Option<&NodeFact>) -> Self {
+        let (sign, word) = match fact {
+            None => ("·", "unseen"),
+            Some(NodeFact::Absent) => ("×", "absent"),
+            Some(NodeFact::Joined { cordoned: true, .. }) => ("▽", "cordoned"),
+            Some(NodeFact::Joined { ready: true, .. }) => ("✓", "ready"),
+            Some(NodeFact::Joined { ready: false, .. }) => ("▲", "unready"),
+        };
+        Self { sign, word }
+    }
+}
+
+/// Ready of wanted.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Bar {
+    pub(super) ready: u32,
+    pub(super) wanted: u32,
+}
+
+impl Bar {
+    /// The length of the bar; one that wants nothing is full of nothing.
+    fn max(self) -> u32 {
+        self.wanted.max(1)
+    }
+
+    fn full(self) -> bool {
+        self.ready >= self.wanted
+    }
+}
+
+impl From<(u32, u32)> for Bar {
+    fn from(pair: (u32, u32)) -> Self {
+        let Ready { ready, wanted } = pair.into();
+        Self { ready, wanted }
+    }
+}
+
+/// A point in time: exactly, as an age, and as a clock shows it.
+pub(super) struct Stamp {
+    pub(super) exact: String,
+    pub(super) age: String,
+    pub(super) clock: String,
+}
+
+impl Stamp {
+    pub(super) fn new(at: Timestamp, now: Timestamp) -> Self {
+        let exact = Time::from(at).to_string();
+        let clock = exact.split_once('T').map_or("", |(_, clock)| clock).get(..8).unwrap_or_default().to_owned();
+        Self { exact, age: format!("{} ago", brief(now.since(at))), clock }
+    }
+}
+
+/// A point in time as people write it: 2026-03-01 12:30:00 UTC.
+pub(super) fn to_the_second(at: Timestamp) -> String {
+    let exact = Time::from(at).to_string();
+    let second = exact.split(['.', 'Z']).next().unwrap_or_default();
+    format!("{} UTC", second.replace('T', " "))
+}

@@ -1,0 +1,45 @@
+//! What the server needs of the simulator, which it does not know.
+
+use futures_util::future::BoxFuture;
+use model::manifest::Manifest;
+use model::name::Name;
+
+/// Rehearses manifests against a twin of what is stored.
+pub trait Rehearse: Send + Sync {
+    /// Tells what happened, or why nothing could: an unknown profile, for example.
+    fn rehearse(&self, request: Rehearsal) -> BoxFuture<'_, Result<RehearsalReport, String>>;
+}
+
+/// What is to be rehearsed.
+#[derive(Debug, Clone)]
+pub struct Rehearsal {
+    /// Whose.
+    pub project: Name,
+    /// What would be declared.
+    pub manifest: Manifest,
+    /// The same seed tells the same story.
+    pub seed: u64,
+    /// Which faults are let loose.
+    pub faults: String,
+}
+
+/// What happened in a rehearsal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RehearsalReport {
+    /// What happened, for people.
+    pub text: String,
+    /// Whether the world ended as declared.
+    pub converged: bool,
+    /// How long it took there, by the simulated clock.
+    pub seconds: u64,
+    /// Clusters that took part.
+    pub clusters: u32,
+    /// Machines at the end.
+    pub machines: u32,
+    /// Tasks that were done.
+    pub tasks: u32,
+    /// Attempts that were made at them.
+    pub attempts: u32,
+    /// Attempts that failed.
+    pub failures: u32,
+}

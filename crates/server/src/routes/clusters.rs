@@ -1,0 +1,173 @@
+//! Clusters: where they stand, why, and every generation they ever had.
+
+use api::{ClusterGeneration, ClusterHead, ClusterState, ClusterView, GenerationView, WhyView};
+use axum::Json;
+use axum::extract::State;
+use model::cluster::Generation;
+use model::name::Name;
+use model::task::State as TaskState;
+use plan::Phase;
+use serde::Deserialize;
+use store::{ClusterFilter, ClusterRow, MachineRow, TaskFilter, TaskRow};
+use utoipa::IntoParams;
+
+use crate::app::App;
+use crate::extract::{self, Project, Query, Within};
+use crate::problem::Problem;
+use crate::routes::manifests::Page;
+use crate::view;
+
+/// Which clusters, and which page of them.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ListQuery {
+    /// How many items at most.
+    #[param(minimum = 1, maximum = 500, default = 100)]
+    limit: Option<u32>,
+    /// Where the page begins: the `next` of the page before.
+    cursor: Option<String>,
+    /// Only those of this manifest.
+    #[param(pattern = "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
+    manifest: Option<String>,
+    /// Only those that stand so.
+    #[param(inline)]
+    state: Option<ClusterState>,
+}
+
+/// The clusters, in the order of their names.
+#[utoipa::path(
+    get, path = "/clusters", operation_id = "listClusters", tag = "clusters", params(ListQuery),
+    responses((status = 200, description = "one page", body = api::Listed<ClusterHead>)),
+)]
+pub(crate) async fn list(
+    State(app): State<App>,
+    Project(project): Project,
+    Query(query): Query<ListQuery>,
+) -> Result<Json<api::Listed<ClusterHead>>, Problem> {
+    let page = extract::page(query.limit, query.cursor)?;
+    let manifest = extract::name_of("manifest", query.manifest.as_deref())?;
+    let filter = ClusterFilter { manifest, phase: query.state.map(phase) };
+    let listed = app.store().clusters(&project, filter, page).await?;
+    Ok(Json(view::listed(listed, view::head)))
+}
+
+/// One cluster with its machines and what is being done to them.
+#[utoipa::path(
+    get, path = "/clusters/{name}", operation_id = "getCluster", tag = "clusters",
+    responses((status = 200, description = "the cluster", body = ClusterView)),
+)]
+pub(crate) async fn show(
+    State(app): State<App>,
+    Within(project, name): Within<Name>,
+) -> Result<Json<ClusterView>, Problem> {
+    let row = find(&app, &project, &name).await?;
+    let seen = app.store().cluster_view(row.id).await?.ok_or_else(|| missing(&name))?;
+    let machines = machines(&seen).iter().map(view::machine).collect();
+    let open_tasks = open_tasks(&app, &project, &name).await?.into_iter().map(view::task).collect();
+    Ok(Json(ClusterView { head: view::head(row), machines, open_tasks }))
+}
+
+/// Why a cluster stands where it stands: from what is wanted to what is waited for.
+#[utoipa::path(
+    get, path = "/clusters/{name}/why", operation_id = "explainCluster", tag = "clusters",
+    responses((status = 200, description = "the causal chain", body = WhyView)),
+)]
+pub(crate) async fn why(
+    State(app): State<App>,
+    Within(project, name): Within<Name>,
+) -> Result<Json<WhyView>, Problem> {
+    let row = find(&app, &project, &name).await?;
+    let seen = app.store().cluster_view(row.id).await?.ok_or_else(|| missing(&name))?;
+    let now = app.now();
+    let chain = crate::aside(move || {
+        let view = seen.view(now);
+        let causes = plan::why(&view, &plan::plan(&view));
+        Ok(causes.iter().map(ToString::to_string).collect())
+    })
+    .await?;
+    Ok(Json(WhyView { chain }))
+}
+
+/// The history of a cluster, newest first.
+#[utoipa::path(
+    get, path = "/clusters/{name}/generations", operation_id = "listClusterGenerations", tag = "clusters", params(Page),
+    responses((status = 200, description = "one page", body = api::Listed<GenerationView>)),
+)]
+pub(crate) async fn generations(
+    State(app): State<App>,
+    Within(project, name): Within<Name>,
+    Query(page): Query<Page>,
+) -> Result<Json<api::Listed<GenerationView>>, Problem> {
+    let page = page.checked()?;
+    let row = find(&app, &project, &name).await?;
+    let listed = app.store().desired_generations(row.id, page).await?;
+    Ok(Json(view::listed(listed, view::generation)))
+}
+
+/// A cluster as it should have been at one time.
+#[utoipa::path(
+    get, path = "/clusters/{name}/generations/{generation}", operation_id = "getClusterGeneration", tag = "clusters",
+    responses((status = 200, description = "the cluster as it should have been", body = ClusterGeneration)),
+)]
+pub(crate) async fn generation(
+    State(app): State<App>,
+    Within(project, (name, generation)): Within<(Name, Generation)>,
+) -> Result<Json<ClusterGeneration>, Problem> {
+    let row = find(&app, &project, &name).await?;
+    let desired = app.store().desired_at(row.id, generation).await?;
+    let desired = desired.ok_or_else(|| Problem::missing("generation of the cluster", format!("{name}/{generation}")))?;
+    Ok(Json((&desired).into()))
+}
+
+/// The cluster of that name, or the problem that there is none.
+pub(crate) async fn find(app: &App, project: &Name, name: &Name) -> Result<ClusterRow, Problem> {
+    app.store().cluster(project, name).await?.ok_or_else(|| missing(name))
+}
+
+/// Every machine of a cluster with what was seen of it: those to stay, then those to leave.
+pub(crate) fn machines(seen: &store::ClusterView) -> Vec<MachineRow> {
+    let row = |machine: &model::cluster::Machine, leaving| MachineRow {
+        cluster: seen.desired.name.clone(),
+        leaving,
+        seen: seen.observed.machines.get(&machine.id).cloned().unwrap_or_default(),
+        machine: machine.clone(),
+    };
+    let stay = seen.desired.machines.iter().map(|machine| row(machine, false));
+    let leave = seen.desired.leaving.iter().map(|machine| row(machine, true));
+    stay.chain(leave).collect()
+}
+
+/// Every task of a cluster that is not finished; at most one per machine.
+pub(crate) async fn open_tasks(app: &App, project: &Name, name: &Name) -> Result<Vec<TaskRow>, Problem> {
+    let mut tasks = Vec::new();
+    for state in [TaskState::Running, TaskState::Stuck, TaskState::Waiting] {
+        let mut page = extract::page(Some(api::page::LIMIT_MAX), None)?;
+        loop {
+            let filter = TaskFilter { cluster: Some(name.clone()), state: Some(state) };
+            let listed = app.store().tasks(project, filter, page.clone()).await?;
+            tasks.extend(listed.items);
+            if listed.next.is_none() {
+                break;
+            }
+            page.after = listed.next;
+        }
+    }
+    Ok(tasks)
+}
+
+fn missing(name: &Name) -> Problem {
+    Problem::missing("cluster", name)
+}
+
+/// Where a cluster stands, in the words of the planner.
+pub(crate) const fn phase(state: ClusterState) -> Phase {
+    match state {
+        ClusterState::Pending => Phase::Pending,
+        ClusterState::Scheduled => Phase::Scheduled,
+        ClusterState::Done => Phase::Done,
+        ClusterState::Error => Phase::Error,
+        ClusterState::Deleting => Phase::Deleting,
+        ClusterState::Gone => Phase::Gone,
+    }
+}

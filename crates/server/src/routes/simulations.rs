@@ -1,0 +1,62 @@
+//! Rehearsals: what would happen, faults included, to a twin of what is stored.
+
+use api::SimulationView;
+use axum::Json;
+use axum::extract::State;
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use crate::app::App;
+use crate::extract::{Project, Query, Text};
+use crate::problem::Problem;
+use crate::rehearse::{Rehearsal, RehearsalReport};
+
+/// The longest name of a profile that is worth looking up.
+const FAULTS_LEN_MAX: usize = 64;
+
+/// How a rehearsal goes.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct SimulateQuery {
+    /// The same seed tells the same story.
+    #[param(default = 1)]
+    seed: Option<u64>,
+    /// Which faults are let loose.
+    #[param(default = "none", max_length = 64)]
+    faults: Option<String>,
+}
+
+/// Rehearses a manifest in the simulated world; nothing real is touched or stored.
+#[utoipa::path(
+    post, path = "/simulations", operation_id = "simulateManifest", tag = "simulations", params(SimulateQuery),
+    request_body(description = "the manifest, as YAML or JSON", content(
+        (String = "application/yaml"),
+        (String = "text/yaml"),
+        (String = "text/plain"),
+        (serde_json::Value = "application/json"),
+    )),
+    responses(
+        (status = 200, description = "what happened", body = SimulationView),
+        (status = 422, description = "the manifest has faults, or cannot be rehearsed", body = api::Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn simulate(
+    State(app): State<App>,
+    Project(project): Project,
+    Query(query): Query<SimulateQuery>,
+    text: Text,
+) -> Result<Json<SimulationView>, Problem> {
+    let seed = query.seed.unwrap_or(1);
+    let faults = query.faults.unwrap_or_else(|| "none".to_owned());
+    if faults.len() > FAULTS_LEN_MAX {
+        return Err(Problem::parameter("faults", format!("allowed are at most {FAULTS_LEN_MAX} characters")));
+    }
+    let (manifest, _) = text.admitted().await?;
+    // Waiting for a turn counts towards the time limit of the request.
+    let _turn = app.rehearsals().acquire().await.map_err(|_| Problem::busy("the server stops"))?;
+    let request = Rehearsal { project, manifest, seed, faults: faults.clone() };
+    let report = app.rehearse().rehearse(request).await.map_err(Problem::rehearsal)?;
+    let RehearsalReport { text, converged, seconds, clusters, machines, tasks, attempts, failures } = report;
+    Ok(Json(SimulationView { text, seed, faults, converged, seconds, clusters, machines, tasks, attempts, failures }))
+}

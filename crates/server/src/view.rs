@@ -1,0 +1,191 @@
+//! From what is stored to what the contract shows.
+//!
+//! Outward only: nothing here decides, and every type of the store is taken apart by name
+//! so that a new field is either shown or left out on purpose.
+
+use api::{
+    ClusterHead, ClusterState, ClusterSummary, EventView, GenerationView, HeldView, IntentView, LogLine,
+    MachineView, ManifestGeneration, ManifestState, ManifestView, Owner, TaskState, TaskView,
+};
+use model::task::State;
+use plan::{Held, Phase, Reason, Summary};
+use store::{ClusterRow, Event, GenerationRow, MachineRow, ManifestRow, TaskRow};
+
+/// Where a cluster stands.
+pub(crate) const fn state(phase: Phase) -> ClusterState {
+    match phase {
+        Phase::Pending => ClusterState::Pending,
+        Phase::Scheduled => ClusterState::Scheduled,
+        Phase::Done => ClusterState::Done,
+        Phase::Error => ClusterState::Error,
+        Phase::Deleting => ClusterState::Deleting,
+        Phase::Gone => ClusterState::Gone,
+    }
+}
+
+/// Where a manifest stands, from where its clusters stand.
+pub(crate) fn state_of_manifest(clusters: impl IntoIterator<Item = Phase>) -> ManifestState {
+    match Phase::of_manifest(clusters) {
+        Phase::Pending => ManifestState::Pending,
+        Phase::Scheduled | Phase::Deleting => ManifestState::Scheduled,
+        Phase::Done | Phase::Gone => ManifestState::Done,
+        Phase::Error => ManifestState::Error,
+    }
+}
+
+/// One cluster in one line.
+pub(crate) fn summary(name: String, summary: Summary) -> ClusterSummary {
+    let Summary { phase, control, compute, leaving, tasks, message } = summary;
+    ClusterSummary {
+        name,
+        state: state(phase),
+        control: control.into(),
+        compute: compute.into(),
+        leaving,
+        tasks,
+        message,
+    }
+}
+
+/// One cluster without its machines and tasks.
+pub(crate) fn head(row: ClusterRow) -> ClusterHead {
+    let ClusterRow { id, project, manifest, name, incarnation, generation, version, summary: line, held: waits, probed_at, updated_at } = row;
+    ClusterHead {
+        id: id.to_string(),
+        project: project.into(),
+        manifest: manifest.into(),
+        incarnation,
+        generation: generation.0,
+        version: version.to_string(),
+        summary: summary(name.into(), line),
+        held: waits.iter().map(held).collect(),
+        observed_at: probed_at.map(Into::into),
+        updated_at: updated_at.into(),
+    }
+}
+
+/// Work that waits.
+pub(crate) fn held(held: &Held) -> HeldView {
+    let (task, due_at) = match &held.reason {
+        Reason::Backoff { task, due, .. } => (Some(task), Some(*due)),
+        Reason::Stuck { task, .. } => (Some(task), None),
+        Reason::Budget { .. }
+        | Reason::Quorum { .. }
+        | Reason::Additions { .. }
+        | Reason::ControlPlane { .. }
+        | Reason::Turn { .. }
+        | Reason::Cancelled { .. }
+        | Reason::Paused { .. }
+        | Reason::ControlPlaneLost
+        | Reason::Running { .. }
+        | Reason::Unreachable
+        | Reason::NotReady
+        | Reason::Claimed { .. } => (None, None),
+    };
+    HeldView {
+        kind: held.kind.into(),
+        machine: held.machine.to_string(),
+        machines: held.machines,
+        reason: held.reason.word().to_owned(),
+        text: held.to_string(),
+        owner: match held.reason.owner() {
+            plan::Owner::Slipway => Owner::Slipway,
+            plan::Owner::Person => Owner::Person,
+        },
+        next_action: next_action(held),
+        task: task.map(ToString::to_string),
+        due_at: due_at.map(Into::into),
+    }
+}
+
+/// What ends a wait, with the machine's own name where it is needed.
+pub(crate) fn next_action(held: &Held) -> String {
+    held.reason.next_action().replace("NAME", held.machine.as_str())
+}
+
+/// One task.
+pub(crate) fn task(row: TaskRow) -> TaskView {
+    let TaskRow { task, state, attempts, fence: _, not_before, lease_until, worker, error, created_at, updated_at } = row;
+    let kind = task.action.kind();
+    TaskView {
+        id: task.id.to_string(),
+        cluster: task.cluster_name.into(),
+        generation: task.generation.0,
+        machine: task.machine.name.into(),
+        kind: kind.into(),
+        effect: kind.effect().into(),
+        state: TaskState::from(state),
+        attempts,
+        due_at: (state == State::Waiting).then(|| not_before.into()),
+        lease_until: lease_until.map(Into::into),
+        worker,
+        error,
+        created_at: created_at.into(),
+        updated_at: updated_at.into(),
+    }
+}
+
+/// One machine.
+pub(crate) fn machine(row: &MachineRow) -> MachineView {
+    let MachineRow { machine, cluster, leaving, seen } = row;
+    MachineView::new(cluster, machine, *leaving, seen)
+}
+
+/// One manifest.
+pub(crate) fn manifest(row: ManifestRow) -> ManifestView {
+    let ManifestRow { project, name, generation, author, created_at, deleted, text, clusters } = row;
+    ManifestView {
+        project: project.into(),
+        name: name.into(),
+        generation: generation.0,
+        author,
+        created_at: created_at.into(),
+        deleted,
+        state: state_of_manifest(clusters.iter().map(|(_, summary)| summary.phase)),
+        text,
+        clusters: clusters.into_iter().map(|(name, line)| summary(name.into(), line)).collect(),
+    }
+}
+
+/// One manifest as it was declared at one time.
+pub(crate) fn manifest_generation(row: ManifestRow) -> ManifestGeneration {
+    let ManifestRow { project, name, generation, author, created_at, deleted, text, clusters: _ } = row;
+    ManifestGeneration {
+        project: project.into(),
+        name: name.into(),
+        generation: generation.0,
+        author,
+        created_at: created_at.into(),
+        deleted,
+        text,
+    }
+}
+
+/// One accepted change.
+pub(crate) fn generation(row: GenerationRow) -> GenerationView {
+    let GenerationRow { generation, author, at, deleted } = row;
+    GenerationView { generation: generation.0, author: Some(author), at: at.into(), deleted }
+}
+
+/// One line of a log.
+pub(crate) fn line(line: store::LogLine) -> LogLine {
+    let store::LogLine { seq, attempt, at, text } = line;
+    LogLine { seq, attempt, at: at.into(), text }
+}
+
+/// One event.
+pub(crate) fn event(event: Event) -> EventView {
+    let Event { id, at, project, kind, object, message } = event;
+    EventView { id, at: at.into(), project: project.into(), kind, object, message }
+}
+
+/// One page of a list, with every item shown.
+pub(crate) fn listed<T, U>(listed: store::Listed<T>, show: impl FnMut(T) -> U) -> api::Listed<U> {
+    let store::Listed { items, next } = listed;
+    api::Listed { items: items.into_iter().map(show).collect(), next }
+}
+
+/// One wish.
+pub(crate) fn intent(intent: &model::intent::Intent) -> IntentView {
+    intent.into()
+}

@@ -1,0 +1,299 @@
+//! Clusters as lists, pages and the planner want to read them.
+
+use crate::Store;
+use crate::body::{Row, Tx, Value, first};
+use crate::error::Error;
+use crate::page::{Listed, Page, cursor};
+use crate::{commit, desired, intents, observations, tasks};
+use model::cluster::{Desired, Generation};
+use model::id::ClusterId;
+use model::intent::Intent;
+use model::name::Name;
+use model::observed::Observed;
+use model::task::{Open, State};
+use model::time::Timestamp;
+use model::version::Version;
+use plan::{Held, Phase, Plan, Slot, Summary};
+use std::collections::BTreeMap;
+
+/// Which clusters a list shows.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ClusterFilter {
+    /// Only those of this manifest.
+    pub manifest: Option<Name>,
+    /// Only those in this phase; without it, all that are not gone.
+    pub phase: Option<Phase>,
+}
+
+/// What a list shows of a cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClusterRow {
+    /// Which cluster, in which of its lives.
+    pub id: ClusterId,
+    /// Who owns it.
+    pub project: Name,
+    /// The manifest that declares it.
+    pub manifest: Name,
+    /// What people call it.
+    pub name: Name,
+    /// How many clusters of this name there were before.
+    pub incarnation: u32,
+    /// Which accepted change it follows.
+    pub generation: Generation,
+    /// Which Kubernetes its nodes should run.
+    pub version: Version,
+    /// Where it stands.
+    pub summary: Summary,
+    /// Work that waits, each with its reason.
+    pub held: Vec<Held>,
+    /// When it was last looked at as a whole.
+    pub probed_at: Option<Timestamp>,
+    /// When its summary, its held work or its desired state last changed.
+    pub updated_at: Timestamp,
+}
+
+/// All that is known of one cluster, of one piece.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClusterView {
+    /// As it should be.
+    pub desired: Desired,
+    /// As it was last seen.
+    pub observed: Observed,
+    /// Tasks that are not finished, oldest first.
+    pub open: Vec<Open>,
+    /// Machines that are out of service because of us.
+    pub ledger: Vec<Slot>,
+    /// Wishes about it, oldest first.
+    pub intents: Vec<Intent>,
+    /// How many plans of it were committed, and wishes about it made.
+    pub parent: u64,
+    /// What people are told of it; absent when a change waits to be planned.
+    told: Option<(Summary, Vec<Held>)>,
+}
+
+impl ClusterView {
+    /// What the planner is given.
+    pub fn view(&self, now: Timestamp) -> plan::View<'_> {
+        plan::View {
+            desired: &self.desired,
+            observed: &self.observed,
+            open: &self.open,
+            ledger: &self.ledger,
+            intents: &self.intents,
+            parent: self.parent,
+            now,
+        }
+    }
+
+    /// Whether committing `plan` would change nothing, not even what people are told.
+    pub fn is_told(&self, plan: &Plan) -> bool {
+        let told = self.told.as_ref().is_some_and(|(summary, held)| *summary == plan.summary && *held == plan.held);
+        told && !commit::acts(plan)
+    }
+
+    /// A cluster about which nothing is known but how it should be.
+    pub(crate) fn unseen(desired: Desired) -> Self {
+        Self {
+            desired,
+            observed: Observed::default(),
+            open: Vec::new(),
+            ledger: Vec::new(),
+            intents: Vec::new(),
+            parent: 0,
+            told: None,
+        }
+    }
+
+    /// What `expand` is given.
+    pub(crate) fn known(&self) -> plan::Known<'_> {
+        plan::Known { desired: &self.desired, observed: &self.observed, intents: &self.intents }
+    }
+}
+
+/// A cluster that the loops look after.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LiveCluster {
+    /// Which cluster.
+    pub id: ClusterId,
+    /// When it was last looked at as a whole.
+    pub probed_at: Option<Timestamp>,
+}
+
+/// How many there are of what, for metrics.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Tasks that are kept, by state.
+    pub tasks: BTreeMap<State, u64>,
+    /// Clusters that are not gone, by phase.
+    pub clusters: BTreeMap<Phase, u64>,
+    /// Machines of those clusters, those to leave included.
+    pub machines: u64,
+}
+
+impl Store {
+    /// Clusters of a project by name.
+    pub async fn clusters(
+        &self,
+        project: &Name,
+        filter: ClusterFilter,
+        page: Page,
+    ) -> Result<Listed<ClusterRow>, Error> {
+        let project = project.clone();
+        self.runner.read(move |tx| list(tx, &project, &filter, &page)).await
+    }
+
+    /// The cluster of that name: the one to stay, else the newest that is not gone yet.
+    pub async fn cluster(&self, project: &Name, name: &Name) -> Result<Option<ClusterRow>, Error> {
+        let (project, name) = (project.clone(), name.clone());
+        let question = move |tx: &mut dyn Tx| {
+            let sql = format!(
+                "{COLUMNS} WHERE project = $1 AND name = $2 AND phase <> 'gone'
+                 ORDER BY tombstone, incarnation DESC LIMIT 1"
+            );
+            first(tx, &sql, &[(&project).into(), (&name).into()])?.map(row).transpose()
+        };
+        self.runner.read(question).await
+    }
+
+    /// All that is known of one cluster; nothing once it is gone.
+    pub async fn cluster_view(&self, cluster: ClusterId) -> Result<Option<ClusterView>, Error> {
+        self.runner.read(move |tx| view(tx, cluster)).await
+    }
+
+    /// Every cluster that is not gone.
+    pub async fn live_clusters(&self) -> Result<Vec<LiveCluster>, Error> {
+        let question = |tx: &mut dyn Tx| {
+            let rows = tx.query("SELECT id, probed_at FROM clusters WHERE phase <> 'gone' ORDER BY id", &[])?;
+            let live = |mut row: Row| Ok(LiveCluster { id: row.take()?, probed_at: row.take()? });
+            rows.into_iter().map(live).collect()
+        };
+        self.runner.read(question).await
+    }
+
+    /// Clusters whose desired state or wishes changed since a plan was last committed.
+    pub async fn unplanned(&self) -> Result<Vec<ClusterId>, Error> {
+        let question = |tx: &mut dyn Tx| {
+            let rows = tx.query("SELECT id FROM clusters WHERE unplanned = 1 ORDER BY id", &[])?;
+            rows.into_iter().map(|mut row| row.take()).collect()
+        };
+        self.runner.read(question).await
+    }
+
+    /// How many tasks, clusters and machines there are.
+    pub async fn counts(&self) -> Result<Counts, Error> {
+        self.runner.read(counts).await
+    }
+}
+
+const COLUMNS: &str = "SELECT id, project, manifest, name, incarnation, generation, version,
+    format, summary, format, held, probed_at, updated_at FROM clusters";
+
+fn row(mut row: Row) -> Result<ClusterRow, Error> {
+    Ok(ClusterRow {
+        id: row.take()?,
+        project: row.take()?,
+        manifest: row.take()?,
+        name: row.take()?,
+        incarnation: row.take()?,
+        generation: row.take()?,
+        version: row.take()?,
+        summary: row.document()?,
+        held: row.document()?,
+        probed_at: row.take()?,
+        updated_at: row.take()?,
+    })
+}
+
+fn list(
+    tx: &mut dyn Tx,
+    project: &Name,
+    filter: &ClusterFilter,
+    page: &Page,
+) -> Result<Listed<ClusterRow>, Error> {
+    // Names are never empty, so this start lies before every row.
+    let [name, incarnation] = page.after("clusters", ["", "0"])?;
+    let incarnation = page.number(incarnation)?;
+    let mut params: Vec<Value> = vec![project.into(), name.into(), incarnation.into(), page.rows().into()];
+    let mut sql = format!("{COLUMNS} WHERE project = $1 AND (name, incarnation) > ($2, $3)");
+    match filter.phase {
+        None => sql.push_str(" AND phase <> 'gone'"),
+        Some(phase) => {
+            sql.push_str(" AND phase = $5");
+            params.push(phase.as_str().into());
+        }
+    }
+    if let Some(manifest) = &filter.manifest {
+        params.push(manifest.into());
+        sql.push_str(&format!(" AND manifest = ${}", params.len()));
+    }
+    sql.push_str(" ORDER BY name, incarnation LIMIT $4");
+    let rows: Vec<_> = tx.query(&sql, &params)?.into_iter().map(row).collect::<Result<_, _>>()?;
+    Ok(page.cut(rows, |last| cursor("clusters", &[&last.name, &last.incarnation])))
+}
+
+/// All that is known of one cluster that is not gone.
+pub(crate) fn view(tx: &mut dyn Tx, cluster: ClusterId) -> Result<Option<ClusterView>, Error> {
+    let found = first(
+        tx,
+        "SELECT generation, plans, unplanned, format, summary, format, held FROM clusters
+         WHERE id = $1 AND phase <> 'gone'",
+        &[cluster.into()],
+    )?;
+    let Some(mut row) = found else { return Ok(None) };
+    let (generation, parent) = (row.take()?, row.take()?);
+    let unplanned: bool = row.take()?;
+    let told = (row.document()?, row.document()?);
+    let Some(desired) = desired::at(tx, cluster, generation)? else { return Ok(None) };
+    Ok(Some(ClusterView {
+        desired,
+        observed: observations::of_cluster(tx, cluster)?,
+        open: tasks::open(tx, cluster)?,
+        ledger: ledger(tx, cluster)?,
+        intents: intents::of_cluster(tx, cluster)?,
+        parent,
+        told: (!unplanned).then_some(told),
+    }))
+}
+
+/// The living clusters of a manifest, those with a tombstone not included.
+pub(crate) fn of_manifest(tx: &mut dyn Tx, project: &Name, manifest: &Name) -> Result<Vec<ClusterView>, Error> {
+    let rows = tx.query(
+        "SELECT id FROM clusters WHERE project = $1 AND manifest = $2 AND tombstone = 0 ORDER BY name",
+        &[project.into(), manifest.into()],
+    )?;
+    let mut views = Vec::with_capacity(rows.len());
+    for mut row in rows {
+        views.extend(view(tx, row.take()?)?);
+    }
+    Ok(views)
+}
+
+/// Notes that somebody changed what a plan is made from: plans made before it are stale.
+pub(crate) fn unplan(tx: &mut dyn Tx, cluster: ClusterId) -> Result<(), Error> {
+    tx.execute("UPDATE clusters SET plans = plans + 1, unplanned = 1 WHERE id = $1", &[cluster.into()])?;
+    Ok(())
+}
+
+/// The rows of the disruption ledger that a cluster holds.
+pub(crate) fn ledger(tx: &mut dyn Tx, cluster: ClusterId) -> Result<Vec<Slot>, Error> {
+    let rows = tx.query(
+        "SELECT machine, name FROM ledger WHERE cluster = $1 ORDER BY since, machine",
+        &[cluster.into()],
+    )?;
+    rows.into_iter().map(|mut row| Ok(Slot { machine: row.take()?, name: row.take()? })).collect()
+}
+
+fn counts(tx: &mut dyn Tx) -> Result<Counts, Error> {
+    let mut counts = Counts::default();
+    for mut row in tx.query("SELECT state, COUNT(*) FROM tasks GROUP BY state", &[])? {
+        counts.tasks.insert(row.take()?, row.take()?);
+    }
+    let clusters = "SELECT phase, COUNT(*) FROM clusters WHERE phase <> 'gone' GROUP BY phase";
+    for mut row in tx.query(clusters, &[])? {
+        counts.clusters.insert(row.take()?, row.take()?);
+    }
+    if let Some(mut row) = first(tx, "SELECT COUNT(*) FROM machines", &[])? {
+        counts.machines = row.take()?;
+    }
+    Ok(counts)
+}

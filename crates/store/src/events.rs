@@ -1,0 +1,96 @@
+//! What happened, one sentence each, in the order in which it became true.
+//!
+//! An event says "look"; it carries nothing that could not be read elsewhere.
+
+use crate::Store;
+use crate::body::{Tx, first};
+use crate::error::Error;
+use model::name::Name;
+use model::time::Timestamp;
+use tokio::sync::watch;
+
+/// Events per answer at most.
+const LIMIT_MAX: u32 = 1000;
+
+/// One thing that happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// Grows with every event; a reader resumes after the last one it has seen.
+    pub id: u64,
+    /// When.
+    pub at: Timestamp,
+    /// Whose.
+    pub project: Name,
+    /// What kind of thing: `manifest.submitted`, `task.done`.
+    pub kind: String,
+    /// What it happened to: `cluster/hello`, `task/task-…`.
+    pub object: String,
+    /// What happened, as a sentence.
+    pub message: String,
+}
+
+impl Store {
+    /// Events after the one with that id, oldest first, of one project or of all.
+    pub async fn events(&self, project: Option<&Name>, after: u64, limit: u32) -> Result<Vec<Event>, Error> {
+        let project = project.cloned();
+        let limit = limit.clamp(1, LIMIT_MAX);
+        self.runner.read(move |tx| read(tx, project.as_ref(), after, limit)).await
+    }
+
+    /// Follows the id of the newest event; it changes after each commit that wrote one.
+    ///
+    /// A level, not an edge: whoever looks late sees the newest id and misses nothing.
+    pub fn subscribe(&self) -> watch::Receiver<u64> {
+        self.runner.subscribe()
+    }
+}
+
+const COLUMNS: &str = "SELECT id, at, project, kind, object, message FROM events";
+
+fn read(tx: &mut dyn Tx, project: Option<&Name>, after: u64, limit: u32) -> Result<Vec<Event>, Error> {
+    let rows = match project {
+        Some(project) => tx.query(
+            &format!("{COLUMNS} WHERE project = $1 AND id > $2 ORDER BY id LIMIT $3"),
+            &[project.into(), after.into(), limit.into()],
+        )?,
+        None => {
+            tx.query(&format!("{COLUMNS} WHERE id > $1 ORDER BY id LIMIT $2"), &[after.into(), limit.into()])?
+        }
+    };
+    rows.into_iter()
+        .map(|mut row| {
+            Ok(Event {
+                id: row.take()?,
+                at: row.take()?,
+                project: row.take()?,
+                kind: row.take()?,
+                object: row.take()?,
+                message: row.take()?,
+            })
+        })
+        .collect()
+}
+
+/// Writes one event.
+pub(crate) fn note(
+    tx: &mut dyn Tx,
+    (project, at): (&Name, Timestamp),
+    kind: &str,
+    object: String,
+    message: String,
+) -> Result<(), Error> {
+    let id = first(
+        tx,
+        "INSERT INTO events (at, project, kind, object, message) VALUES ($1, $2, $3, $4, $5) RETURNING id",
+        &[at.into(), project.into(), kind.into(), object.into(), message.into()],
+    )?;
+    if let Some(mut row) = id {
+        tx.announce(row.take()?);
+    }
+    Ok(())
+}
+
+/// `1 task`, `2 tasks`.
+pub(crate) fn count_of(count: usize, one: &str) -> String {
+    if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
+}

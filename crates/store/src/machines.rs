@@ -1,0 +1,95 @@
+//! Machines as lists show them: as they should be, and as they were last seen.
+
+use crate::Store;
+use crate::body::{Row, Tx, Value, first};
+use crate::error::Error;
+use crate::page::{Listed, Page, cursor};
+use model::cluster::Machine;
+use model::name::Name;
+use model::observed::{Fact, Observation, Seen, fold};
+use model::time::Timestamp;
+
+/// Which machines a list shows.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MachineFilter {
+    /// Only those of clusters of this name.
+    pub cluster: Option<Name>,
+}
+
+/// What a list shows of a machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MachineRow {
+    /// As it should be.
+    pub machine: Machine,
+    /// What people call its cluster.
+    pub cluster: Name,
+    /// Whether it is to go.
+    pub leaving: bool,
+    /// As it was last seen.
+    pub seen: Seen,
+}
+
+impl Store {
+    /// Machines of a project by name, those that are gone left out.
+    pub async fn machines(
+        &self,
+        project: &Name,
+        filter: MachineFilter,
+        page: Page,
+    ) -> Result<Listed<MachineRow>, Error> {
+        let project = project.clone();
+        self.runner.read(move |tx| list(tx, &project, &filter, &page)).await
+    }
+
+    /// The machine of that name; one that is to stay before one that is to go.
+    pub async fn machine(&self, project: &Name, name: &Name) -> Result<Option<MachineRow>, Error> {
+        let (project, name) = (project.clone(), name.clone());
+        let question = move |tx: &mut dyn Tx| {
+            let sql = format!("{COLUMNS} WHERE m.project = $1 AND m.name = $2 {STILL_THERE} ORDER BY m.leaving, m.id LIMIT 1");
+            first(tx, &sql, &[(&project).into(), (&name).into()])?.map(row).transpose()
+        };
+        self.runner.read(question).await
+    }
+}
+
+const COLUMNS: &str = "SELECT m.cluster, m.cluster_name, m.leaving, m.format, m.body,
+        p.at, p.format, p.fact, k.at, k.format, k.fact
+    FROM machines m
+    LEFT JOIN observations p ON p.cluster = m.cluster AND p.object = m.id AND p.source = 'provider'
+    LEFT JOIN observations k ON k.cluster = m.cluster AND k.object = m.id AND k.source = 'kubernetes'";
+
+/// A machine that should go and was seen to be gone is history, though its cluster's
+/// newest generation still names it.
+const STILL_THERE: &str = "AND NOT (m.leaving = 1 AND m.absent = 1)";
+
+fn row(mut row: Row) -> Result<MachineRow, Error> {
+    let cluster_id = row.take()?;
+    let (cluster, leaving) = (row.take()?, row.take()?);
+    let machine: Machine = row.document()?;
+    let mut observations = Vec::new();
+    for _ in 0..2 {
+        let at = row.take::<Option<Timestamp>>()?;
+        let fact = row.maybe_document::<Fact>()?;
+        observations.extend(at.zip(fact).map(|(at, fact)| Observation { cluster: cluster_id, fact, at }));
+    }
+    let seen = fold(observations).machines.remove(&machine.id).unwrap_or_default();
+    Ok(MachineRow { machine, cluster, leaving, seen })
+}
+
+fn list(
+    tx: &mut dyn Tx,
+    project: &Name,
+    filter: &MachineFilter,
+    page: &Page,
+) -> Result<Listed<MachineRow>, Error> {
+    let [name, id] = page.after("machines", ["", ""])?;
+    let mut params: Vec<Value> = vec![project.into(), name.into(), id.into(), page.rows().into()];
+    let mut sql = format!("{COLUMNS} WHERE m.project = $1 AND (m.name, m.id) > ($2, $3) {STILL_THERE}");
+    if let Some(cluster) = &filter.cluster {
+        params.push(cluster.into());
+        sql.push_str(" AND m.cluster_name = $5");
+    }
+    sql.push_str(" ORDER BY m.name, m.id LIMIT $4");
+    let rows: Vec<_> = tx.query(&sql, &params)?.into_iter().map(row).collect::<Result<_, _>>()?;
+    Ok(page.cut(rows, |last| cursor("machines", &[&last.machine.name, &last.machine.id])))
+}

@@ -1,0 +1,129 @@
+//! Tasks as lists and the planner want to read them.
+
+use crate::Store;
+use crate::body::{Row, Tx, Value, first};
+use crate::error::Error;
+use crate::page::{Listed, Page, cursor};
+use model::id::{ClusterId, TaskId};
+use model::name::Name;
+use model::task::{Open, State, Task};
+use model::time::Timestamp;
+
+/// Which tasks a list shows.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TaskFilter {
+    /// Only those of clusters of this name.
+    pub cluster: Option<Name>,
+    /// Only those in this state.
+    pub state: Option<State>,
+}
+
+/// One task and where it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskRow {
+    /// What is to be done.
+    pub task: Task,
+    /// Where it stands.
+    pub state: State,
+    /// How many attempts were begun.
+    pub attempts: u32,
+    /// Grows with every claim.
+    pub fence: u64,
+    /// When the next attempt is due.
+    pub not_before: Timestamp,
+    /// Until when a worker may be silent.
+    pub lease_until: Option<Timestamp>,
+    /// Who works on it.
+    pub worker: Option<String>,
+    /// How the last attempt ended, when it did not end well.
+    pub error: Option<String>,
+    /// When it was planned.
+    pub created_at: Timestamp,
+    /// When it last changed its state.
+    pub updated_at: Timestamp,
+}
+
+impl Store {
+    /// Tasks of a project, newest first.
+    pub async fn tasks(&self, project: &Name, filter: TaskFilter, page: Page) -> Result<Listed<TaskRow>, Error> {
+        let project = project.clone();
+        self.runner.read(move |tx| list(tx, &project, &filter, &page)).await
+    }
+
+    /// One task.
+    pub async fn task(&self, project: &Name, task: TaskId) -> Result<Option<TaskRow>, Error> {
+        let project = project.clone();
+        let question = move |tx: &mut dyn Tx| {
+            let sql = format!("{COLUMNS} WHERE id = $1 AND project = $2");
+            let found = first(tx, &sql, &[task.into(), (&project).into()])?;
+            found.map(|found| row(found).map(|(_, row)| row)).transpose()
+        };
+        self.runner.read(question).await
+    }
+}
+
+const COLUMNS: &str = "SELECT seq, format, body, state, attempts, fence, not_before, lease_until, worker,
+    error, created_at, updated_at FROM tasks";
+
+fn row(mut row: Row) -> Result<(u64, TaskRow), Error> {
+    let seq = row.take()?;
+    let row = TaskRow {
+        task: row.document()?,
+        state: row.take()?,
+        attempts: row.take()?,
+        fence: row.take()?,
+        not_before: row.take()?,
+        lease_until: row.take()?,
+        worker: row.take()?,
+        error: row.take()?,
+        created_at: row.take()?,
+        updated_at: row.take()?,
+    };
+    Ok((seq, row))
+}
+
+fn list(
+    tx: &mut dyn Tx,
+    project: &Name,
+    filter: &TaskFilter,
+    page: &Page,
+) -> Result<Listed<TaskRow>, Error> {
+    let before = page.after_number("tasks", u64::MAX)?;
+    let mut params: Vec<Value> = vec![project.into(), before.into(), page.rows().into()];
+    let mut sql = format!("{COLUMNS} WHERE project = $1 AND seq < $2");
+    if let Some(cluster) = &filter.cluster {
+        params.push(cluster.into());
+        sql.push_str(" AND cluster_name = $4");
+    }
+    if let Some(state) = filter.state {
+        params.push(state.as_str().into());
+        sql.push_str(&format!(" AND state = ${}", params.len()));
+    }
+    sql.push_str(" ORDER BY seq DESC LIMIT $3");
+    let rows: Vec<_> = tx.query(&sql, &params)?.into_iter().map(row).collect::<Result<_, _>>()?;
+    let Listed { items, next } = page.cut(rows, |(seq, _)| cursor("tasks", &[seq]));
+    Ok(Listed { items: items.into_iter().map(|(_, row)| row).collect(), next })
+}
+
+/// The unfinished tasks of a cluster, oldest first.
+pub(crate) fn open(tx: &mut dyn Tx, cluster: ClusterId) -> Result<Vec<Open>, Error> {
+    let rows = tx.query(
+        "SELECT format, body, state, attempts, not_before, error FROM tasks
+         WHERE cluster = $1 AND state IN ('waiting', 'running', 'stuck') ORDER BY seq",
+        &[cluster.into()],
+    )?;
+    rows.into_iter()
+        .map(|mut row| {
+            let task: Task = row.document()?;
+            Ok(Open {
+                id: task.id,
+                machine: task.machine.id,
+                action: task.action,
+                state: row.take()?,
+                attempts: row.take()?,
+                not_before: row.take()?,
+                error: row.take()?,
+            })
+        })
+        .collect()
+}
