@@ -17,7 +17,6 @@ mod task;
 use askama::Template;
 use axum::Router;
 use axum::extract::{Request, State};
-use axum::http::StatusCode;
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
@@ -68,16 +67,20 @@ impl Frame {
 /// A page, or the sentence that says why there is none.
 type Shown = Result<Response, Wrong>;
 
-/// Renders a page, or only its main part.
-fn render(page: &impl Template, fragment: &impl Template, only_fragment: bool) -> Shown {
-    let rendered = if only_fragment { fragment.render() } else { page.render() };
-    match rendered {
+/// Renders a page, or the part of one.
+fn render(page: &impl Template) -> Shown {
+    match page.render() {
         Ok(text) => Ok(Html(text).into_response()),
         Err(error) => {
             tracing::error!(%error, "could not render a page");
             Err(Wrong(Problem::bug("of this page")))
         }
     }
+}
+
+/// What the query of a page may say besides what the page itself reads.
+fn only_fragment(fragment: Option<&str>) -> bool {
+    fragment.is_some()
 }
 
 /// A problem as a person sees it in a browser.

@@ -1,0 +1,248 @@
+//! One cluster: what should be beside what was seen, what is done, and what waits for whom.
+
+use std::collections::BTreeMap;
+
+use api::WishView;
+use askama::Template;
+use axum::extract::State;
+use model::cluster::Role;
+use model::id::ClusterId;
+use model::intent::Intent;
+use model::name::Name;
+use model::network::Network;
+use model::observed::{MachineFact, NodeFact};
+use model::time::Timestamp;
+use plan::{Held, Owner};
+use serde::Deserialize;
+use store::{Event, MachineRow, TaskFilter};
+
+use super::fleet;
+use super::signs::{Bar, Sign, Stamp};
+use super::task;
+use super::{Frame, Shown, render};
+use crate::app::App;
+use crate::extract::{self, Query, Segments};
+use crate::problem::Problem;
+use crate::routes::clusters::{find, machines, open_tasks};
+use crate::view;
+
+/// Machines on one page.
+const MACHINES: usize = 100;
+
+/// Open tasks that are shown; the rest are of the same kinds.
+const OPEN_TASKS: usize = 50;
+
+/// Finished tasks that are shown.
+const FINISHED_TASKS: usize = 10;
+
+/// Tasks and events that are looked through for those to show.
+const RECENT: u32 = 200;
+
+/// Events that are shown.
+const EVENTS: usize = 20;
+
+/// What is looked at.
+#[derive(Debug, Deserialize)]
+pub(super) struct ClusterQuery {
+    from: Option<usize>,
+    fragment: Option<String>,
+}
+
+#[derive(Template)]
+#[template(path = "cluster.html", blocks = ["main"])]
+struct Page {
+    frame: Frame,
+    id: ClusterId,
+    cluster: fleet::Line,
+    generation: u64,
+    network: Network,
+    held: Vec<Waits>,
+    intents: Vec<Wished>,
+    pools: Vec<Pool>,
+    machines: Vec<Line>,
+    next: Option<String>,
+    tasks: [Tasks; 2],
+    events: Vec<Happened>,
+}
+
+/// Work that waits.
+struct Waits {
+    what: String,
+    reason: String,
+    person: bool,
+    next_action: String,
+}
+
+/// A wish about the cluster.
+struct Wished {
+    wish: String,
+    author: String,
+    reason: String,
+    since: Stamp,
+}
+
+/// How many nodes of a pool are ready.
+struct Pool {
+    name: Name,
+    role: Role,
+    bar: Bar,
+}
+
+/// One machine, as it should be and as it was seen.
+struct Line {
+    name: Name,
+    pool: Name,
+    role: Role,
+    desired: &'static str,
+    provider: Seen,
+    kubernetes: Seen,
+    address: String,
+}
+
+/// How something was seen from one side.
+struct Seen {
+    state: Sign,
+    note: Option<String>,
+    seen: Option<Stamp>,
+}
+
+/// A list of tasks under its title.
+struct Tasks {
+    title: &'static str,
+    anchor: &'static str,
+    nothing: &'static str,
+    tasks: Vec<task::Line>,
+}
+
+/// Something that happened.
+struct Happened {
+    at: Stamp,
+    kind: String,
+    message: String,
+}
+
+/// Shows a cluster.
+pub(super) async fn show(
+    State(app): State<App>,
+    Segments(name): Segments<Name>,
+    Query(query): Query<ClusterQuery>,
+) -> Shown {
+    let now = app.now();
+    let frame = Frame::new(&app, now);
+    let project = Name::default_project();
+    let row = find(&app, &project, &name).await?;
+    let seen = app.store().cluster_view(row.id).await?;
+    let seen = seen.ok_or_else(|| Problem::missing("cluster", &name))?;
+    let all = machines(&seen);
+    let from = query.from.unwrap_or(0);
+    let end = from.saturating_add(MACHINES);
+    let page = Page {
+        frame,
+        id: row.id,
+        generation: row.generation.0,
+        network: seen.desired.network,
+        held: row.held.iter().map(waits).collect(),
+        intents: seen.intents.iter().filter(|intent| intent.counts(now)).map(|intent| wished(intent, now)).collect(),
+        pools: pools(&all),
+        machines: all.iter().skip(from).take(MACHINES).map(|row| line(row, now)).collect(),
+        next: (all.len() > end).then(|| format!("/clusters/{name}?from={end}")),
+        tasks: tasks(&app, &project, &name, now).await?,
+        events: events(&app, &project, row.id, now).await?,
+        cluster: fleet::Line::new(row, now),
+    };
+    if query.fragment.is_some() { render(&page.as_main()) } else { render(&page) }
+}
+
+fn waits(held: &Held) -> Waits {
+    let others = if held.machines > 1 { format!(" and {} more", held.machines - 1) } else { String::new() };
+    Waits {
+        what: format!("{} {}{others}", held.kind, held.machine),
+        reason: held.reason.to_string(),
+        person: held.reason.owner() == Owner::Person,
+        next_action: view::next_action(held),
+    }
+}
+
+fn wished(intent: &Intent, now: Timestamp) -> Wished {
+    Wished {
+        wish: WishView::from(&intent.wish).to_string(),
+        author: intent.author.clone(),
+        reason: intent.reason.clone(),
+        since: Stamp::new(intent.created_at, now),
+    }
+}
+
+/// Nodes ready of nodes wanted, pool by pool; the control plane first.
+fn pools(machines: &[MachineRow]) -> Vec<Pool> {
+    let mut pools: BTreeMap<(Role, &Name), Bar> = BTreeMap::new();
+    for row in machines.iter().filter(|row| !row.leaving) {
+        let bar = pools.entry((row.machine.role, &row.machine.pool)).or_default();
+        bar.wanted += 1;
+        if let Some((NodeFact::Joined { ready: true, .. }, _)) = row.seen.node {
+            bar.ready += 1;
+        }
+    }
+    pools.into_iter().map(|((role, name), bar)| Pool { name: name.clone(), role, bar }).collect()
+}
+
+fn line(row: &MachineRow, now: Timestamp) -> Line {
+    let MachineRow { machine, cluster: _, leaving, seen } = row;
+    let (provider, provider_at) = seen.machine.as_ref().map(|(fact, at)| (fact, *at)).unzip();
+    let (node, node_at) = seen.node.as_ref().map(|(fact, at)| (fact, *at)).unzip();
+    let age = |at: Timestamp| Stamp::new(at, now);
+    let reached = match provider {
+        Some(MachineFact::Running { address, .. }) => format!("{}, {address}", machine.address),
+        Some(MachineFact::Absent | MachineFact::Booting { .. } | MachineFact::Unreachable { .. }) | None => {
+            machine.address.to_string()
+        }
+    };
+    let version = match node {
+        Some(NodeFact::Joined { version, .. }) => Some(version.to_string()),
+        Some(NodeFact::Absent) | None => None,
+    };
+    Line {
+        name: machine.name.clone(),
+        pool: machine.pool.clone(),
+        role: machine.role,
+        desired: if *leaving { "to leave" } else { "to stay" },
+        provider: Seen { state: provider.into(), note: None, seen: provider_at.map(age) },
+        kubernetes: Seen { state: node.into(), note: version, seen: node_at.map(age) },
+        address: reached,
+    }
+}
+
+/// Tasks that are open, and some that ended lately.
+async fn tasks(app: &App, project: &Name, name: &Name, now: Timestamp) -> Result<[Tasks; 2], Problem> {
+    let open = open_tasks(app, project, name).await?;
+    let filter = TaskFilter { cluster: Some(name.clone()), state: None };
+    let recent = app.store().tasks(project, filter, extract::page(Some(RECENT), None)?).await?;
+    let finished = recent.items.into_iter().filter(|row| !row.state.open()).take(FINISHED_TASKS);
+    Ok([
+        Tasks {
+            title: "Open tasks",
+            anchor: "open-tasks",
+            nothing: "Nothing is being done.",
+            tasks: open.into_iter().take(OPEN_TASKS).map(|row| task::Line::new(row, now)).collect(),
+        },
+        Tasks {
+            title: "Finished tasks",
+            anchor: "finished-tasks",
+            nothing: "Nothing was finished lately.",
+            tasks: finished.map(|row| task::Line::new(row, now)).collect(),
+        },
+    ])
+}
+
+/// What happened to the cluster lately, newest first.
+async fn events(app: &App, project: &Name, cluster: ClusterId, now: Timestamp) -> Result<Vec<Happened>, Problem> {
+    let newest = *app.store().subscribe().borrow();
+    let after = newest.saturating_sub(u64::from(RECENT));
+    let events = app.store().events(Some(project), after, RECENT).await?;
+    let ours = events.into_iter().rev().filter(|event| event.cluster == Some(cluster));
+    let happened = |event: Event| Happened {
+        at: Stamp::new(event.at, now),
+        kind: event.object,
+        message: event.message,
+    };
+    Ok(ours.take(EVENTS).map(happened).collect())
+}

@@ -1,0 +1,78 @@
+//! One manifest: what was declared, and where its clusters stand.
+
+use askama::Template;
+use axum::extract::State;
+use model::name::Name;
+use plan::{Phase, Summary};
+use serde::Deserialize;
+
+use super::signs::{Bar, Sign, Stamp};
+use super::{Frame, Shown, render};
+use crate::app::App;
+use crate::extract::{Query, Segments};
+use crate::problem::Problem;
+
+/// What is looked at.
+#[derive(Debug, Deserialize)]
+pub(super) struct ManifestQuery {
+    fragment: Option<String>,
+}
+
+#[derive(Template)]
+#[template(path = "manifest.html", blocks = ["main"])]
+struct Page {
+    frame: Frame,
+    name: Name,
+    state: Sign,
+    deleted: bool,
+    generation: u64,
+    author: String,
+    accepted: Stamp,
+    clusters: Vec<Line>,
+    text: String,
+}
+
+/// One of its clusters.
+struct Line {
+    name: Name,
+    state: Sign,
+    control: Bar,
+    compute: Bar,
+    message: String,
+}
+
+impl From<(Name, Summary)> for Line {
+    fn from((name, summary): (Name, Summary)) -> Self {
+        Self {
+            name,
+            state: summary.phase.into(),
+            control: summary.control.into(),
+            compute: summary.compute.into(),
+            message: summary.message,
+        }
+    }
+}
+
+/// Shows a manifest.
+pub(super) async fn show(
+    State(app): State<App>,
+    Segments(name): Segments<Name>,
+    Query(query): Query<ManifestQuery>,
+) -> Shown {
+    let now = app.now();
+    let frame = Frame::new(&app, now);
+    let row = app.store().manifest(&Name::default_project(), &name).await?;
+    let row = row.ok_or_else(|| Problem::missing("manifest", &name))?;
+    let page = Page {
+        frame,
+        name: row.name,
+        state: Phase::of_manifest(row.clusters.iter().map(|(_, summary)| summary.phase)).into(),
+        deleted: row.deleted,
+        generation: row.generation.0,
+        author: row.author,
+        accepted: Stamp::new(row.created_at, now),
+        clusters: row.clusters.into_iter().map(Line::from).collect(),
+        text: row.text,
+    };
+    if query.fragment.is_some() { render(&page.as_main()) } else { render(&page) }
+}
