@@ -21,10 +21,9 @@ use serde_json::Value;
 use crate::workspace;
 
 pub(crate) mod python;
-mod server;
 
+use crate::server::Server;
 use python::Python;
-use server::Server;
 
 /// How many random requests each operation gets, besides those at the borders of its schema.
 ///

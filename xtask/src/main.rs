@@ -14,7 +14,9 @@
 
 use std::process::ExitCode;
 
+mod bench;
 mod fuzz_api;
+mod server;
 mod test;
 mod tidy;
 mod tools;
@@ -42,6 +44,11 @@ const VERBS: &[Verb] = &[
         name: "fuzz-api",
         about: "send what the OpenAPI document allows, and what it forbids, to a running server",
         run: fuzz_api::run,
+    },
+    Verb {
+        name: "bench",
+        about: "measure what was promised, on a release build, and print it beside the budget",
+        run: bench::run,
     },
     Verb {
         name: "tools",

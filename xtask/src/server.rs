@@ -19,7 +19,7 @@ const LISTENING: &str = "listening on http://";
 const WATCHDOG: &str = r#"trap '' INT HUP; read -r _; kill -9 "$1""#;
 
 /// A running server, killed when dropped, and also when this process is.
-pub(super) struct Server {
+pub(crate) struct Server {
     child: Child,
     watchdog: Child,
     address: String,
@@ -28,7 +28,7 @@ pub(super) struct Server {
 
 impl Server {
     /// Starts `program` on an empty data directory and a free port, and waits until it listens.
-    pub(super) fn start(program: &Path, directory: &Path) -> Result<Self> {
+    pub(crate) fn start(program: &Path, directory: &Path) -> Result<Self> {
         let data = directory.join("data");
         let mut command = Command::new(program);
         command
@@ -72,12 +72,22 @@ impl Server {
     }
 
     /// Where the server listens, as the start of a URL.
-    pub(super) fn address(&self) -> &str {
+    pub(crate) fn address(&self) -> &str {
         &self.address
     }
 
+    /// Its process.
+    pub(crate) fn process(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Where it keeps its data.
+    pub(crate) fn data(&self) -> &Path {
+        &self.data
+    }
+
     /// The administrator's token, which the server wrote at its first start.
-    pub(super) fn token(&self) -> Result<String> {
+    pub(crate) fn token(&self) -> Result<String> {
         let path = self.data.join("admin.token");
         let token = fs::read_to_string(&path)
             .with_context(|| format!("could not read {}", path.display()))?;
