@@ -1,7 +1,7 @@
 //! What a verb works with: the options, the server, and where to write.
 
 use crate::error::Error;
-use crate::global::{Format, Global};
+use crate::global::{Format, Global, Token};
 use crate::out::Out;
 use api::{Client, Time};
 use serde::Serialize;
@@ -15,7 +15,11 @@ pub(crate) struct Context<'a> {
 
 impl<'a> Context<'a> {
     pub(crate) const fn new(global: &'a Global, out: &'a mut Out) -> Self {
-        Self { global, out, has_token: false }
+        Self {
+            global,
+            out,
+            has_token: false,
+        }
     }
 
     pub(crate) const fn global(&self) -> &Global {
@@ -33,10 +37,20 @@ impl<'a> Context<'a> {
 
     /// Prepares to speak to the server.
     pub(crate) fn client(&mut self) -> Result<Client, Error> {
-        let Global { server, token: _, data_dir: _, project, output: _ } = self.global;
+        let Global {
+            server,
+            token: _,
+            data_dir: _,
+            project,
+            output: _,
+        } = self.global;
         let token = self.global.find_token()?;
         self.has_token = token.is_some();
-        Ok(Client::new(server, token.as_ref().map(|token| token.reveal()), project)?)
+        Ok(Client::new(
+            server,
+            token.as_ref().map(Token::reveal),
+            project,
+        )?)
     }
 
     /// Shows an answer: the wire object to programs, the picture to people.

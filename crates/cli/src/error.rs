@@ -125,9 +125,7 @@ impl Error {
             Self::TooLarge { .. } => "is this a manifest? split it into several if it is",
             Self::NotText { .. } => "is this a manifest?",
             Self::NoName { .. } => "it should be YAML with `metadata.name`; or name the manifest",
-            Self::TokenFile { .. } => {
-                "ask as the user who runs the server, or set SLIPWAY_TOKEN"
-            }
+            Self::TokenFile { .. } => "ask as the user who runs the server, or set SLIPWAY_TOKEN",
             Self::NoDataDir => "set SLIPWAY_DATA, or name --data-dir",
             Self::Usage { hint, .. } => hint,
             Self::NotFound { kind, .. } => return Some(format!("`slipway get {kind}` lists them")),
@@ -160,24 +158,13 @@ impl Error {
             // The reader has seen enough; that is no failure of ours.
             return Exit::Done;
         }
-        let hint = match self {
-            Self::Client(api::client::Error::Problem(problem))
-                if problem.status == 401 && !context.has_token() =>
-            {
-                Some(context.global().token_hint())
-            }
-            Self::Client(_)
-            | Self::NoFile { .. }
-            | Self::Directory { .. }
-            | Self::Unreadable { .. }
-            | Self::TooLarge { .. }
-            | Self::NotText { .. }
-            | Self::NoName { .. }
-            | Self::TokenFile { .. }
-            | Self::NoDataDir
-            | Self::Usage { .. }
-            | Self::NotFound { .. }
-            | Self::Write(_) => self.hint(),
+        let hint = if let Self::Client(api::client::Error::Problem(problem)) = self
+            && problem.status == 401
+            && !context.has_token()
+        {
+            Some(context.global().token_hint())
+        } else {
+            self.hint()
         };
         context.out().complain(&self.text(hint.as_deref()));
         self.exit()
@@ -185,21 +172,18 @@ impl Error {
 
     /// The whole of it: what, why, every fault of the input, and what to do.
     fn text(&self, hint: Option<&str>) -> String {
-        let mut text = format!("error: {self}");
         // The last link says what the system said; those between only say who passed it on.
-        if let Some(root) = self.root() {
-            text.push_str(&format!(": {root}"));
-        }
-        text.push_str(&format!(" ({})\n", self.code()));
+        let root = self
+            .root()
+            .map(|root| format!(": {root}"))
+            .unwrap_or_default();
+        let mut lines = vec![format!("error: {self}{root} ({})", self.code())];
         if let Self::Client(api::client::Error::Problem(problem)) = self {
-            for fault in &problem.faults {
-                text.push_str(&format!("{fault}\n"));
-            }
+            lines.extend(problem.faults.iter().map(ToString::to_string));
         }
-        if let Some(hint) = hint {
-            text.push_str(&format!("hint: {hint}\n"));
-        }
-        text
+        lines.extend(hint.map(|hint| format!("hint: {hint}")));
+        lines.push(String::new());
+        lines.join("\n")
     }
 
     fn root(&self) -> Option<&(dyn std::error::Error + 'static)> {
@@ -217,6 +201,10 @@ impl Error {
             | Self::Usage { .. }
             | Self::NotFound { .. } => None,
         }?;
-        Some(std::iter::successors(Some(first), |error| error.source()).last().unwrap_or(first))
+        Some(
+            std::iter::successors(Some(first), |error| error.source())
+                .last()
+                .unwrap_or(first),
+        )
     }
 }

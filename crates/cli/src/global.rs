@@ -19,6 +19,7 @@ pub struct Global {
         global = true,
         value_name = "URL",
         env = "SLIPWAY_SERVER",
+        hide_env_values = true,
         default_value = "http://127.0.0.1:7077"
     )]
     pub server: String,
@@ -34,7 +35,13 @@ pub struct Global {
     pub token: Option<Token>,
 
     /// Where the server on this machine keeps its data [default: the user's state directory]
-    #[arg(long, global = true, value_name = "DIR", env = "SLIPWAY_DATA")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "DIR",
+        env = "SLIPWAY_DATA",
+        hide_env_values = true
+    )]
     pub data_dir: Option<PathBuf>,
 
     /// Whose things
@@ -139,7 +146,10 @@ impl Global {
 
 /// Reads the token file; a file that is not there is no token, and not an error yet.
 fn read_token(file: &Path) -> Result<Option<Token>, Error> {
-    let unreadable = |cause| Error::TokenFile { file: file.to_owned(), cause };
+    let unreadable = |cause| Error::TokenFile {
+        file: file.to_owned(),
+        cause,
+    };
     match std::fs::metadata(file) {
         Ok(metadata) if metadata.len() > TOKEN_BYTES_MAX => {
             Err(unreadable(std::io::Error::other("too long for a token")))
@@ -173,7 +183,10 @@ mod tests {
         std::fs::write(dir.path().join(TOKEN_FILE), "s3cret\n").unwrap();
         let found = |server| global(server, dir.path()).find_token().unwrap();
         let local = found("http://127.0.0.1:7077").unwrap();
-        assert_eq!((local.reveal(), format!("{local:?}").as_str()), ("s3cret", "Token(hidden)"));
+        assert_eq!(
+            (local.reveal(), format!("{local:?}").as_str()),
+            ("s3cret", "Token(hidden)")
+        );
         assert!(found("http://elsewhere.example").is_none());
     }
 

@@ -4,7 +4,7 @@ use crate::error::Error;
 
 /// A kind of thing; singular and plural are the same to us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// What a person declared.
     #[value(alias = "manifests")]
     Manifest,

@@ -20,7 +20,10 @@ enum Edit<'a> {
 
 /// Shows how to get from `old` to `new`; nothing when they are equal.
 pub(crate) fn difference(old: &str, new: &str, colours: bool) -> String {
-    let edits = edits(&old.lines().collect::<Vec<_>>(), &new.lines().collect::<Vec<_>>());
+    let edits = edits(
+        &old.lines().collect::<Vec<_>>(),
+        &new.lines().collect::<Vec<_>>(),
+    );
     let changed = |at: &usize| !matches!(edits[*at], Edit::Same(_));
     let near = |at: usize| {
         (at.saturating_sub(AROUND)..(at + AROUND + 1).min(edits.len())).any(|at| changed(&at))
@@ -59,14 +62,25 @@ fn paint(line: &str, colour: &str, colours: bool) -> String {
 fn edits<'a>(old: &[&'a str], new: &[&'a str]) -> Vec<Edit<'a>> {
     let begin = old.iter().zip(new).take_while(|(a, b)| a == b).count();
     let (old_rest, new_rest) = (&old[begin..], &new[begin..]);
-    let end = old_rest.iter().rev().zip(new_rest.iter().rev()).take_while(|(a, b)| a == b).count();
+    let end = old_rest
+        .iter()
+        .rev()
+        .zip(new_rest.iter().rev())
+        .take_while(|(a, b)| a == b)
+        .count();
     let (old_mid, old_end) = old_rest.split_at(old_rest.len() - end);
     let (new_mid, _) = new_rest.split_at(new_rest.len() - end);
-    let same = |lines: &[&'a str]| lines.iter().map(|line| Edit::Same(line)).collect::<Vec<_>>();
+    let same = |lines: &[&'a str]| {
+        lines
+            .iter()
+            .map(|line| Edit::Same(line))
+            .collect::<Vec<_>>()
+    };
     let mut edits = same(&old[..begin]);
     edits.extend(search(old_mid, new_mid).unwrap_or_else(|| {
         let gone = old_mid.iter().map(|line| Edit::Gone(line));
-        gone.chain(new_mid.iter().map(|line| Edit::New(line))).collect()
+        gone.chain(new_mid.iter().map(|line| Edit::New(line)))
+            .collect()
     }));
     edits.extend(same(old_end));
     edits
@@ -85,9 +99,13 @@ fn search<'a>(old: &[&'a str], new: &[&'a str]) -> Option<Vec<Edit<'a>>> {
         for diagonal in (middle - edits..=middle + edits).step_by(2) {
             let down = diagonal == middle - edits
                 || (diagonal != middle + edits && reach[diagonal - 1] < reach[diagonal + 1]);
-            let mut x = if down { reach[diagonal + 1] } else { reach[diagonal - 1] + 1 };
-            // Diagonals that leave the square lead nowhere.
-            let Some(mut y) = (x + middle).checked_sub(diagonal) else { continue };
+            let mut x = if down {
+                reach[diagonal + 1]
+            } else {
+                reach[diagonal - 1] + 1
+            };
+            // Never below zero: every step to a higher diagonal was a step into `old`.
+            let mut y = x + middle - diagonal;
             while x < old.len() && y < new.len() && old[x] == new[y] {
                 (x, y) = (x + 1, y + 1);
             }
@@ -123,10 +141,126 @@ fn walk_back<'a>(old: &[&'a str], new: &[&'a str], trace: &[Vec<usize>]) -> Vec<
             back.push(Edit::Same(old[x]));
         }
         if edits > 0 {
-            back.push(if down { Edit::New(new[from_y]) } else { Edit::Gone(old[from_x]) });
+            back.push(if down {
+                Edit::New(new[from_y])
+            } else {
+                Edit::Gone(old[from_x])
+            });
         }
         (x, y) = (from_x, from_y);
     }
     back.reverse();
     back
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::expect;
+
+    #[test]
+    fn changes_are_shown_with_the_lines_around_them() {
+        let old = "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\nl\nm\nn\n";
+        let new = old.replace("c\n", "c: 1\nc: 2\n").replace("m\n", "");
+        expect![[r"
+            @@ -1 +1 @@
+              a
+              b
+            - c
+            + c: 1
+            + c: 2
+              d
+              e
+              f
+            @@ -10 +11 @@
+              j
+              k
+              l
+            - m
+              n
+        "]]
+        .assert_eq(&difference(old, &new, false));
+    }
+
+    #[test]
+    fn colours_are_for_terminals() {
+        assert_eq!(difference("a", "b", true).matches("\u{1b}[3").count(), 3);
+        assert_eq!(
+            difference("a\u{1b}[2J", "b", false),
+            "@@ -1 +1 @@\n- a [2J\n+ b\n"
+        );
+    }
+
+    #[test]
+    fn equal_texts_show_nothing() {
+        assert_eq!(difference("a\nb", "a\nb\n", false), "");
+        assert_eq!(difference("", "", false), "");
+    }
+
+    /// A number that looks random, and is the same in every run.
+    fn next(state: &mut u64) -> u64 {
+        *state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        *state >> 33
+    }
+
+    /// How many lines the longest common subsequence has, by the textbook.
+    fn common(old: &[&str], new: &[&str]) -> usize {
+        let mut row = vec![0; new.len() + 1];
+        for a in old {
+            let mut corner = 0;
+            for (at, b) in new.iter().enumerate() {
+                let above = row[at + 1];
+                row[at + 1] = if a == b {
+                    corner + 1
+                } else {
+                    above.max(row[at])
+                };
+                corner = above;
+            }
+        }
+        row[new.len()]
+    }
+
+    #[test]
+    fn the_way_is_right_and_the_shortest() {
+        let mut state = 7;
+        for _ in 0..2_000 {
+            let mut text = |most: u64| -> Vec<&str> {
+                let length = next(&mut state) % most;
+                (0..length)
+                    .map(|_| ["a", "b", "c"][usize::try_from(next(&mut state) % 3).unwrap()])
+                    .collect()
+            };
+            let (old, new) = (text(12), text(12));
+            let edits = edits(&old, &new);
+            let pick = |side: fn(&Edit<'static>) -> Option<&'static str>| -> Vec<_> {
+                edits.iter().filter_map(side).collect()
+            };
+            let before = pick(|edit| match edit {
+                Edit::Same(line) | Edit::Gone(line) => Some(*line),
+                Edit::New(_) => None,
+            });
+            let after = pick(|edit| match edit {
+                Edit::Same(line) | Edit::New(line) => Some(*line),
+                Edit::Gone(_) => None,
+            });
+            let same = edits
+                .iter()
+                .filter(|edit| matches!(edit, Edit::Same(_)))
+                .count();
+            assert_eq!((before, after), (old.clone(), new.clone()));
+            assert_eq!(same, common(&old, &new), "{old:?} {new:?}");
+        }
+    }
+
+    #[test]
+    fn texts_with_nothing_in_common_are_given_up_on_in_time() {
+        let text = |letter: &str| -> String {
+            (0..20_000).map(|n| n.to_string() + letter + "\n").collect()
+        };
+        let shown = difference(&text("a"), &text("b"), false);
+        assert_eq!(shown.lines().count(), 40_001);
+    }
 }

@@ -30,7 +30,13 @@ impl Out {
     /// Handles for tests: nobody reads along, and nobody answers.
     #[cfg(test)]
     pub(crate) fn to(data: Box<dyn Write>, talk: Box<dyn Write>) -> Self {
-        Self { data, talk, answers: None, colours: false, live: false }
+        Self {
+            data,
+            talk,
+            answers: None,
+            colours: false,
+            live: false,
+        }
     }
 
     /// The same with somebody who answers.

@@ -8,7 +8,10 @@ use api::page::LIMIT_MAX;
 pub(crate) async fn all<T>(
     mut fetch: impl AsyncFnMut(&Page) -> Result<Listed<T>, Error>,
 ) -> Result<Listed<T>, Error> {
-    let mut page = Page { limit: Some(LIMIT_MAX), cursor: None };
+    let mut page = Page {
+        limit: Some(LIMIT_MAX),
+        cursor: None,
+    };
     let mut items = Vec::new();
     loop {
         let listed = fetch(&page).await?;

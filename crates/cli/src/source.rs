@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 
 /// Where a manifest is.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Source {
+pub(crate) struct Source {
     /// The manifest; `-` reads standard input
     #[arg(short = 'f', long = "file", value_name = "FILE")]
-    pub file: PathBuf,
+    pub(crate) file: PathBuf,
 }
 
 impl Source {
@@ -22,25 +22,39 @@ impl Source {
 
 /// Reads a manifest; one that the server would not read is refused here already.
 pub(crate) fn read(file: &Path) -> Result<String, Error> {
-    let unreadable = |cause: io::Error| match cause.kind() {
-        io::ErrorKind::NotFound => Error::NoFile { file: file.to_owned() },
-        _ => Error::Unreadable { file: file.to_owned(), cause },
+    let unreadable = |cause: io::Error| {
+        let file = file.to_owned();
+        if cause.kind() == io::ErrorKind::NotFound {
+            Error::NoFile { file }
+        } else {
+            Error::Unreadable { file, cause }
+        }
     };
     let handle: Box<dyn Read> = if file == Path::new("-") {
         Box::new(io::stdin())
     } else {
         if std::fs::metadata(file).map_err(unreadable)?.is_dir() {
-            return Err(Error::Directory { file: file.to_owned() });
+            return Err(Error::Directory {
+                file: file.to_owned(),
+            });
         }
         Box::new(std::fs::File::open(file).map_err(unreadable)?)
     };
     let limit = u64::try_from(TEXT_BYTES_MAX).unwrap_or(u64::MAX);
     let mut bytes = Vec::new();
-    handle.take(limit + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    handle
+        .take(limit + 1)
+        .read_to_end(&mut bytes)
+        .map_err(unreadable)?;
     if bytes.len() > TEXT_BYTES_MAX {
-        return Err(Error::TooLarge { file: file.to_owned(), max: TEXT_BYTES_MAX });
+        return Err(Error::TooLarge {
+            file: file.to_owned(),
+            max: TEXT_BYTES_MAX,
+        });
     }
-    String::from_utf8(bytes).map_err(|_| Error::NotText { file: file.to_owned() })
+    String::from_utf8(bytes).map_err(|_| Error::NotText {
+        file: file.to_owned(),
+    })
 }
 
 /// The part of a manifest that says which one it is; the rest may be as wrong as it likes.
@@ -56,8 +70,9 @@ struct Metadata {
 
 /// The name of the manifest in `text`, which was read from `file`.
 pub(crate) fn name(text: &str, file: &Path) -> Result<String, Error> {
-    let named: Named =
-        serde_saphyr::from_str(text).map_err(|_| Error::NoName { file: file.to_owned() })?;
+    let named: Named = serde_saphyr::from_str(text).map_err(|_| Error::NoName {
+        file: file.to_owned(),
+    })?;
     Ok(named.metadata.name)
 }
 
@@ -67,7 +82,11 @@ mod tests {
 
     fn refused(path: &Path) -> String {
         let error = read(path).unwrap_err();
-        format!("{} {}", error.code(), error.to_string().replace(path.to_str().unwrap(), "FILE"))
+        format!(
+            "{} {}",
+            error.code(),
+            error.to_string().replace(path.to_str().unwrap(), "FILE")
+        )
     }
 
     #[test]
@@ -77,7 +96,10 @@ mod tests {
         assert_eq!(refused(&file), "CLI-006 there is no file `FILE`");
         assert_eq!(refused(dir.path()), "CLI-006 `FILE` is a directory");
         std::fs::write(&file, vec![b'a'; 10 << 20]).unwrap();
-        assert_eq!(refused(&file), "CLI-006 `FILE` is larger than 1048576 bytes");
+        assert_eq!(
+            refused(&file),
+            "CLI-006 `FILE` is larger than 1048576 bytes"
+        );
         std::fs::write(&file, [0xff, 0xfe]).unwrap();
         assert_eq!(refused(&file), "CLI-006 `FILE` is not text in UTF-8");
         std::fs::write(&file, vec![b'a'; TEXT_BYTES_MAX]).unwrap();
@@ -86,7 +108,10 @@ mod tests {
 
     #[test]
     fn a_stream_without_end_is_read_no_further_than_the_limit() {
-        assert_eq!(refused(Path::new("/dev/zero")), "CLI-006 `FILE` is larger than 1048576 bytes");
+        assert_eq!(
+            refused(Path::new("/dev/zero")),
+            "CLI-006 `FILE` is larger than 1048576 bytes"
+        );
     }
 
     #[test]

@@ -8,7 +8,9 @@ pub(crate) struct Table<const N: usize> {
 impl<const N: usize> Table<N> {
     /// A table with this head and no rows yet.
     pub(crate) fn new(head: [&str; N]) -> Self {
-        Self { rows: vec![head.map(str::to_owned)] }
+        Self {
+            rows: vec![head.map(str::to_owned)],
+        }
     }
 
     /// Adds a row.
@@ -39,7 +41,9 @@ impl<const N: usize> Table<N> {
 
 /// Text from elsewhere on one line, with nothing in it that a terminal would obey.
 pub(crate) fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    text.chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect()
 }
 
 /// A count with its noun: `1 cluster`, `2 clusters`.
@@ -50,7 +54,11 @@ pub(crate) fn count(number: usize, noun: &str) -> String {
 /// The text moved right by two columns.
 pub(crate) fn indent(text: &str) -> String {
     text.lines().fold(String::new(), |sum, line| {
-        if line.is_empty() { sum + "\n" } else { sum + "  " + line + "\n" }
+        if line.is_empty() {
+            sum + "\n"
+        } else {
+            sum + "  " + line + "\n"
+        }
     })
 }
 
@@ -66,10 +74,10 @@ mod tests {
         table.row(["grün".to_owned(), String::new()]);
         table.row(["evil\u{1b}[2J\nname".to_owned(), "x".to_owned()]);
         expect![[r"
-            NAME            STATE
-            a               done
+            NAME           STATE
+            a              done
             grün
-            evil [2J name   x
+            evil [2J name  x
         "]]
         .assert_eq(&table.render());
     }

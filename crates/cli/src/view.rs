@@ -28,10 +28,20 @@ fn observed(time: Option<Time>, now: Time) -> String {
 }
 
 pub(crate) fn manifests(manifests: &[ManifestView], now: Time) -> String {
-    let mut table =
-        Table::new(["NAME", "STATE", "DESIRED", "DECLARED BY", "DECLARED", "CLUSTERS DONE"]);
+    let mut table = Table::new([
+        "NAME",
+        "STATE",
+        "DESIRED",
+        "DECLARED BY",
+        "DECLARED",
+        "CLUSTERS DONE",
+    ]);
     for view in manifests {
-        let done = view.clusters.iter().filter(|of| of.state == api::ClusterState::Done).count();
+        let done = view
+            .clusters
+            .iter()
+            .filter(|of| of.state == api::ClusterState::Done)
+            .count();
         let desired = if view.deleted { "deleted" } else { "declared" };
         table.row([
             view.name.clone(),
@@ -112,7 +122,14 @@ pub(crate) fn machines(machines: &[MachineView], now: Time) -> String {
 
 pub(crate) fn tasks(tasks: &[TaskView], now: Time) -> String {
     let mut table = Table::new([
-        "ID", "CLUSTER", "KIND", "MACHINE", "STATE", "ATTEMPTS", "CHANGED", "LAST ERROR",
+        "ID",
+        "CLUSTER",
+        "KIND",
+        "MACHINE",
+        "STATE",
+        "ATTEMPTS",
+        "CHANGED",
+        "LAST ERROR",
     ]);
     for view in tasks {
         let due = view.due_at.filter(|due| *due > now && view.attempts > 0);
@@ -121,7 +138,10 @@ pub(crate) fn tasks(tasks: &[TaskView], now: Time) -> String {
             view.cluster.clone(),
             view.kind.to_string(),
             view.machine.clone(),
-            due.map_or_else(|| view.state.to_string(), |due| format!("again {}", ago(due, now))),
+            due.map_or_else(
+                || view.state.to_string(),
+                |due| format!("again {}", ago(due, now)),
+            ),
             view.attempts.to_string(),
             ago(view.updated_at, now),
             view.error.clone().unwrap_or_default(),
@@ -139,7 +159,8 @@ pub(crate) fn intents(intents: &[IntentView], now: Time) -> String {
             view.wish.to_string(),
             view.author.clone(),
             ago(view.created_at, now),
-            view.expires_at.map_or_else(|| "when fulfilled".to_owned(), |end| ago(end, now)),
+            view.expires_at
+                .map_or_else(|| "when fulfilled".to_owned(), |end| ago(end, now)),
             view.reason.clone(),
         ]);
     }
@@ -162,7 +183,13 @@ pub(crate) fn events(events: &[EventView], now: Time) -> String {
 
 /// One event as it happens.
 pub(crate) fn event(event: &EventView) -> String {
-    format!("{}  {} {}: {}\n", event.at, event.kind, plain(&event.object), plain(&event.message))
+    format!(
+        "{}  {} {}: {}\n",
+        event.at,
+        event.kind,
+        plain(&event.object),
+        plain(&event.message)
+    )
 }
 
 pub(crate) fn generations(generations: &[GenerationView], now: Time) -> String {
@@ -188,7 +215,10 @@ pub(crate) fn held(held: &[HeldView]) -> String {
 /// A causal chain: what is the case, then what would change it.
 pub(crate) fn chain(chain: &[CauseView]) -> String {
     chain.iter().fold(String::new(), |text, cause| {
-        let next = cause.next.as_ref().map(|next| format!("  → {}\n", plain(next)));
+        let next = cause
+            .next
+            .as_ref()
+            .map(|next| format!("  → {}\n", plain(next)));
         text + &plain(&cause.fact) + "\n" + &next.unwrap_or_default()
     })
 }

@@ -2,6 +2,7 @@
 // Nothing is decided here, and without this file the page shows the same after a reload.
 
 const EVENTS = "/api/v1/projects/default/events?stream=true";
+const KINDS = ["manifest", "cluster", "machine", "task", "intent"];
 const SWAP_EVERY_MS = 1000; // more often than this nobody can read
 const AGES_EVERY_MS = 30000; // "seen 40 s ago" grows old without any event
 
@@ -65,7 +66,7 @@ if (main?.dataset.after) {
   const stream = new EventSource(`${EVENTS}&after=${main.dataset.after}`);
   stream.onopen = () => say("live");
   stream.onerror = () => say("not connected, trying again");
-  stream.addEventListener("change", look);
+  for (const kind of KINDS) stream.addEventListener(kind, look);
   document.addEventListener("visibilitychange", look);
   setInterval(look, AGES_EVERY_MS);
 }

@@ -93,6 +93,17 @@ impl<S: Send + Sync, A: Segment, B: Segment> FromRequestParts<S> for Within<(A, 
     }
 }
 
+/// The thing that the path of a page names.
+pub(crate) struct Segments<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: Segment> FromRequestParts<S> for Segments<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        segment(&segments(parts, state).await?).map(Self)
+    }
+}
+
 async fn segments<S: Send + Sync>(parts: &mut Parts, state: &S) -> Result<RawPathParams, Problem> {
     RawPathParams::from_request_parts(parts, state)
         .await
@@ -142,6 +153,14 @@ pub(crate) fn limit(limit: Option<u32>) -> Result<u32, Problem> {
         Ok(limit)
     } else {
         Err(Problem::parameter("limit", format!("found {limit}, allowed: 1 to {LIMIT_MAX}")))
+    }
+}
+
+/// A share of machines that may be removed.
+pub(crate) fn percent(percent: Option<u8>) -> Result<Option<u8>, Problem> {
+    match percent {
+        Some(percent @ 101..) => Err(Problem::parameter("allowBlast", format!("found {percent}, allowed: 0 to 100"))),
+        Some(0..=100) | None => Ok(percent),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::http::{Method, StatusCode};
-use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
+use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder};
 
 /// How long requests take, by route, method and status.
 const REQUEST_SECONDS: &str = "slipway_http_request_seconds";
@@ -45,4 +45,9 @@ pub(crate) fn count(counts: &store::Counts) {
         metrics::gauge!(CLUSTERS, "phase" => phase.as_str()).set(number(*clusters));
     }
     metrics::gauge!(MACHINES).set(number(counts.machines));
+}
+
+/// A count as metrics have it; beyond four thousand million nobody counts any more.
+fn number(count: u64) -> f64 {
+    u32::try_from(count).unwrap_or(u32::MAX).into()
 }

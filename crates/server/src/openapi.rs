@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use api::problem::MEDIA_TYPE;
 use utoipa::openapi::content::ContentBuilder;
-use utoipa::openapi::path::{Operation, Parameter, ParameterBuilder, ParameterIn, PathItem};
+use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn, PathItem};
 use utoipa::openapi::response::{Response, ResponseBuilder};
 use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, SchemaFormat, Type};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
@@ -102,11 +102,11 @@ impl Shared {
     }
 
     /// Whether a route of this shape can answer with it.
-    fn applies(&self, path: &str, method: &HttpMethod, operation: &Operation) -> bool {
+    fn applies(&self, path: &str, method: &HttpMethod, body: bool) -> bool {
         let closed = path.starts_with("/api/");
         match self.status {
             "400" | "401" | "404" => closed,
-            "413" | "415" => operation.request_body.is_some(),
+            "413" | "415" => body,
             "507" => *method != HttpMethod::Get,
             _ => true,
         }
@@ -122,12 +122,13 @@ fn complete(path: &str, item: &mut PathItem) {
     ];
     for (method, operation) in operations {
         let Some(operation) = operation else { continue };
-        for problem in PROBLEMS.iter().filter(|problem| problem.applies(path, &method, operation)) {
+        let body = operation.request_body.is_some();
+        for problem in PROBLEMS.iter().filter(|problem| problem.applies(path, &method, body)) {
             let told = RefOr::Ref(Ref::from_response_name(problem.name));
             operation.responses.responses.entry(problem.status.to_owned()).or_insert(told);
         }
         let pieces = path.split('/').filter_map(|piece| piece.strip_prefix('{')?.strip_suffix('}'));
-        let parameters: Vec<Parameter> = pieces.map(|piece| parameter(path, piece)).collect();
+        let parameters: Vec<RefOr<Parameter>> = pieces.map(|piece| parameter(path, piece).into()).collect();
         if !parameters.is_empty() {
             operation.parameters.get_or_insert_default().splice(0..0, parameters);
         }

@@ -78,11 +78,6 @@ fn render(page: &impl Template) -> Shown {
     }
 }
 
-/// What the query of a page may say besides what the page itself reads.
-fn only_fragment(fragment: Option<&str>) -> bool {
-    fragment.is_some()
-}
-
 /// A problem as a person sees it in a browser.
 struct Wrong(Problem);
 

@@ -9,6 +9,7 @@ use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use model::fault::Fault;
+use store::{SubmitError, WishError};
 
 /// After how many seconds a busy or locked server is worth another try.
 const RETRY_AFTER_SECONDS: &str = "2";
@@ -50,13 +51,21 @@ impl Problem {
 
     /// There is no such thing.
     pub(crate) fn missing(what: &str, name: impl std::fmt::Display) -> Self {
-        Self::new(
-            StatusCode::NOT_FOUND,
-            "API-002",
-            "not found",
-            format!("there is no {what} `{name}`"),
-            format!("list what there is with `slipway get {what}`"),
-        )
+        let hint = match what {
+            "plan" => "plans are kept for a day; show it again with `slipway plan -f FILE`".to_owned(),
+            "pool" => "the pools of a cluster are in its manifest".to_owned(),
+            "generation of the manifest" | "generation of the cluster" => {
+                "list its generations with `slipway history`".to_owned()
+            }
+            what => format!("list what there is with `slipway get {what}`"),
+        };
+        Self::new(StatusCode::NOT_FOUND, "API-002", "not found", format!("there is no {what} `{name}`"), hint)
+    }
+
+    /// There is no such project.
+    pub(crate) fn no_project(name: &model::name::Name) -> Self {
+        let detail = format!("there is no project `{name}`");
+        Self::new(StatusCode::NOT_FOUND, "API-002", "not found", detail, "the project `default` exists from the start")
     }
 
     /// There is no such route.
@@ -82,18 +91,18 @@ impl Problem {
     }
 
     /// Somebody else was quicker.
-    pub(crate) fn stale(current: model::cluster::Generation) -> Self {
+    fn stale(detail: String) -> Self {
         Self::new(
             StatusCode::PRECONDITION_FAILED,
             "API-004",
             "not the current generation",
-            format!("the manifest is at generation {current}, which is not the one the request was made for"),
+            detail,
             "read the manifest again, merge, and send the change with the current generation in If-Match",
         )
     }
 
     /// The wish makes no sense for what there is.
-    pub(crate) fn refused(detail: impl Into<String>) -> Self {
+    fn refused(detail: impl Into<String>) -> Self {
         Self::new(
             StatusCode::CONFLICT,
             "API-005",
@@ -164,19 +173,24 @@ impl Problem {
         )
     }
 
+    /// There is more to do than may be done at once.
+    pub(crate) fn busy(detail: &str) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "API-010", "busy", detail, "try again in a moment")
+    }
+
     /// The name of a cluster belongs to another manifest.
-    pub(crate) fn name_taken(cluster: &str, manifest: &str) -> Self {
+    fn name_taken(detail: String) -> Self {
         Self::new(
             StatusCode::CONFLICT,
             "API-011",
             "name taken",
-            format!("the cluster `{cluster}` belongs to the manifest `{manifest}`"),
+            detail,
             "choose another name for the cluster, or remove it from the other manifest first",
         )
     }
 
     /// The key was used for another request.
-    pub(crate) fn key_reused() -> Self {
+    fn key_reused() -> Self {
         Self::new(
             StatusCode::CONFLICT,
             "API-012",
@@ -234,13 +248,13 @@ impl Problem {
     }
 
     /// The change would remove too much at once.
-    pub(crate) fn blast(detail: impl Into<String>, percent_needed: u32) -> Self {
+    fn blast(detail: String, hint: String) -> Self {
         Self::new(
             StatusCode::CONFLICT,
             api::problem::BLAST,
             "removes too much at once",
             detail,
-            format!("if this is what you want, repeat it with `--allow-blast {percent_needed}`"),
+            hint,
         )
     }
 
@@ -253,11 +267,6 @@ impl Problem {
             detail,
             "look again with `slipway plan`, and apply the plan that it shows then",
         )
-    }
-
-    /// The store cannot do it now.
-    pub(crate) fn store(status: StatusCode, code: &'static str, detail: String, hint: String) -> Self {
-        Self::new(status, code, status.canonical_reason().unwrap_or("store"), detail, hint)
     }
 
     /// The status it is answered with.
@@ -273,6 +282,61 @@ impl Problem {
     /// What happened, to be read.
     pub(crate) fn wire(&self) -> &api::Problem {
         &self.0
+    }
+}
+
+impl From<store::Error> for Problem {
+    /// The store's own code and hint; its cause goes to the log, where it is handled.
+    fn from(error: store::Error) -> Self {
+        let (status, title) = match &error {
+            store::Error::Full => (StatusCode::INSUFFICIENT_STORAGE, "disk full"),
+            store::Error::Cursor { .. } => (StatusCode::BAD_REQUEST, "not a cursor"),
+            store::Error::Locked { .. }
+            | store::Error::Missing { .. }
+            | store::Error::Unopenable { .. }
+            | store::Error::ReadOnly
+            | store::Error::Corrupt { .. }
+            | store::Error::Newer { .. }
+            | store::Error::Other { .. } => (StatusCode::SERVICE_UNAVAILABLE, "store out of reach"),
+        };
+        if status.is_server_error() {
+            let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+            tracing::error!(code = error.code(), cause, "the store could not answer: {error}");
+        }
+        Self::new(status, error.code(), title, error.to_string(), error.hint())
+    }
+}
+
+impl From<SubmitError> for Problem {
+    fn from(error: SubmitError) -> Self {
+        let detail = error.to_string();
+        match error {
+            SubmitError::Faults(faults) => Self::faults(faults),
+            SubmitError::Blast { percent_needed, .. } => Self::blast(
+                detail,
+                format!("if this is what you want, repeat it with `--allow-blast {percent_needed}`"),
+            ),
+            SubmitError::Conflict { .. } => Self::stale(detail),
+            SubmitError::NameTaken { .. } => Self::name_taken(detail),
+            SubmitError::KeyReused { .. } => Self::key_reused(),
+            SubmitError::NotFound { manifest } => Self::missing("manifest", manifest),
+            SubmitError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<WishError> for Problem {
+    fn from(error: WishError) -> Self {
+        let detail = error.to_string();
+        match error {
+            WishError::NotFound { what, name } => Self::missing(what, name),
+            WishError::Refused { .. } => Self::refused(detail),
+            WishError::Blast { percent_needed, .. } => Self::blast(
+                detail,
+                format!("change the manifest instead, and apply it with `--allow-blast {percent_needed}`"),
+            ),
+            WishError::Store(error) => error.into(),
+        }
     }
 }
 

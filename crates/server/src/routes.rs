@@ -1,6 +1,6 @@
 //! The routes of the public contract, one file per noun.
 
-mod clusters;
+pub(crate) mod clusters;
 mod events;
 mod intents;
 mod machines;
@@ -8,7 +8,7 @@ mod manifests;
 mod plans;
 mod simulations;
 mod system;
-mod tasks;
+pub(crate) mod tasks;
 
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;

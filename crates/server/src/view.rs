@@ -92,15 +92,10 @@ pub(crate) fn held(held: &Held) -> HeldView {
             plan::Owner::Slipway => Owner::Slipway,
             plan::Owner::Person => Owner::Person,
         },
-        next_action: next_action(held),
+        next_action: held.next_action(),
         task: task.map(ToString::to_string),
         due_at: due_at.map(Into::into),
     }
-}
-
-/// What ends a wait, with the machine's own name where it is needed.
-pub(crate) fn next_action(held: &Held) -> String {
-    held.reason.next_action().replace("NAME", held.machine.as_str())
 }
 
 /// One task.
@@ -175,7 +170,10 @@ pub(crate) fn line(line: store::LogLine) -> LogLine {
 
 /// One event.
 pub(crate) fn event(event: Event) -> EventView {
-    let Event { id, at, project, kind, object, message } = event;
+    let Event { id, at, project, kind: _, object, message } = event;
+    // The store says `task/task-1`; the contract says `task` and `task-1`.
+    let (kind, object) = object.split_once('/').unwrap_or(("", &object));
+    let (kind, object) = (kind.to_owned(), object.to_owned());
     EventView { id, at: at.into(), project: project.into(), kind, object, message }
 }
 

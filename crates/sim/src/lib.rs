@@ -1,1 +1,24 @@
-//! sim
+//! A world in memory, and the real loops rehearsed in it.
+//!
+//! [`World`] is what a provider, given hosts and Kubernetes would be; [`Simulated`] is the
+//! driver that reaches it, held to the same contract as the real ones. [`story`] runs the
+//! engine's own loops in that world on a virtual clock, from a script that reads like
+//! prose; the proof under `tests/` re-runs every story with every single thing going wrong.
+//! [`rehearse_blocking`] does the same for somebody's manifest: it is `slipway simulate`.
+//!
+//! **Invariant:** equal inputs and an equal seed give equal output, byte for byte. Nothing
+//! here reads the machine's clock but [`World::open`], which serves a running server.
+
+pub mod faults;
+pub mod story;
+
+mod chronicle;
+mod driver;
+mod rehearse;
+mod stage;
+mod world;
+
+pub use crate::driver::Simulated;
+pub use faults::Profile;
+pub use rehearse::{Report, rehearse_blocking};
+pub use world::{Error, LetGo, Pace, Rule, Violation, World};

@@ -1,1 +1,73 @@
-fn main(){}
+//! The program: composes the rooms by role, and nothing else.
+
+mod demo;
+mod failure;
+mod logging;
+mod rehearsal;
+mod serve;
+
+use clap::{CommandFactory, Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Builds Kubernetes and looks after it for life.
+#[derive(Debug, Parser)]
+#[command(
+    name = "slipway",
+    version,
+    propagate_version = true,
+    disable_help_subcommand = true,
+    after_help = "Examples:
+  slipway serve                                  start the server on this machine
+  slipway plan -f examples/hello.yaml            see the whole journey before anything happens
+  slipway apply -f examples/hello.yaml --wait    make it so, and watch
+  slipway why cluster hello                      why it is as it is, and what ends it"
+)]
+struct Program {
+    #[command(flatten)]
+    global: cli::Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Serve(serve::Arguments),
+    Demo(demo::Arguments),
+    #[command(flatten)]
+    Client(cli::Verb),
+}
+
+fn main() -> ExitCode {
+    let program = Program::parse();
+    let runtime = match &program.command {
+        Command::Serve(_) | Command::Demo(_) => tokio::runtime::Builder::new_multi_thread().enable_all().build(),
+        Command::Client(_) => tokio::runtime::Builder::new_current_thread().enable_all().build(),
+    };
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(cause) => return failure::tell(&anyhow::Error::new(cause).context("could not start")),
+    };
+    let ended = runtime.block_on(run(program));
+    runtime.shutdown_timeout(std::time::Duration::from_secs(1));
+    ended
+}
+
+async fn run(program: Program) -> ExitCode {
+    let Program { global, command } = program;
+    let ended = match command {
+        Command::Serve(arguments) => Box::pin(serve::run(arguments, &global)).await,
+        Command::Demo(arguments) => Box::pin(demo::run(arguments)).await,
+        Command::Client(verb) => return cli::run(verb, &global, Program::command).await,
+    };
+    ended.unwrap_or_else(|error| failure::tell(&error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Program::command().debug_assert();
+    }
+}

@@ -53,10 +53,12 @@ pub(crate) const FORMAT: u32 = 1;
 
 /// Encodes a document as [`FORMAT`] says.
 pub(crate) fn encode<T: Serialize>(document: &T) -> Result<Value, Error> {
-    serde_json::to_string(document).map(Value::Text).map_err(|cause| Error::Other {
-        attempted: "encode a document",
-        cause: Some(std::sync::Arc::new(cause)),
-    })
+    serde_json::to_string(document)
+        .map(Value::Text)
+        .map_err(|cause| Error::Other {
+            attempted: "encode a document",
+            cause: Some(std::sync::Arc::new(cause)),
+        })
 }
 
 impl Row {
@@ -65,12 +67,17 @@ impl Row {
         Self(values.into_iter())
     }
 
+    /// All columns that were not taken.
+    pub(crate) fn rest(self) -> Vec<Value> {
+        self.0.collect()
+    }
+
     /// The next column to the right.
     pub(crate) fn take<T: Read>(&mut self) -> Result<T, Error> {
-        self.0
-            .next()
-            .and_then(T::read)
-            .ok_or(Error::Corrupt { what: "a column holds what it never should", cause: None })
+        self.0.next().and_then(T::read).ok_or(Error::Corrupt {
+            what: "a column holds what it never should",
+            cause: None,
+        })
     }
 
     /// The next two columns: a document's format and its text.
@@ -90,9 +97,13 @@ impl Row {
 
 fn decode<T: DeserializeOwned>(format: u32, text: &str) -> Result<T, Error> {
     if format > FORMAT {
-        return Err(Error::Newer { found: format.into(), known: FORMAT.into() });
+        return Err(Error::Newer {
+            found: format.into(),
+            known: FORMAT.into(),
+        });
     }
-    serde_json::from_str(text).map_err(|cause| Error::corrupt("a document is not of the form it should have", cause))
+    serde_json::from_str(text)
+        .map_err(|cause| Error::corrupt("a document is not of the form it should have", cause))
 }
 
 impl Read for i64 {
@@ -133,7 +144,11 @@ impl Read for Generation {
 
 impl<T: Read> Read for Option<T> {
     fn read(value: Value) -> Option<Self> {
-        if value == Value::Null { Some(None) } else { T::read(value).map(Some) }
+        if value == Value::Null {
+            Some(None)
+        } else {
+            T::read(value).map(Some)
+        }
     }
 }
 

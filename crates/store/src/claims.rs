@@ -18,7 +18,9 @@ pub(crate) struct Taken {
 
 /// Takes what a task needs for itself; answers who has it already.
 pub(crate) fn take(tx: &mut dyn Tx, task: &Task, now: Timestamp) -> Result<Option<Taken>, Error> {
-    let Some(thing) = needed(task) else { return Ok(None) };
+    let Some(thing) = needed(task) else {
+        return Ok(None);
+    };
     tx.execute(
         "INSERT INTO claims (thing, project, cluster, cluster_name, machine, machine_name, since)
          VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (thing) DO NOTHING",
@@ -37,9 +39,18 @@ pub(crate) fn take(tx: &mut dyn Tx, task: &Task, now: Timestamp) -> Result<Optio
         "SELECT project, cluster_name, machine_name FROM claims WHERE thing = $1 AND machine <> $2",
         &[(&thing).into(), task.machine.id.into()],
     )?;
-    let Some(mut row) = other else { return Ok(None) };
-    let (project, cluster, machine) = (row.take::<String>()?, row.take::<String>()?, row.take::<String>()?);
-    Ok(Some(Taken { thing, by: format!("{machine} of cluster {cluster} in project {project}") }))
+    let Some(mut row) = other else {
+        return Ok(None);
+    };
+    let (project, cluster, machine) = (
+        row.take::<String>()?,
+        row.take::<String>()?,
+        row.take::<String>()?,
+    );
+    Ok(Some(Taken {
+        thing,
+        by: format!("{machine} of cluster {cluster} in project {project}"),
+    }))
 }
 
 /// What a task must have for itself.
@@ -47,21 +58,11 @@ pub(crate) fn take(tx: &mut dyn Tx, task: &Task, now: Timestamp) -> Result<Optio
 /// A machine that we make has its own address; one that was given is named by it, and two
 /// clusters that were given the same must not both install on it.
 fn needed(task: &Task) -> Option<String> {
-    match (task.action.kind(), &task.machine.origin) {
-        (Kind::Prepare, Origin::Given { endpoint, .. }) => Some(format!("address/{endpoint}")),
-        (
-            Kind::Create
-            | Kind::Prepare
-            | Kind::Init
-            | Kind::Join
-            | Kind::Drain
-            | Kind::Upgrade
-            | Kind::Uncordon
-            | Kind::Leave
-            | Kind::Delete
-            | Kind::Release,
-            Origin::Given { .. } | Origin::Made { .. },
-        ) => None,
+    match &task.machine.origin {
+        Origin::Given { endpoint, .. } if task.action.kind() == Kind::Prepare => {
+            Some(format!("address/{endpoint}"))
+        }
+        Origin::Given { .. } | Origin::Made { .. } => None,
     }
 }
 

@@ -87,7 +87,10 @@ impl ClusterView {
 
     /// Whether committing `plan` would change nothing, not even what people are told.
     pub fn is_told(&self, plan: &Plan) -> bool {
-        let told = self.told.as_ref().is_some_and(|(summary, held)| *summary == plan.summary && *held == plan.held);
+        let told = self
+            .told
+            .as_ref()
+            .is_some_and(|(summary, held)| *summary == plan.summary && *held == plan.held);
         told && !commit::acts(plan)
     }
 
@@ -106,7 +109,11 @@ impl ClusterView {
 
     /// What `expand` is given.
     pub(crate) fn known(&self) -> plan::Known<'_> {
-        plan::Known { desired: &self.desired, observed: &self.observed, intents: &self.intents }
+        plan::Known {
+            desired: &self.desired,
+            observed: &self.observed,
+            intents: &self.intents,
+        }
     }
 }
 
@@ -139,7 +146,9 @@ impl Store {
         page: Page,
     ) -> Result<Listed<ClusterRow>, Error> {
         let project = project.clone();
-        self.runner.read(move |tx| list(tx, &project, &filter, &page)).await
+        self.runner
+            .read(move |tx| list(tx, &project, &filter, &page))
+            .await
     }
 
     /// The cluster of that name: the one to stay, else the newest that is not gone yet.
@@ -150,7 +159,9 @@ impl Store {
                 "{COLUMNS} WHERE project = $1 AND name = $2 AND phase <> 'gone'
                  ORDER BY tombstone, incarnation DESC LIMIT 1"
             );
-            first(tx, &sql, &[(&project).into(), (&name).into()])?.map(row).transpose()
+            first(tx, &sql, &[(&project).into(), (&name).into()])?
+                .map(row)
+                .transpose()
         };
         self.runner.read(question).await
     }
@@ -163,8 +174,16 @@ impl Store {
     /// Every cluster that is not gone.
     pub async fn live_clusters(&self) -> Result<Vec<LiveCluster>, Error> {
         let question = |tx: &mut dyn Tx| {
-            let rows = tx.query("SELECT id, probed_at FROM clusters WHERE phase <> 'gone' ORDER BY id", &[])?;
-            let live = |mut row: Row| Ok(LiveCluster { id: row.take()?, probed_at: row.take()? });
+            let rows = tx.query(
+                "SELECT id, probed_at FROM clusters WHERE phase <> 'gone' ORDER BY id",
+                &[],
+            )?;
+            let live = |mut row: Row| {
+                Ok(LiveCluster {
+                    id: row.take()?,
+                    probed_at: row.take()?,
+                })
+            };
             rows.into_iter().map(live).collect()
         };
         self.runner.read(question).await
@@ -173,7 +192,10 @@ impl Store {
     /// Clusters whose desired state or wishes changed since a plan was last committed.
     pub async fn unplanned(&self) -> Result<Vec<ClusterId>, Error> {
         let question = |tx: &mut dyn Tx| {
-            let rows = tx.query("SELECT id FROM clusters WHERE unplanned = 1 ORDER BY id", &[])?;
+            let rows = tx.query(
+                "SELECT id FROM clusters WHERE unplanned = 1 ORDER BY id",
+                &[],
+            )?;
             rows.into_iter().map(|mut row| row.take()).collect()
         };
         self.runner.read(question).await
@@ -213,22 +235,37 @@ fn list(
     // Names are never empty, so this start lies before every row.
     let [name, incarnation] = page.after("clusters", ["", "0"])?;
     let incarnation = page.number(incarnation)?;
-    let mut params: Vec<Value> = vec![project.into(), name.into(), incarnation.into(), page.rows().into()];
-    let mut sql = format!("{COLUMNS} WHERE project = $1 AND (name, incarnation) > ($2, $3)");
+    let mut params: Vec<Value> = vec![
+        project.into(),
+        name.into(),
+        incarnation.into(),
+        page.rows().into(),
+    ];
+    let mut conditions = vec![
+        "project = $1".to_owned(),
+        "(name, incarnation) > ($2, $3)".to_owned(),
+    ];
     match filter.phase {
-        None => sql.push_str(" AND phase <> 'gone'"),
+        None => conditions.push("phase <> 'gone'".to_owned()),
         Some(phase) => {
-            sql.push_str(" AND phase = $5");
             params.push(phase.as_str().into());
+            conditions.push(format!("phase = ${}", params.len()));
         }
     }
     if let Some(manifest) = &filter.manifest {
         params.push(manifest.into());
-        sql.push_str(&format!(" AND manifest = ${}", params.len()));
+        conditions.push(format!("manifest = ${}", params.len()));
     }
-    sql.push_str(" ORDER BY name, incarnation LIMIT $4");
-    let rows: Vec<_> = tx.query(&sql, &params)?.into_iter().map(row).collect::<Result<_, _>>()?;
-    Ok(page.cut(rows, |last| cursor("clusters", &[&last.name, &last.incarnation])))
+    let conditions = conditions.join(" AND ");
+    let sql = format!("{COLUMNS} WHERE {conditions} ORDER BY name, incarnation LIMIT $4");
+    let rows: Vec<_> = tx
+        .query(&sql, &params)?
+        .into_iter()
+        .map(row)
+        .collect::<Result<_, _>>()?;
+    Ok(page.cut(rows, |last| {
+        cursor("clusters", &[&last.name, &last.incarnation])
+    }))
 }
 
 /// All that is known of one cluster that is not gone.
@@ -239,11 +276,15 @@ pub(crate) fn view(tx: &mut dyn Tx, cluster: ClusterId) -> Result<Option<Cluster
          WHERE id = $1 AND phase <> 'gone'",
         &[cluster.into()],
     )?;
-    let Some(mut row) = found else { return Ok(None) };
+    let Some(mut row) = found else {
+        return Ok(None);
+    };
     let (generation, parent) = (row.take()?, row.take()?);
     let unplanned: bool = row.take()?;
     let told = (row.document()?, row.document()?);
-    let Some(desired) = desired::at(tx, cluster, generation)? else { return Ok(None) };
+    let Some(desired) = desired::at(tx, cluster, generation)? else {
+        return Ok(None);
+    };
     Ok(Some(ClusterView {
         desired,
         observed: observations::of_cluster(tx, cluster)?,
@@ -256,7 +297,11 @@ pub(crate) fn view(tx: &mut dyn Tx, cluster: ClusterId) -> Result<Option<Cluster
 }
 
 /// The living clusters of a manifest, those with a tombstone not included.
-pub(crate) fn of_manifest(tx: &mut dyn Tx, project: &Name, manifest: &Name) -> Result<Vec<ClusterView>, Error> {
+pub(crate) fn of_manifest(
+    tx: &mut dyn Tx,
+    project: &Name,
+    manifest: &Name,
+) -> Result<Vec<ClusterView>, Error> {
     let rows = tx.query(
         "SELECT id FROM clusters WHERE project = $1 AND manifest = $2 AND tombstone = 0 ORDER BY name",
         &[project.into(), manifest.into()],
@@ -270,7 +315,10 @@ pub(crate) fn of_manifest(tx: &mut dyn Tx, project: &Name, manifest: &Name) -> R
 
 /// Notes that somebody changed what a plan is made from: plans made before it are stale.
 pub(crate) fn unplan(tx: &mut dyn Tx, cluster: ClusterId) -> Result<(), Error> {
-    tx.execute("UPDATE clusters SET plans = plans + 1, unplanned = 1 WHERE id = $1", &[cluster.into()])?;
+    tx.execute(
+        "UPDATE clusters SET plans = plans + 1, unplanned = 1 WHERE id = $1",
+        &[cluster.into()],
+    )?;
     Ok(())
 }
 
@@ -280,7 +328,14 @@ pub(crate) fn ledger(tx: &mut dyn Tx, cluster: ClusterId) -> Result<Vec<Slot>, E
         "SELECT machine, name FROM ledger WHERE cluster = $1 ORDER BY since, machine",
         &[cluster.into()],
     )?;
-    rows.into_iter().map(|mut row| Ok(Slot { machine: row.take()?, name: row.take()? })).collect()
+    rows.into_iter()
+        .map(|mut row| {
+            Ok(Slot {
+                machine: row.take()?,
+                name: row.take()?,
+            })
+        })
+        .collect()
 }
 
 fn counts(tx: &mut dyn Tx) -> Result<Counts, Error> {

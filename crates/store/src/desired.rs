@@ -6,8 +6,8 @@
 
 use crate::Store;
 use crate::body::{FORMAT, Row, Tx, encode, first};
-use crate::error::Error;
 use crate::claims;
+use crate::error::Error;
 use crate::events::{count_of, note};
 use crate::manifests::GenerationRow;
 use crate::page::{Listed, Page, cursor};
@@ -19,18 +19,34 @@ use std::collections::BTreeMap;
 
 impl Store {
     /// The generations of a cluster's desired state, newest first.
-    pub async fn desired_generations(&self, cluster: ClusterId, page: Page) -> Result<Listed<GenerationRow>, Error> {
-        self.runner.read(move |tx| generations(tx, cluster, &page)).await
+    pub async fn desired_generations(
+        &self,
+        cluster: ClusterId,
+        page: Page,
+    ) -> Result<Listed<GenerationRow>, Error> {
+        self.runner
+            .read(move |tx| generations(tx, cluster, &page))
+            .await
     }
 
     /// A cluster as it should have been in one generation; old ones stay readable.
-    pub async fn desired_at(&self, cluster: ClusterId, generation: Generation) -> Result<Option<Desired>, Error> {
-        self.runner.read(move |tx| at(tx, cluster, generation)).await
+    pub async fn desired_at(
+        &self,
+        cluster: ClusterId,
+        generation: Generation,
+    ) -> Result<Option<Desired>, Error> {
+        self.runner
+            .read(move |tx| at(tx, cluster, generation))
+            .await
     }
 }
 
 /// Reads one generation.
-pub(crate) fn at(tx: &mut dyn Tx, cluster: ClusterId, generation: Generation) -> Result<Option<Desired>, Error> {
+pub(crate) fn at(
+    tx: &mut dyn Tx,
+    cluster: ClusterId,
+    generation: Generation,
+) -> Result<Option<Desired>, Error> {
     let row = first(
         tx,
         "SELECT format, body FROM desired WHERE cluster = $1 AND generation = $2",
@@ -39,14 +55,21 @@ pub(crate) fn at(tx: &mut dyn Tx, cluster: ClusterId, generation: Generation) ->
     row.map(|mut row| row.document()).transpose()
 }
 
-fn generations(tx: &mut dyn Tx, cluster: ClusterId, page: &Page) -> Result<Listed<GenerationRow>, Error> {
+fn generations(
+    tx: &mut dyn Tx,
+    cluster: ClusterId,
+    page: &Page,
+) -> Result<Listed<GenerationRow>, Error> {
     let before = page.after_number("desired", u64::MAX)?;
     let rows = tx.query(
         "SELECT generation, author, created_at, tombstone FROM desired
          WHERE cluster = $1 AND generation < $2 ORDER BY generation DESC LIMIT $3",
         &[cluster.into(), before.into(), page.rows().into()],
     )?;
-    let rows: Vec<_> = rows.into_iter().map(GenerationRow::read).collect::<Result<_, _>>()?;
+    let rows: Vec<_> = rows
+        .into_iter()
+        .map(GenerationRow::read)
+        .collect::<Result<_, _>>()?;
     Ok(page.cut(rows, |last| cursor("desired", &[&last.generation])))
 }
 
@@ -78,12 +101,25 @@ pub(crate) fn store(
     store_machines(tx, next, before)?;
     claims::settle(tx, next.cluster)?;
     let message = if next.tombstone {
-        format!("generation {}: to be removed, with {}", next.generation, count_of(next.leaving.len(), "machine"))
+        format!(
+            "generation {}: to be removed, with {}",
+            next.generation,
+            count_of(next.leaving.len(), "machine")
+        )
     } else {
         let machines = count_of(next.machines.len(), "machine");
-        format!("generation {}: {machines}, Kubernetes {}", next.generation, next.version)
+        format!(
+            "generation {}: {machines}, Kubernetes {}",
+            next.generation, next.version
+        )
     };
-    note(tx, (&next.project, now), "cluster.changed", format!("cluster/{}", next.name), message)
+    note(
+        tx,
+        (&next.project, now),
+        "cluster.changed",
+        format!("cluster/{}", next.name),
+        message,
+    )
 }
 
 fn begin(tx: &mut dyn Tx, next: &Desired, now: Timestamp) -> Result<(), Error> {
@@ -111,8 +147,14 @@ fn begin(tx: &mut dyn Tx, next: &Desired, now: Timestamp) -> Result<(), Error> {
 }
 
 fn renew(tx: &mut dyn Tx, next: &Desired, now: Timestamp) -> Result<(), Error> {
-    let before = first(tx, "SELECT format, summary FROM clusters WHERE id = $1", &[next.cluster.into()])?;
-    let before = before.map(|mut row| row.document::<Summary>()).transpose()?;
+    let before = first(
+        tx,
+        "SELECT format, summary FROM clusters WHERE id = $1",
+        &[next.cluster.into()],
+    )?;
+    let before = before
+        .map(|mut row| row.document::<Summary>())
+        .transpose()?;
     let summary = accepted(next, before.as_ref());
     tx.execute(
         "UPDATE clusters SET generation = $2, version = $3, tombstone = $4, phase = $5, unplanned = 1,
@@ -134,12 +176,20 @@ fn renew(tx: &mut dyn Tx, next: &Desired, now: Timestamp) -> Result<(), Error> {
 /// What can be said before the next plan: whoever waits for `done` must not see an old one.
 fn accepted(next: &Desired, before: Option<&Summary>) -> Summary {
     let wanted = |role: Role| {
-        let count = next.machines.iter().filter(|machine| machine.role == role).count();
+        let count = next
+            .machines
+            .iter()
+            .filter(|machine| machine.role == role)
+            .count();
         u32::try_from(count).unwrap_or(u32::MAX)
     };
     let ready = before.map_or((0, 0), |before| (before.control.0, before.compute.0));
     Summary {
-        phase: if next.tombstone { Phase::Deleting } else { Phase::Pending },
+        phase: if next.tombstone {
+            Phase::Deleting
+        } else {
+            Phase::Pending
+        },
         control: (ready.0, wanted(Role::Control)),
         compute: (ready.1, wanted(Role::Compute)),
         leaving: u32::try_from(next.leaving.len()).unwrap_or(u32::MAX),
@@ -169,12 +219,23 @@ fn store_machines(tx: &mut dyn Tx, next: &Desired, before: Option<&Desired>) -> 
 }
 
 fn rows(desired: &Desired) -> BTreeMap<MachineId, (&Machine, bool)> {
-    let staying = desired.machines.iter().map(|machine| (machine.id, (machine, false)));
-    let leaving = desired.leaving.iter().map(|machine| (machine.id, (machine, true)));
+    let staying = desired
+        .machines
+        .iter()
+        .map(|machine| (machine.id, (machine, false)));
+    let leaving = desired
+        .leaving
+        .iter()
+        .map(|machine| (machine.id, (machine, true)));
     staying.chain(leaving).collect()
 }
 
-fn insert_machine(tx: &mut dyn Tx, desired: &Desired, machine: &Machine, leaving: bool) -> Result<(), Error> {
+fn insert_machine(
+    tx: &mut dyn Tx,
+    desired: &Desired,
+    machine: &Machine,
+    leaving: bool,
+) -> Result<(), Error> {
     tx.execute(
         "INSERT INTO machines (id, project, cluster, cluster_name, name, leaving, absent, format, body)
          VALUES ($1, $2, $3, $4, $5, $6, 0, $7, $8)",
@@ -195,6 +256,11 @@ fn insert_machine(tx: &mut dyn Tx, desired: &Desired, machine: &Machine, leaving
 impl GenerationRow {
     /// Reads generation, author, point in time and whether that was the end.
     pub(crate) fn read(mut row: Row) -> Result<Self, Error> {
-        Ok(Self { generation: row.take()?, author: row.take()?, at: row.take()?, deleted: row.take()? })
+        Ok(Self {
+            generation: row.take()?,
+            author: row.take()?,
+            at: row.take()?,
+            deleted: row.take()?,
+        })
     }
 }

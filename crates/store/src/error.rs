@@ -114,12 +114,21 @@ impl Error {
     }
 
     /// A document or value that is not what its column promises.
-    pub(crate) fn corrupt(what: &'static str, cause: impl std::error::Error + Send + Sync + 'static) -> Self {
-        Self::Corrupt { what, cause: Some(Arc::new(cause)) }
+    pub(crate) fn corrupt(
+        what: &'static str,
+        cause: impl std::error::Error + Send + Sync + 'static,
+    ) -> Self {
+        Self::Corrupt {
+            what,
+            cause: Some(Arc::new(cause)),
+        }
     }
 
     /// The store's own thread is gone or gave up on the question.
     pub(crate) const fn unanswered() -> Self {
-        Self::Other { attempted: "get an answer from the database's own thread", cause: None }
+        Self::Other {
+            attempted: "get an answer from the database's own thread",
+            cause: None,
+        }
     }
 }

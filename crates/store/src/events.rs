@@ -31,10 +31,17 @@ pub struct Event {
 
 impl Store {
     /// Events after the one with that id, oldest first, of one project or of all.
-    pub async fn events(&self, project: Option<&Name>, after: u64, limit: u32) -> Result<Vec<Event>, Error> {
+    pub async fn events(
+        &self,
+        project: Option<&Name>,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<Event>, Error> {
         let project = project.cloned();
         let limit = limit.clamp(1, LIMIT_MAX);
-        self.runner.read(move |tx| read(tx, project.as_ref(), after, limit)).await
+        self.runner
+            .read(move |tx| read(tx, project.as_ref(), after, limit))
+            .await
     }
 
     /// Follows the id of the newest event; it changes after each commit that wrote one.
@@ -47,15 +54,21 @@ impl Store {
 
 const COLUMNS: &str = "SELECT id, at, project, kind, object, message FROM events";
 
-fn read(tx: &mut dyn Tx, project: Option<&Name>, after: u64, limit: u32) -> Result<Vec<Event>, Error> {
+fn read(
+    tx: &mut dyn Tx,
+    project: Option<&Name>,
+    after: u64,
+    limit: u32,
+) -> Result<Vec<Event>, Error> {
     let rows = match project {
         Some(project) => tx.query(
             &format!("{COLUMNS} WHERE project = $1 AND id > $2 ORDER BY id LIMIT $3"),
             &[project.into(), after.into(), limit.into()],
         )?,
-        None => {
-            tx.query(&format!("{COLUMNS} WHERE id > $1 ORDER BY id LIMIT $2"), &[after.into(), limit.into()])?
-        }
+        None => tx.query(
+            &format!("{COLUMNS} WHERE id > $1 ORDER BY id LIMIT $2"),
+            &[after.into(), limit.into()],
+        )?,
     };
     rows.into_iter()
         .map(|mut row| {
@@ -82,7 +95,13 @@ pub(crate) fn note(
     let id = first(
         tx,
         "INSERT INTO events (at, project, kind, object, message) VALUES ($1, $2, $3, $4, $5) RETURNING id",
-        &[at.into(), project.into(), kind.into(), object.into(), message.into()],
+        &[
+            at.into(),
+            project.into(),
+            kind.into(),
+            object.into(),
+            message.into(),
+        ],
     )?;
     if let Some(mut row) = id {
         tx.announce(row.take()?);
@@ -92,5 +111,9 @@ pub(crate) fn note(
 
 /// `1 task`, `2 tasks`.
 pub(crate) fn count_of(count: usize, one: &str) -> String {
-    if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
+    if count == 1 {
+        format!("1 {one}")
+    } else {
+        format!("{count} {one}s")
+    }
 }

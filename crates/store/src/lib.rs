@@ -3,7 +3,7 @@
 //! Manifests and desired state by generation, intents, tasks with their queue and logs,
 //! claims, the disruption ledger, observations and events. Questions are asked of a
 //! [`Store`]; each is one transaction, so an answer is always of one piece. The SQL is
-//! written once, in portable words, against a small body (`body.rs`) that SQLite fills.
+//! written once, in portable words, against a small body (`body.rs`) that `SQLite` fills.
 //!
 //! **Invariant:** every change of desired state goes through `plan::expand` or
 //! `plan::retire`, in the transaction that stores it. Nothing here decides what to do
@@ -30,9 +30,10 @@ mod sqlite;
 mod submit;
 mod sweep;
 mod tasks;
+mod twin;
 
 pub use clusters::{ClusterFilter, ClusterRow, ClusterView, Counts, LiveCluster};
-pub use commit::{CommitError, Committed};
+pub use commit::CommitError;
 pub use error::Error;
 pub use events::Event;
 pub use intents::{Draft, WishError};
@@ -60,12 +61,16 @@ pub struct Store {
 impl Store {
     /// Opens the database in a data directory, which must exist, and brings it up to date.
     pub fn open(directory: &Path) -> Result<Self, Error> {
-        Runner::open(directory).map(|runner| Self { runner: Arc::new(runner) })
+        Runner::open(directory).map(|runner| Self {
+            runner: Arc::new(runner),
+        })
     }
 
     /// An empty store in memory, without threads: questions run in the task that asks.
     pub fn in_memory() -> Result<Self, Error> {
-        Runner::in_memory().map(|runner| Self { runner: Arc::new(runner) })
+        Runner::in_memory().map(|runner| Self {
+            runner: Arc::new(runner),
+        })
     }
 }
 

@@ -33,9 +33,16 @@ pub struct LogLine {
 
 impl Store {
     /// Lines of a task's log after that place; one line says how many were dropped.
-    pub async fn task_log(&self, task: TaskId, after: u64, limit: u32) -> Result<Vec<LogLine>, Error> {
+    pub async fn task_log(
+        &self,
+        task: TaskId,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<LogLine>, Error> {
         let limit = limit.clamp(1, LIMIT_MAX);
-        self.runner.read(move |tx| read(tx, task, after, limit)).await
+        self.runner
+            .read(move |tx| read(tx, task, after, limit))
+            .await
     }
 }
 
@@ -47,14 +54,22 @@ fn read(tx: &mut dyn Tx, task: TaskId, after: u64, limit: u32) -> Result<Vec<Log
     let mut lines = Vec::with_capacity(rows.len());
     let mut expected = after + 1;
     for mut row in rows {
-        let line =
-            LogLine { seq: row.take()?, attempt: row.take()?, at: row.take()?, text: row.take()? };
+        let line = LogLine {
+            seq: row.take()?,
+            attempt: row.take()?,
+            at: row.take()?,
+            text: row.take()?,
+        };
         if line.seq > expected {
             // Stands in the place of the last line that it speaks of, so that a reader
             // who stops here goes on with the next one.
             let dropped = line.seq - expected;
             let text = format!("… {dropped} lines were dropped here …");
-            lines.push(LogLine { seq: line.seq - 1, text, ..line.clone() });
+            lines.push(LogLine {
+                seq: line.seq - 1,
+                text,
+                ..line.clone()
+            });
         }
         expected = line.seq + 1;
         lines.push(line);
@@ -79,13 +94,21 @@ pub(crate) fn append(
         "UPDATE tasks SET log_lines = log_lines + $2 WHERE id = $1 RETURNING log_lines",
         &[task.into(), added.into()],
     )?;
-    let Some(total) = total.map(|mut row| row.take::<u64>()).transpose()? else { return Ok(()) };
+    let Some(total) = total.map(|mut row| row.take::<u64>()).transpose()? else {
+        return Ok(());
+    };
     let tail = total.saturating_sub(TAIL_LINES);
     for (seq, (at, text)) in (total - added + 1..).zip(lines) {
         if seq <= HEAD_LINES || seq > tail {
             tx.execute(
                 "INSERT INTO task_logs (task, seq, attempt, at, text) VALUES ($1, $2, $3, $4, $5)",
-                &[task.into(), seq.into(), attempt.into(), at.into(), shortened(text).into()],
+                &[
+                    task.into(),
+                    seq.into(),
+                    attempt.into(),
+                    at.into(),
+                    shortened(text).into(),
+                ],
             )?;
         }
     }
@@ -98,11 +121,11 @@ pub(crate) fn append(
     Ok(())
 }
 
-fn shortened(mut text: String) -> String {
+/// A text as it is kept: whole where possible, cut where a tool printed a novel.
+pub(crate) fn shortened(mut text: String) -> String {
     if text.len() > LINE_MAX {
         text.truncate(text.floor_char_boundary(LINE_MAX));
         text.push('…');
     }
     text
 }
-

@@ -38,15 +38,21 @@ impl Store {
         page: Page,
     ) -> Result<Listed<MachineRow>, Error> {
         let project = project.clone();
-        self.runner.read(move |tx| list(tx, &project, &filter, &page)).await
+        self.runner
+            .read(move |tx| list(tx, &project, &filter, &page))
+            .await
     }
 
     /// The machine of that name; one that is to stay before one that is to go.
     pub async fn machine(&self, project: &Name, name: &Name) -> Result<Option<MachineRow>, Error> {
         let (project, name) = (project.clone(), name.clone());
         let question = move |tx: &mut dyn Tx| {
-            let sql = format!("{COLUMNS} WHERE m.project = $1 AND m.name = $2 {STILL_THERE} ORDER BY m.leaving, m.id LIMIT 1");
-            first(tx, &sql, &[(&project).into(), (&name).into()])?.map(row).transpose()
+            let sql = format!(
+                "{COLUMNS} WHERE m.project = $1 AND m.name = $2 {STILL_THERE} ORDER BY m.leaving, m.id LIMIT 1"
+            );
+            first(tx, &sql, &[(&project).into(), (&name).into()])?
+                .map(row)
+                .transpose()
         };
         self.runner.read(question).await
     }
@@ -70,10 +76,22 @@ fn row(mut row: Row) -> Result<MachineRow, Error> {
     for _ in 0..2 {
         let at = row.take::<Option<Timestamp>>()?;
         let fact = row.maybe_document::<Fact>()?;
-        observations.extend(at.zip(fact).map(|(at, fact)| Observation { cluster: cluster_id, fact, at }));
+        observations.extend(at.zip(fact).map(|(at, fact)| Observation {
+            cluster: cluster_id,
+            fact,
+            at,
+        }));
     }
-    let seen = fold(observations).machines.remove(&machine.id).unwrap_or_default();
-    Ok(MachineRow { machine, cluster, leaving, seen })
+    let seen = fold(observations)
+        .machines
+        .remove(&machine.id)
+        .unwrap_or_default();
+    Ok(MachineRow {
+        machine,
+        cluster,
+        leaving,
+        seen,
+    })
 }
 
 fn list(
@@ -84,12 +102,19 @@ fn list(
 ) -> Result<Listed<MachineRow>, Error> {
     let [name, id] = page.after("machines", ["", ""])?;
     let mut params: Vec<Value> = vec![project.into(), name.into(), id.into(), page.rows().into()];
-    let mut sql = format!("{COLUMNS} WHERE m.project = $1 AND (m.name, m.id) > ($2, $3) {STILL_THERE}");
+    let mut sql =
+        format!("{COLUMNS} WHERE m.project = $1 AND (m.name, m.id) > ($2, $3) {STILL_THERE}");
     if let Some(cluster) = &filter.cluster {
         params.push(cluster.into());
         sql.push_str(" AND m.cluster_name = $5");
     }
     sql.push_str(" ORDER BY m.name, m.id LIMIT $4");
-    let rows: Vec<_> = tx.query(&sql, &params)?.into_iter().map(row).collect::<Result<_, _>>()?;
-    Ok(page.cut(rows, |last| cursor("machines", &[&last.machine.name, &last.machine.id])))
+    let rows: Vec<_> = tx
+        .query(&sql, &params)?
+        .into_iter()
+        .map(row)
+        .collect::<Result<_, _>>()?;
+    Ok(page.cut(rows, |last| {
+        cursor("machines", &[&last.machine.name, &last.machine.id])
+    }))
 }

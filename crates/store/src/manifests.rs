@@ -46,16 +46,26 @@ pub struct GenerationRow {
 
 impl Store {
     /// Manifests of a project by name; one that was deleted until its clusters are gone.
-    pub async fn manifests(&self, project: &Name, page: Page) -> Result<Listed<ManifestRow>, Error> {
+    pub async fn manifests(
+        &self,
+        project: &Name,
+        page: Page,
+    ) -> Result<Listed<ManifestRow>, Error> {
         let project = project.clone();
         self.runner.read(move |tx| list(tx, &project, &page)).await
     }
 
     /// The current generation of a manifest, also when that says that it is deleted.
-    pub async fn manifest(&self, project: &Name, name: &Name) -> Result<Option<ManifestRow>, Error> {
+    pub async fn manifest(
+        &self,
+        project: &Name,
+        name: &Name,
+    ) -> Result<Option<ManifestRow>, Error> {
         let (project, name) = (project.clone(), name.clone());
         let question = move |tx: &mut dyn Tx| {
-            let Some(head) = head(tx, &project, &name)? else { return Ok(None) };
+            let Some(head) = head(tx, &project, &name)? else {
+                return Ok(None);
+            };
             at(tx, &project, &name, head.generation)
         };
         self.runner.read(question).await
@@ -69,7 +79,9 @@ impl Store {
         page: Page,
     ) -> Result<Listed<GenerationRow>, Error> {
         let (project, name) = (project.clone(), name.clone());
-        self.runner.read(move |tx| generations(tx, &project, &name, &page)).await
+        self.runner
+            .read(move |tx| generations(tx, &project, &name, &page))
+            .await
     }
 
     /// One generation of a manifest; old ones stay readable.
@@ -80,7 +92,9 @@ impl Store {
         generation: Generation,
     ) -> Result<Option<ManifestRow>, Error> {
         let (project, name) = (project.clone(), name.clone());
-        self.runner.read(move |tx| at(tx, &project, &name, generation)).await
+        self.runner
+            .read(move |tx| at(tx, &project, &name, generation))
+            .await
     }
 }
 
@@ -98,11 +112,22 @@ pub(crate) fn head(tx: &mut dyn Tx, project: &Name, name: &Name) -> Result<Optio
         "SELECT generation, deleted FROM manifests WHERE project = $1 AND name = $2",
         &[project.into(), name.into()],
     )?;
-    row.map(|mut row| Ok(Head { generation: row.take()?, deleted: row.take()? })).transpose()
+    row.map(|mut row| {
+        Ok(Head {
+            generation: row.take()?,
+            deleted: row.take()?,
+        })
+    })
+    .transpose()
 }
 
 /// The text of one generation, as written.
-pub(crate) fn text(tx: &mut dyn Tx, project: &Name, name: &Name, generation: Generation) -> Result<String, Error> {
+pub(crate) fn text(
+    tx: &mut dyn Tx,
+    project: &Name,
+    name: &Name,
+    generation: Generation,
+) -> Result<String, Error> {
     let row = first(
         tx,
         "SELECT text FROM manifest_generations WHERE project = $1 AND name = $2 AND generation = $3",
@@ -127,7 +152,10 @@ pub(crate) fn document(
 }
 
 fn missing() -> Error {
-    Error::Corrupt { what: "a generation that should be there is not", cause: None }
+    Error::Corrupt {
+        what: "a generation that should be there is not",
+        cause: None,
+    }
 }
 
 fn at(
@@ -160,13 +188,19 @@ fn row(tx: &mut dyn Tx, mut row: Row) -> Result<ManifestRow, Error> {
     })
 }
 
-fn summaries(tx: &mut dyn Tx, project: &Name, manifest: &Name) -> Result<Vec<(Name, Summary)>, Error> {
+fn summaries(
+    tx: &mut dyn Tx,
+    project: &Name,
+    manifest: &Name,
+) -> Result<Vec<(Name, Summary)>, Error> {
     let rows = tx.query(
         "SELECT name, format, summary FROM clusters
          WHERE project = $1 AND manifest = $2 AND phase <> 'gone' ORDER BY name, incarnation",
         &[project.into(), manifest.into()],
     )?;
-    rows.into_iter().map(|mut row| Ok((row.take()?, row.document()?))).collect()
+    rows.into_iter()
+        .map(|mut row| Ok((row.take()?, row.document()?)))
+        .collect()
 }
 
 fn list(tx: &mut dyn Tx, project: &Name, page: &Page) -> Result<Listed<ManifestRow>, Error> {
@@ -199,8 +233,16 @@ fn generations(
     let rows = tx.query(
         "SELECT generation, author, created_at, deleted FROM manifest_generations
          WHERE project = $1 AND name = $2 AND generation < $3 ORDER BY generation DESC LIMIT $4",
-        &[project.into(), name.into(), before.into(), page.rows().into()],
+        &[
+            project.into(),
+            name.into(),
+            before.into(),
+            page.rows().into(),
+        ],
     )?;
-    let rows: Vec<_> = rows.into_iter().map(GenerationRow::read).collect::<Result<_, _>>()?;
+    let rows: Vec<_> = rows
+        .into_iter()
+        .map(GenerationRow::read)
+        .collect::<Result<_, _>>()?;
     Ok(page.cut(rows, |last| cursor("generations", &[&last.generation])))
 }

@@ -32,7 +32,10 @@ const SEPARATOR: char = '.';
 
 impl Default for Page {
     fn default() -> Self {
-        Self { limit: 100, after: None }
+        Self {
+            limit: 100,
+            after: None,
+        }
     }
 }
 
@@ -43,12 +46,22 @@ impl Page {
     }
 
     /// The parts of the cursor, or `start`.
-    pub(crate) fn after<'a, const N: usize>(&'a self, list: &str, start: [&'a str; N]) -> Result<[&'a str; N], Error> {
-        let Some(after) = &self.after else { return Ok(start) };
+    pub(crate) fn after<'a, const N: usize>(
+        &'a self,
+        list: &str,
+        start: [&'a str; N],
+    ) -> Result<[&'a str; N], Error> {
+        let Some(after) = &self.after else {
+            return Ok(start);
+        };
         let mut parts = after.split(SEPARATOR);
         let named = parts.next() == Some(list);
         let parts: Vec<_> = parts.collect();
-        parts.try_into().ok().filter(|_| named).ok_or_else(|| self.malformed())
+        parts
+            .try_into()
+            .ok()
+            .filter(|_| named)
+            .ok_or_else(|| self.malformed())
     }
 
     /// The single number of the cursor, or `start`.
@@ -75,13 +88,17 @@ impl Page {
     }
 
     fn malformed(&self) -> Error {
-        Error::Cursor { found: self.after.clone().unwrap_or_default() }
+        Error::Cursor {
+            found: self.after.clone().unwrap_or_default(),
+        }
     }
 }
 
 /// Where a list goes on after the row with these values.
 pub(crate) fn cursor(list: &str, parts: &[&dyn Display]) -> String {
-    parts.iter().fold(list.to_owned(), |text, part| format!("{text}{SEPARATOR}{part}"))
+    parts.iter().fold(list.to_owned(), |text, part| {
+        format!("{text}{SEPARATOR}{part}")
+    })
 }
 
 #[cfg(test)]
@@ -91,18 +108,35 @@ mod tests {
     #[test]
     fn a_cursor_comes_back_in_its_parts() {
         let after = Some(cursor("clusters", &[&"hello", &7]));
-        let page = Page { after, ..Page::default() };
+        let page = Page {
+            after,
+            ..Page::default()
+        };
         assert_eq!(page.after("clusters", ["", ""]).unwrap(), ["hello", "7"]);
     }
 
     #[test]
     fn a_cursor_of_another_list_or_none_at_all_is_refused() {
-        for found in ["", ".", "clusters", "clusters.a", "clusters.a.b.c", "machines.a.1", "☃"] {
-            let page = Page { after: Some(found.to_owned()), ..Page::default() };
+        for found in [
+            "",
+            ".",
+            "clusters",
+            "clusters.a",
+            "clusters.a.b.c",
+            "machines.a.1",
+            "☃",
+        ] {
+            let page = Page {
+                after: Some(found.to_owned()),
+                ..Page::default()
+            };
             let refused = page.after("clusters", ["", ""]).expect_err(found);
             assert_eq!(refused.code(), "STORE-008");
         }
-        let page = Page { after: Some("tasks.x".to_owned()), ..Page::default() };
+        let page = Page {
+            after: Some("tasks.x".to_owned()),
+            ..Page::default()
+        };
         assert!(page.after_number("tasks", 0).is_err());
     }
 }

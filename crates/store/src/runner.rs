@@ -60,13 +60,19 @@ impl Runner {
         let opened = sqlite::open(directory, READERS)?;
         let newest = watch::Sender::new(newest_event(&opened.writer)?);
         let threads = Threads::start(opened, &newest)?;
-        Ok(Self { place: Place::Threads(threads), newest })
+        Ok(Self {
+            place: Place::Threads(threads),
+            newest,
+        })
     }
 
     /// Makes an empty database in memory.
     pub(crate) fn in_memory() -> Result<Self, Error> {
         let place = Place::Inline(Mutex::new(sqlite::in_memory()?));
-        Ok(Self { place, newest: watch::Sender::new(0) })
+        Ok(Self {
+            place,
+            newest: watch::Sender::new(0),
+        })
     }
 
     /// Follows the id of the newest event.
@@ -111,8 +117,16 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 fn newest_event(connection: &Connection) -> Result<u64, Error> {
-    let newest = first(&mut Transaction::on(connection), "SELECT MAX(id) FROM events", &[])?;
-    Ok(newest.map(|mut row| row.take::<Option<u64>>()).transpose()?.flatten().unwrap_or(0))
+    let newest = first(
+        &mut Transaction::on(connection),
+        "SELECT MAX(id) FROM events",
+        &[],
+    )?;
+    Ok(newest
+        .map(|mut row| row.take::<Option<u64>>())
+        .transpose()?
+        .flatten()
+        .unwrap_or(0))
 }
 
 fn tell(newest: &watch::Sender<u64>, event: u64) {
@@ -186,11 +200,17 @@ impl Threads {
     fn start(opened: sqlite::Opened, newest: &watch::Sender<u64>) -> Result<Self, Error> {
         let (writes, to_write) = mpsc::channel(WAITING_MAX);
         let (reads, to_read) = mpsc::channel(WAITING_MAX);
-        let mut threads =
-            Self { writes: Some(writes), reads: Some(reads), running: Vec::new(), _lock: opened.lock };
+        let mut threads = Self {
+            writes: Some(writes),
+            reads: Some(reads),
+            running: Vec::new(),
+            _lock: opened.lock,
+        };
         let newest = newest.clone();
         let writer = opened.writer;
-        threads.spawn("store-writer", move || write_all(&writer, to_write, &newest))?;
+        threads.spawn("store-writer", move || {
+            write_all(&writer, to_write, &newest);
+        })?;
         let to_read = Arc::new(Mutex::new(to_read));
         for reader in opened.readers {
             let to_read = Arc::clone(&to_read);
@@ -256,7 +276,11 @@ fn transact(connection: &Connection, jobs: &mut std::vec::Drain<'_, Job>) -> u64
     metrics::counter!("slipway_store_writes_total").increment(count);
     metrics::histogram!("slipway_store_commit_seconds").record(start.elapsed());
     if let Err(error) = &stands {
-        tracing::warn!(error.code = error.code(), writes = count, "a transaction was undone: {error}");
+        tracing::warn!(
+            error.code = error.code(),
+            writes = count,
+            "a transaction was undone: {error}"
+        );
     }
     let newest = if stands.is_ok() { tx.newest() } else { 0 };
     for Answered { keep: _, reply } in answered {
@@ -294,7 +318,9 @@ fn savepoint(
 /// A reader's life: one question at a time.
 fn read_all(connection: &Connection, queue: &Mutex<mpsc::Receiver<Job>>) {
     loop {
-        let Some(job) = lock(queue).blocking_recv() else { return };
+        let Some(job) = lock(queue).blocking_recv() else {
+            return;
+        };
         let given = control(connection, "BEGIN");
         let mut tx = Transaction::on(connection);
         let answer = catch_unwind(AssertUnwindSafe(|| match given {

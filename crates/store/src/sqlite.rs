@@ -1,6 +1,6 @@
-//! SQLite, the body for one process: connections, transactions, and what its errors mean.
+//! `SQLite`, the body for one process: connections, transactions, and what its errors mean.
 //!
-//! **Invariant:** everything that is particular to SQLite is here and in `migrations`.
+//! **Invariant:** everything that is particular to `SQLite` is here and in `migrations`.
 
 use crate::body::{Row, Tx, Value};
 use crate::error::Error;
@@ -56,11 +56,18 @@ pub(crate) fn open(directory: &Path, readers: usize) -> Result<Opened, Error> {
     let readers = (0..readers)
         .map(|_| {
             let reader = connect(&path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-            pragmas(&reader, "PRAGMA cache_size = -8000; PRAGMA temp_store = MEMORY;")?;
+            pragmas(
+                &reader,
+                "PRAGMA cache_size = -8000; PRAGMA temp_store = MEMORY;",
+            )?;
             Ok(reader)
         })
         .collect::<Result<_, Error>>()?;
-    Ok(Opened { writer, readers, lock })
+    Ok(Opened {
+        writer,
+        readers,
+        lock,
+    })
 }
 
 /// A database that lives as long as its connection.
@@ -76,32 +83,61 @@ fn lock(directory: &Path) -> Result<File, Error> {
         Ok(found) if found.is_dir() => {}
         Ok(_) => {
             let cause = io::Error::from(io::ErrorKind::NotADirectory);
-            return Err(Error::Unopenable { path: directory.to_owned(), cause: Arc::new(cause) });
+            return Err(Error::Unopenable {
+                path: directory.to_owned(),
+                cause: Arc::new(cause),
+            });
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Err(Error::Missing { path: directory.to_owned() });
+            return Err(Error::Missing {
+                path: directory.to_owned(),
+            });
         }
-        Err(error) => return Err(Error::Unopenable { path: directory.to_owned(), cause: Arc::new(error) }),
+        Err(error) => {
+            return Err(Error::Unopenable {
+                path: directory.to_owned(),
+                cause: Arc::new(error),
+            });
+        }
     }
     let path = directory.join(LOCK);
     let file = create(&path)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(Error::Locked { path: directory.to_owned() }),
-        Err(TryLockError::Error(error)) => Err(Error::Unopenable { path, cause: Arc::new(error) }),
+        Err(TryLockError::WouldBlock) => Err(Error::Locked {
+            path: directory.to_owned(),
+        }),
+        Err(TryLockError::Error(error)) => Err(Error::Unopenable {
+            path,
+            cause: Arc::new(error),
+        }),
     }
 }
 
 /// Opens a file for writing, empty if it is new.
 fn create(path: &Path) -> Result<File, Error> {
-    let opened = OpenOptions::new().create(true).truncate(false).write(true).mode(MODE).open(path);
+    let opened = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .mode(MODE)
+        .open(path);
     opened.map_err(|error| {
-        if matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem) {
+        if matches!(
+            error.kind(),
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
+        ) {
             Error::ReadOnly
-        } else if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) {
+        } else if matches!(
+            error.kind(),
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+        ) {
             Error::Full
         } else {
-            Error::Unopenable { path: path.to_owned(), cause: Arc::new(error) }
+            Error::Unopenable {
+                path: path.to_owned(),
+                cause: Arc::new(error),
+            }
         }
     })
 }
@@ -109,13 +145,16 @@ fn create(path: &Path) -> Result<File, Error> {
 fn connect(path: &PathBuf, access: OpenFlags) -> Result<Connection, Error> {
     // Each connection stays on one thread, so it needs no lock of its own.
     let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags).map_err(|error| meaning(error, Some(path)))?;
+    let connection =
+        Connection::open_with_flags(path, flags).map_err(|error| meaning(error, Some(path)))?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
     Ok(connection)
 }
 
 fn pragmas(connection: &Connection, sql: &str) -> Result<(), Error> {
-    connection.execute_batch(sql).map_err(|error| meaning(error, None))
+    connection
+        .execute_batch(sql)
+        .map_err(|error| meaning(error, None))
 }
 
 /// Runs one statement that has neither parameters nor rows, such as `BEGIN`.
@@ -134,7 +173,11 @@ pub(crate) struct Transaction<'a> {
 impl<'a> Transaction<'a> {
     /// Speaks through a connection on which a transaction is open.
     pub(crate) const fn on(connection: &'a Connection) -> Self {
-        Self { connection, newest: 0, failed: None }
+        Self {
+            connection,
+            newest: 0,
+            failed: None,
+        }
     }
 
     /// The newest event that was announced; zero when none was.
@@ -173,7 +216,10 @@ impl<'a> Transaction<'a> {
 
 impl Tx for Transaction<'_> {
     fn execute(&mut self, sql: &str, params: &[Value]) -> Result<usize, Error> {
-        self.run(sql, params, Statement::raw_execute)
+        self.run(sql, params, |statement| {
+            let changed = statement.raw_execute()?;
+            Ok(changed)
+        })
     }
 
     fn query(&mut self, sql: &str, params: &[Value]) -> Result<Vec<Row>, Error> {
@@ -182,7 +228,11 @@ impl Tx for Transaction<'_> {
             let mut rows = statement.raw_query();
             let mut found = Vec::new();
             while let Some(row) = rows.next()? {
-                found.push(Row::new((0..columns).map(|at| row.get_ref(at).map(read)).collect::<Result<_, _>>()?));
+                found.push(Row::new(
+                    (0..columns)
+                        .map(|at| row.get_ref(at).map(read))
+                        .collect::<Result<_, _>>()?,
+                ));
             }
             Ok(found)
         })
@@ -193,12 +243,17 @@ impl Tx for Transaction<'_> {
     }
 }
 
-/// Binds `$N` to the N-th value: SQLite itself would count them as they appear.
+/// Binds `$N` to the N-th value: `SQLite` itself would count them as they appear.
 fn bind(statement: &mut Statement<'_>, params: &[Value]) -> rusqlite::Result<()> {
     for index in 1..=statement.parameter_count() {
-        let number = statement.parameter_name(index).and_then(|name| name.strip_prefix('$')?.parse::<usize>().ok());
+        let number = statement
+            .parameter_name(index)
+            .and_then(|name| name.strip_prefix('$')?.parse::<usize>().ok());
         let value = number.and_then(|number| params.get(number.checked_sub(1)?));
-        let value = value.ok_or(rusqlite::Error::InvalidParameterCount(params.len(), statement.parameter_count()))?;
+        let value = value.ok_or(rusqlite::Error::InvalidParameterCount(
+            params.len(),
+            statement.parameter_count(),
+        ))?;
         statement.raw_bind_parameter(index, value)?;
     }
     Ok(())
@@ -223,12 +278,17 @@ fn read(value: ValueRef<'_>) -> Value {
     }
 }
 
-/// Says what an error of SQLite means for us.
+/// Says what an error of `SQLite` means for us.
 pub(crate) fn meaning(error: rusqlite::Error, path: Option<&Path>) -> Error {
     let code = error.sqlite_error().copied();
     let cause = Arc::new(error);
-    let other = |cause| Error::Other { attempted: "read or write the database", cause: Some(cause) };
-    let Some(code) = code else { return other(cause) };
+    let other = |cause| Error::Other {
+        attempted: "read or write the database",
+        cause: Some(cause),
+    };
+    let Some(code) = code else {
+        return other(cause);
+    };
     if code.extended_code == ffi::SQLITE_IOERR_SHMSIZE {
         // The index of the log could not grow: what a full disk looks like from there.
         return Error::Full;
@@ -238,11 +298,22 @@ pub(crate) fn meaning(error: rusqlite::Error, path: Option<&Path>) -> Error {
     } else if code.code == ErrorCode::ReadOnly {
         Error::ReadOnly
     } else if code.code == ErrorCode::DatabaseCorrupt {
-        Error::Corrupt { what: "its file is damaged", cause: Some(cause) }
+        Error::Corrupt {
+            what: "its file is damaged",
+            cause: Some(cause),
+        }
     } else if code.code == ErrorCode::NotADatabase {
-        Error::Corrupt { what: "its file is not a database", cause: Some(cause) }
-    } else if let (ErrorCode::CannotOpen | ErrorCode::PermissionDenied, Some(path)) = (code.code, path) {
-        Error::Unopenable { path: path.to_owned(), cause }
+        Error::Corrupt {
+            what: "its file is not a database",
+            cause: Some(cause),
+        }
+    } else if let (ErrorCode::CannotOpen | ErrorCode::PermissionDenied, Some(path)) =
+        (code.code, path)
+    {
+        Error::Unopenable {
+            path: path.to_owned(),
+            cause,
+        }
     } else {
         other(cause)
     }

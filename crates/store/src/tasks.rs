@@ -45,9 +45,16 @@ pub struct TaskRow {
 
 impl Store {
     /// Tasks of a project, newest first.
-    pub async fn tasks(&self, project: &Name, filter: TaskFilter, page: Page) -> Result<Listed<TaskRow>, Error> {
+    pub async fn tasks(
+        &self,
+        project: &Name,
+        filter: TaskFilter,
+        page: Page,
+    ) -> Result<Listed<TaskRow>, Error> {
         let project = project.clone();
-        self.runner.read(move |tx| list(tx, &project, &filter, &page)).await
+        self.runner
+            .read(move |tx| list(tx, &project, &filter, &page))
+            .await
     }
 
     /// One task.
@@ -56,13 +63,16 @@ impl Store {
         let question = move |tx: &mut dyn Tx| {
             let sql = format!("{COLUMNS} WHERE id = $1 AND project = $2");
             let found = first(tx, &sql, &[task.into(), (&project).into()])?;
-            found.map(|found| row(found).map(|(_, row)| row)).transpose()
+            found
+                .map(|found| row(found).map(|(_, row)| row))
+                .transpose()
         };
         self.runner.read(question).await
     }
 }
 
-const COLUMNS: &str = "SELECT seq, format, body, state, attempts, fence, not_before, lease_until, worker,
+const COLUMNS: &str =
+    "SELECT seq, format, body, state, attempts, fence, not_before, lease_until, worker,
     error, created_at, updated_at FROM tasks";
 
 fn row(mut row: Row) -> Result<(u64, TaskRow), Error> {
@@ -90,19 +100,27 @@ fn list(
 ) -> Result<Listed<TaskRow>, Error> {
     let before = page.after_number("tasks", u64::MAX)?;
     let mut params: Vec<Value> = vec![project.into(), before.into(), page.rows().into()];
-    let mut sql = format!("{COLUMNS} WHERE project = $1 AND seq < $2");
+    let mut conditions = vec!["project = $1".to_owned(), "seq < $2".to_owned()];
     if let Some(cluster) = &filter.cluster {
         params.push(cluster.into());
-        sql.push_str(" AND cluster_name = $4");
+        conditions.push(format!("cluster_name = ${}", params.len()));
     }
     if let Some(state) = filter.state {
         params.push(state.as_str().into());
-        sql.push_str(&format!(" AND state = ${}", params.len()));
+        conditions.push(format!("state = ${}", params.len()));
     }
-    sql.push_str(" ORDER BY seq DESC LIMIT $3");
-    let rows: Vec<_> = tx.query(&sql, &params)?.into_iter().map(row).collect::<Result<_, _>>()?;
+    let conditions = conditions.join(" AND ");
+    let sql = format!("{COLUMNS} WHERE {conditions} ORDER BY seq DESC LIMIT $3");
+    let rows: Vec<_> = tx
+        .query(&sql, &params)?
+        .into_iter()
+        .map(row)
+        .collect::<Result<_, _>>()?;
     let Listed { items, next } = page.cut(rows, |(seq, _)| cursor("tasks", &[seq]));
-    Ok(Listed { items: items.into_iter().map(|(_, row)| row).collect(), next })
+    Ok(Listed {
+        items: items.into_iter().map(|(_, row)| row).collect(),
+        next,
+    })
 }
 
 /// The unfinished tasks of a cluster, oldest first.

@@ -12,16 +12,22 @@ struct Facts(Vec<(&'static str, String)>);
 impl Facts {
     fn text(self) -> String {
         let width = self.0.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-        self.0.into_iter().filter(|(_, value)| !value.is_empty()).fold(
-            String::new(),
-            |text, (name, value)| text + &format!("{name:<width$}  {}\n", plain(&value)),
-        )
+        self.0
+            .into_iter()
+            .filter(|(_, value)| !value.is_empty())
+            .fold(String::new(), |text, (name, value)| {
+                text + &format!("{name:<width$}  {}\n", plain(&value))
+            })
     }
 }
 
 /// A headed part of a description; nothing when it is empty.
 fn section(head: &str, text: &str) -> String {
-    if text.is_empty() { String::new() } else { format!("\n{head}\n{}", indent(text)) }
+    if text.is_empty() {
+        String::new()
+    } else {
+        format!("\n{head}\n{}", indent(text))
+    }
 }
 
 pub(crate) fn manifest(view: &ManifestView, now: Time) -> String {
@@ -73,7 +79,10 @@ pub(crate) fn cluster(view: &ClusterView, now: Time) -> String {
                 observed(head.observed_at, now),
                 summary.control.ready,
                 summary.compute.ready,
-                count(usize::try_from(summary.leaving).unwrap_or(usize::MAX), "machine"),
+                count(
+                    usize::try_from(summary.leaving).unwrap_or(usize::MAX),
+                    "machine"
+                ),
             ),
         ),
     ]);
@@ -85,15 +94,30 @@ pub(crate) fn cluster(view: &ClusterView, now: Time) -> String {
 
 pub(crate) fn machine(view: &MachineView, now: Time) -> String {
     let origin = match &view.origin {
-        OriginView::Made { provider, region, zone, server_type, image } => {
-            let place = zone.as_ref().map_or_else(|| region.clone(), |zone| format!("{region}/{zone}"));
+        OriginView::Made {
+            provider,
+            region,
+            zone,
+            server_type,
+            image,
+        } => {
+            let place = zone
+                .as_ref()
+                .map_or_else(|| region.clone(), |zone| format!("{region}/{zone}"));
             format!("made by {provider} in {place}: {server_type}, {image}")
         }
-        OriginView::Given { endpoint, ssh_port, username } => {
+        OriginView::Given {
+            endpoint,
+            ssh_port,
+            username,
+        } => {
             format!("given: {username}@{endpoint}:{ssh_port}")
         }
     };
-    let reference = view.machine.as_ref().and_then(|seen| seen.reference.clone());
+    let reference = view
+        .machine
+        .as_ref()
+        .and_then(|seen| seen.reference.clone());
     let answers = view.machine.as_ref().and_then(|seen| seen.address.clone());
     Facts(vec![
         ("machine", view.name.clone()),
@@ -101,13 +125,22 @@ pub(crate) fn machine(view: &MachineView, now: Time) -> String {
         ("cluster", view.cluster.clone()),
         ("pool", format!("{}, place {}", view.pool, view.ordinal)),
         ("role", view.role.to_string()),
-        ("desired", if view.leaving { "to leave" } else { "to stay" }.to_owned()),
+        (
+            "desired",
+            if view.leaving { "to leave" } else { "to stay" }.to_owned(),
+        ),
         ("origin", origin),
         ("private address", view.address.clone()),
-        ("observed by provider", provider_says(view.machine.as_ref(), now)),
+        (
+            "observed by provider",
+            provider_says(view.machine.as_ref(), now),
+        ),
         ("known there as", reference.unwrap_or_default()),
         ("answers at", answers.unwrap_or_default()),
-        ("observed by kubernetes", kubernetes_says(view.node.as_ref(), now)),
+        (
+            "observed by kubernetes",
+            kubernetes_says(view.node.as_ref(), now),
+        ),
     ])
     .text()
 }
@@ -120,9 +153,17 @@ pub(crate) fn task(view: &TaskView, log: &[LogLine], now: Time) -> String {
         ("generation", view.generation.to_string()),
         ("state", view.state.to_string()),
         ("attempts", view.attempts.to_string()),
-        ("due", view.due_at.map(|due| ago(due, now)).unwrap_or_default()),
+        (
+            "due",
+            view.due_at.map(|due| ago(due, now)).unwrap_or_default(),
+        ),
         ("worker", view.worker.clone().unwrap_or_default()),
-        ("lease", view.lease_until.map(|end| ago(end, now)).unwrap_or_default()),
+        (
+            "lease",
+            view.lease_until
+                .map(|end| ago(end, now))
+                .unwrap_or_default(),
+        ),
         ("last error", view.error.clone().unwrap_or_default()),
         ("planned", ago(view.created_at, now)),
         ("changed", ago(view.updated_at, now)),
@@ -133,12 +174,20 @@ pub(crate) fn task(view: &TaskView, log: &[LogLine], now: Time) -> String {
 /// Lines of a task's log, each with its time and its attempt.
 pub(crate) fn lines(log: &[LogLine]) -> String {
     log.iter().fold(String::new(), |text, line| {
-        text + &format!("{}  attempt {}  {}\n", line.at, line.attempt, plain(&line.text))
+        text + &format!(
+            "{}  attempt {}  {}\n",
+            line.at,
+            line.attempt,
+            plain(&line.text)
+        )
     })
 }
 
 pub(crate) fn intent(view: &IntentView, now: Time) -> String {
-    let end = view.expires_at.map_or_else(|| "when fulfilled or withdrawn".to_owned(), |end| ago(end, now));
+    let end = view.expires_at.map_or_else(
+        || "when fulfilled or withdrawn".to_owned(),
+        |end| ago(end, now),
+    );
     Facts(vec![
         ("intent", view.id.clone()),
         ("cluster", view.cluster.clone()),

@@ -1,6 +1,6 @@
 //! One cluster: what should be beside what was seen, what is done, and what waits for whom.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use api::WishView;
 use askama::Template;
@@ -14,7 +14,7 @@ use model::observed::{MachineFact, NodeFact};
 use model::time::Timestamp;
 use plan::{Held, Owner};
 use serde::Deserialize;
-use store::{Event, MachineRow, TaskFilter};
+use store::{Event, MachineRow, TaskFilter, TaskRow};
 
 use super::fleet;
 use super::signs::{Bar, Sign, Stamp};
@@ -24,7 +24,6 @@ use crate::app::App;
 use crate::extract::{self, Query, Segments};
 use crate::problem::Problem;
 use crate::routes::clusters::{find, machines, open_tasks};
-use crate::view;
 
 /// Machines on one page.
 const MACHINES: usize = 100;
@@ -124,9 +123,10 @@ struct Happened {
 /// Shows a cluster.
 pub(super) async fn show(
     State(app): State<App>,
-    Segments(name): Segments<Name>,
-    Query(query): Query<ClusterQuery>,
+    named: Result<Segments<Name>, Problem>,
+    query: Result<Query<ClusterQuery>, Problem>,
 ) -> Shown {
+    let (Segments(name), Query(query)) = (named?, query?);
     let now = app.now();
     let frame = Frame::new(&app, now);
     let project = Name::default_project();
@@ -134,6 +134,8 @@ pub(super) async fn show(
     let seen = app.store().cluster_view(row.id).await?;
     let seen = seen.ok_or_else(|| Problem::missing("cluster", &name))?;
     let all = machines(&seen);
+    let (open, finished) = tasks(&app, &project, &name).await?;
+    let about = objects(&name, &all, open.iter().chain(&finished));
     let from = query.from.unwrap_or(0);
     let end = from.saturating_add(MACHINES);
     let page = Page {
@@ -146,8 +148,8 @@ pub(super) async fn show(
         pools: pools(&all),
         machines: all.iter().skip(from).take(MACHINES).map(|row| line(row, now)).collect(),
         next: (all.len() > end).then(|| format!("/clusters/{name}?from={end}")),
-        tasks: tasks(&app, &project, &name, now).await?,
-        events: events(&app, &project, row.id, now).await?,
+        tasks: task_lists(open, finished, now),
+        events: events(&app, &project, &about, now).await?,
         cluster: fleet::Line::new(row, now),
     };
     if query.fragment.is_some() { render(&page.as_main()) } else { render(&page) }
@@ -159,7 +161,7 @@ fn waits(held: &Held) -> Waits {
         what: format!("{} {}{others}", held.kind, held.machine),
         reason: held.reason.to_string(),
         person: held.reason.owner() == Owner::Person,
-        next_action: view::next_action(held),
+        next_action: held.next_action(),
     }
 }
 
@@ -212,37 +214,54 @@ fn line(row: &MachineRow, now: Timestamp) -> Line {
 }
 
 /// Tasks that are open, and some that ended lately.
-async fn tasks(app: &App, project: &Name, name: &Name, now: Timestamp) -> Result<[Tasks; 2], Problem> {
+async fn tasks(app: &App, project: &Name, name: &Name) -> Result<(Vec<TaskRow>, Vec<TaskRow>), Problem> {
     let open = open_tasks(app, project, name).await?;
     let filter = TaskFilter { cluster: Some(name.clone()), state: None };
-    let recent = app.store().tasks(project, filter, extract::page(Some(RECENT), None)?).await?;
-    let finished = recent.items.into_iter().filter(|row| !row.state.open()).take(FINISHED_TASKS);
-    Ok([
+    let mut recent = app.store().tasks(project, filter, extract::page(Some(RECENT), None)?).await?.items;
+    recent.retain(|row| !row.state.open());
+    Ok((open, recent))
+}
+
+fn task_lists(open: Vec<TaskRow>, finished: Vec<TaskRow>, now: Timestamp) -> [Tasks; 2] {
+    let lines = |rows: Vec<TaskRow>, max| rows.into_iter().take(max).map(|row| task::Line::new(row, now)).collect();
+    [
         Tasks {
             title: "Open tasks",
             anchor: "open-tasks",
             nothing: "Nothing is being done.",
-            tasks: open.into_iter().take(OPEN_TASKS).map(|row| task::Line::new(row, now)).collect(),
+            tasks: lines(open, OPEN_TASKS),
         },
         Tasks {
             title: "Finished tasks",
             anchor: "finished-tasks",
             nothing: "Nothing was finished lately.",
-            tasks: finished.map(|row| task::Line::new(row, now)).collect(),
+            tasks: lines(finished, FINISHED_TASKS),
         },
-    ])
+    ]
 }
 
-/// What happened to the cluster lately, newest first.
-async fn events(app: &App, project: &Name, cluster: ClusterId, now: Timestamp) -> Result<Vec<Happened>, Problem> {
+/// What happened lately to any of these objects, newest first.
+async fn events(app: &App, project: &Name, of: &BTreeSet<String>, now: Timestamp) -> Result<Vec<Happened>, Problem> {
     let newest = *app.store().subscribe().borrow();
     let after = newest.saturating_sub(u64::from(RECENT));
     let events = app.store().events(Some(project), after, RECENT).await?;
-    let ours = events.into_iter().rev().filter(|event| event.cluster == Some(cluster));
+    let ours = events.into_iter().rev().filter(|event| of.contains(&event.object));
     let happened = |event: Event| Happened {
         at: Stamp::new(event.at, now),
-        kind: event.object,
+        kind: event.kind,
         message: event.message,
     };
     Ok(ours.take(EVENTS).map(happened).collect())
+}
+
+/// How events name the cluster, its machines and its tasks.
+fn objects<'a>(
+    cluster: &Name,
+    machines: &[MachineRow],
+    tasks: impl Iterator<Item = &'a TaskRow>,
+) -> BTreeSet<String> {
+    let mut objects = BTreeSet::from([format!("cluster/{cluster}")]);
+    objects.extend(machines.iter().map(|row| format!("machine/{}", row.machine.name)));
+    objects.extend(tasks.map(|row| format!("task/{}", row.task.id)));
+    objects
 }

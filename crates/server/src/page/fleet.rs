@@ -72,7 +72,8 @@ impl Line {
 }
 
 /// Shows the fleet.
-pub(super) async fn show(State(app): State<App>, Query(query): Query<FleetQuery>) -> Shown {
+pub(super) async fn show(State(app): State<App>, query: Result<Query<FleetQuery>, Problem>) -> Shown {
+    let Query(query) = query?;
     let now = app.now();
     let frame = Frame::new(&app, now);
     let chosen = query.state.as_deref().map(phase).transpose()?;

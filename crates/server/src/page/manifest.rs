@@ -56,9 +56,10 @@ impl From<(Name, Summary)> for Line {
 /// Shows a manifest.
 pub(super) async fn show(
     State(app): State<App>,
-    Segments(name): Segments<Name>,
-    Query(query): Query<ManifestQuery>,
+    named: Result<Segments<Name>, Problem>,
+    query: Result<Query<ManifestQuery>, Problem>,
 ) -> Shown {
+    let (Segments(name), Query(query)) = (named?, query?);
     let now = app.now();
     let frame = Frame::new(&app, now);
     let row = app.store().manifest(&Name::default_project(), &name).await?;

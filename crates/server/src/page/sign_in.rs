@@ -36,7 +36,8 @@ pub(super) struct Filled {
 }
 
 /// Shows the form.
-pub(super) async fn form(State(app): State<App>, Query(query): Query<FormQuery>) -> Result<Response, Wrong> {
+pub(super) async fn form(State(app): State<App>, query: Result<Query<FormQuery>, Problem>) -> Result<Response, Wrong> {
+    let Query(query) = query?;
     show(&app, false, query.next.as_deref())
 }
 

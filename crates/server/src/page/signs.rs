@@ -74,11 +74,12 @@ pub(super) struct Bar {
 
 impl Bar {
     /// The length of the bar; one that wants nothing is full of nothing.
-    fn max(self) -> u32 {
+    pub(super) fn max(self) -> u32 {
         self.wanted.max(1)
     }
 
-    fn full(self) -> bool {
+    /// Whether all are ready.
+    pub(super) fn full(self) -> bool {
         self.ready >= self.wanted
     }
 }

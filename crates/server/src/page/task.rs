@@ -13,6 +13,7 @@ use super::signs::{Sign, Stamp, to_the_second};
 use super::{Frame, Shown, render};
 use crate::app::App;
 use crate::extract::{Query, Segments};
+use crate::problem::Problem;
 use crate::routes::tasks::find;
 
 /// Lines of the log on one page.
@@ -75,9 +76,10 @@ impl Line {
 /// Shows a task.
 pub(super) async fn show(
     State(app): State<App>,
-    Segments(id): Segments<TaskId>,
-    Query(query): Query<TaskQuery>,
+    named: Result<Segments<TaskId>, Problem>,
+    query: Result<Query<TaskQuery>, Problem>,
 ) -> Shown {
+    let (Segments(id), Query(query)) = (named?, query?);
     let now = app.now();
     let frame = Frame::new(&app, now);
     let row = find(&app, &Name::default_project(), id).await?;

@@ -1,10 +1,12 @@
 //! Clusters: where they stand, why, and every generation they ever had.
 
+use api::cluster::CauseView;
 use api::{ClusterGeneration, ClusterHead, ClusterState, ClusterView, GenerationView, WhyView};
 use axum::Json;
 use axum::extract::State;
 use model::cluster::Generation;
 use model::name::Name;
+use model::observed::MachineFact;
 use model::task::State as TaskState;
 use plan::Phase;
 use serde::Deserialize;
@@ -83,7 +85,7 @@ pub(crate) async fn why(
     let chain = crate::aside(move || {
         let view = seen.view(now);
         let causes = plan::why(&view, &plan::plan(&view));
-        Ok(causes.iter().map(ToString::to_string).collect())
+        Ok(causes.into_iter().map(|cause| CauseView { fact: cause.fact, next: cause.next }).collect())
     })
     .await?;
     Ok(Json(WhyView { chain }))
@@ -135,7 +137,9 @@ pub(crate) fn machines(seen: &store::ClusterView) -> Vec<MachineRow> {
     };
     let stay = seen.desired.machines.iter().map(|machine| row(machine, false));
     let leave = seen.desired.leaving.iter().map(|machine| row(machine, true));
-    stay.chain(leave).collect()
+    // One that should go and was seen to be gone is history, though it is still named.
+    let gone = |row: &MachineRow| row.leaving && matches!(row.seen.machine, Some((MachineFact::Absent, _)));
+    stay.chain(leave).filter(|row| !gone(row)).collect()
 }
 
 /// Every task of a cluster that is not finished; at most one per machine.

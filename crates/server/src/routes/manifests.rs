@@ -136,7 +136,6 @@ pub(crate) async fn delete(
     State(app): State<App>,
     Within(project, name): Within<Name>,
 ) -> Result<impl IntoResponse, Problem> {
-    app.store().manifest(&project, &name).await?.ok_or_else(|| missing(&name))?;
     let submitted = app.store().delete_manifest(&project, &name, Admin::NAME, app.now()).await?;
     Ok(accepted(submitted))
 }

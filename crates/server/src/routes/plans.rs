@@ -1,19 +1,17 @@
 //! Journeys: all that would follow, shown before anything is touched, and agreed to later.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use api::{JourneyCluster, JourneyRound, JourneyStep, JourneyView};
+use api::{JourneyBlock, JourneyCluster, JourneyStep, JourneyView};
 use axum::Json;
 use axum::extract::State;
 use model::cluster::Generation;
 use model::id::{JourneyId, Origin};
 use model::manifest::Manifest;
 use model::name::Name;
-use model::task::Effect;
 use model::time::Timestamp;
-use plan::{Journey, Phase, Step};
-use serde::{Deserialize, Serialize};
+use plan::{Block, Journey, Step};
+use serde::Deserialize;
 use store::{Preview, SubmitError};
 use utoipa::IntoParams;
 
@@ -25,16 +23,6 @@ use crate::view;
 /// Clusters whose journeys are told in full; the rest are only counted. More is scrolled
 /// past unread, and the answer for programs has them all.
 const TOLD_MAX: usize = 50;
-
-/// What happens to each machine, by cluster and name.
-type Effects = BTreeMap<Name, BTreeSet<Effect>>;
-
-/// A journey as it is kept: what was shown, and what it allows.
-#[derive(Serialize, Deserialize)]
-struct Shown {
-    view: JourneyView,
-    effects: Effects,
-}
 
 /// What a plan allows.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -81,9 +69,8 @@ pub(crate) async fn plan(
         Err(other) => return Err(other.into()),
     };
     let of = project.clone();
-    let (id, shown) = crate::aside(move || {
-        let journeys = journeys(&previews, now);
-        let mut view = show(&journeys, refused);
+    let (id, view) = crate::aside(move || {
+        let mut view = show(&journeys(&previews, now), refused);
         let id = JourneyId::derive(Origin {
             parent: of.as_str(),
             name: &format!("{}\0{text}", view.text),
@@ -91,12 +78,12 @@ pub(crate) async fn plan(
             incarnation: 0,
         });
         view.id = id.to_string();
-        Ok((id, Shown { view, effects: effects(journeys) }))
+        Ok((id, view))
     })
     .await?;
-    let body = serde_json::to_string(&shown).map_err(|error| Problem::body(error.to_string()))?;
+    let body = serde_json::to_string(&view).map_err(|error| Problem::body(error.to_string()))?;
     app.store().save_journey(id, &project, body, now).await?;
-    Ok(Json(shown.view))
+    Ok(Json(view))
 }
 
 /// A journey that was shown within the last day.
@@ -108,7 +95,7 @@ pub(crate) async fn show_again(
     State(app): State<App>,
     Within(project, id): Within<JourneyId>,
 ) -> Result<Json<JourneyView>, Problem> {
-    Ok(Json(shown(&app, &project, id).await?.view))
+    Ok(Json(shown(&app, &project, id).await?))
 }
 
 /// Whether applying the manifest now does no more to any machine than the journey showed.
@@ -125,22 +112,27 @@ pub(crate) async fn covers(
     let now = app.now();
     let before = app.store().manifest(project, &manifest.name).await?;
     let previews = app.store().preview(project, manifest, Some(100), now).await?;
-    let beyond = crate::aside(move || {
-        let allowed = |name: &Name, effect: &Effect| shown.effects.get(name).is_some_and(|all| all.contains(effect));
-        let beyond = effects(journeys(&previews, now)).into_iter().find_map(|(name, effects)| {
-            let effect = effects.into_iter().find(|effect| !allowed(&name, effect))?;
-            Some(format!("{name}: {} is not in the plan", effect.as_str()))
-        });
-        Ok(beyond)
-    })
-    .await?;
+    let beyond = crate::aside(move || Ok(beyond(&shown, &journeys(&previews, now)))).await?;
     match beyond {
         Some(beyond) => Err(Problem::exceeds(beyond)),
         None => Ok(before.map_or(Generation(0), |row| row.generation)),
     }
 }
 
-async fn shown(app: &App, project: &Name, id: JourneyId) -> Result<Shown, Problem> {
+/// The first thing that would be done and was not shown.
+fn beyond(shown: &JourneyView, journeys: &[Journey]) -> Option<String> {
+    journeys.iter().find_map(|journey| {
+        let allowed = shown.clusters.iter().find(|cluster| cluster.name == journey.cluster.as_str());
+        journey.effects.iter().find_map(|(name, effects)| {
+            let allowed = allowed.and_then(|cluster| cluster.effects.get(name.as_str()));
+            let within = |effect: api::Effect| allowed.is_some_and(|allowed| allowed.contains(&effect));
+            let effect = effects.iter().find(|effect| !within((**effect).into()))?;
+            Some(format!("{name}: {} is not in the plan", effect.as_str()))
+        })
+    })
+}
+
+async fn shown(app: &App, project: &Name, id: JourneyId) -> Result<JourneyView, Problem> {
     let body = app.store().journey(project, id).await?.ok_or_else(|| Problem::missing("plan", id))?;
     // What another version of the program kept is as good as expired.
     serde_json::from_str(&body).map_err(|_| Problem::missing("plan", id))
@@ -148,17 +140,7 @@ async fn shown(app: &App, project: &Name, id: JourneyId) -> Result<Shown, Proble
 
 /// The journeys of all clusters of a manifest, in its order.
 fn journeys(previews: &[Preview], now: Timestamp) -> Vec<Journey> {
-    previews
-        .iter()
-        .map(|preview| {
-            let seen = preview.known.view(now);
-            plan::journey(&plan::View { desired: &preview.desired, ..seen })
-        })
-        .collect()
-}
-
-fn effects(journeys: Vec<Journey>) -> Effects {
-    journeys.into_iter().flat_map(|journey| journey.effects).collect()
+    previews.iter().map(|preview| plan::journey(&preview.view(now))).collect()
 }
 
 /// The journeys in the words of the contract; the id follows.
@@ -180,7 +162,6 @@ fn show(journeys: &[Journey], refused: Option<Problem>) -> JourneyView {
         minutes: moving.iter().map(|journey| journey.minutes).max().unwrap_or(0),
         clusters: moving.into_iter().map(cluster).collect(),
         refused: refused.map(Problem::into_wire),
-        effects: BTreeMap::new(),
     }
 }
 
@@ -227,43 +208,28 @@ fn told(moving: &[&Journey], still: usize) -> String {
 }
 
 fn cluster(journey: &Journey) -> JourneyCluster {
-    let rounds = journey
-        .blocks
-        .iter()
-        .flat_map(|block| block.rounds.iter().map(|steps| round(steps, block.repeats)))
-        .collect();
+    let effects = journey.effects.iter();
     JourneyCluster {
         name: journey.cluster.to_string(),
         minutes: journey.minutes,
-        rounds,
+        blocks: journey.blocks.iter().map(block).collect(),
         held: journey.held.iter().map(view::held).collect(),
-        ends_in: match journey.ends {
-            Phase::Done => "ready",
-            Phase::Gone => "gone",
-            Phase::Pending | Phase::Scheduled | Phase::Error | Phase::Deleting => "waiting",
-        }
-        .to_owned(),
+        ends_in: view::state(journey.ends),
+        effects: effects.map(|(name, all)| (name.to_string(), all.iter().map(|effect| (*effect).into()).collect())).collect(),
     }
 }
 
-fn round(steps: &[Step], repeats: u32) -> JourneyRound {
-    let title = |step: &Step| match step.machines {
-        1 => format!("{} {}", step.kind, step.first),
-        many => format!("{} {many} of {}", step.kind, step.pool),
+fn block(block: &Block) -> JourneyBlock {
+    let step = |step: &Step| JourneyStep {
+        kind: step.kind.into(),
+        effect: step.kind.effect().into(),
+        pool: step.pool.to_string(),
+        machine: step.first.to_string(),
+        machines: step.machines,
     };
-    JourneyRound {
-        title: steps.iter().map(title).collect::<Vec<_>>().join(" + "),
-        steps: steps
-            .iter()
-            .map(|step| JourneyStep {
-                kind: step.kind.into(),
-                effect: step.kind.effect().into(),
-                machine: step.first.to_string(),
-                machines: step.machines,
-                minutes: plan::minutes(step.kind),
-            })
-            .collect(),
-        repeats,
-        minutes: steps.iter().map(|step| plan::minutes(step.kind)).max().unwrap_or(0),
+    JourneyBlock {
+        rounds: block.rounds.iter().map(|round| round.iter().map(step).collect()).collect(),
+        repeats: block.repeats,
+        minutes: block.minutes(),
     }
 }

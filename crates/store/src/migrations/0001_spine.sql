@@ -92,7 +92,8 @@ CREATE INDEX machines_by_cluster_name ON machines (project, cluster_name, name, 
 CREATE INDEX machines_by_cluster ON machines (cluster);
 CREATE INDEX machines_wanted ON machines (leaving);
 
--- Wishes outside the manifest.
+-- Wishes outside the manifest. Task and machine name what ends a wish: the end of that
+-- task, or that the machine is gone.
 CREATE TABLE intents (
     seq          INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
     id           TEXT    NOT NULL UNIQUE,
@@ -108,6 +109,8 @@ CREATE TABLE intents (
 ) STRICT;
 CREATE INDEX intents_open_by_project ON intents (project, seq) WHERE open = 1;
 CREATE INDEX intents_open_by_cluster ON intents (cluster, seq) WHERE open = 1;
+CREATE INDEX intents_open_by_task ON intents (task) WHERE open = 1;
+CREATE INDEX intents_open_by_machine ON intents (machine) WHERE open = 1;
 CREATE INDEX intents_ending ON intents (expires_at) WHERE open = 1;
 CREATE INDEX intents_ended ON intents (updated_at) WHERE open = 0;
 

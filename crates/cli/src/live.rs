@@ -1,0 +1,122 @@
+//! Draws progress: a tree with bars on a terminal, plain lines elsewhere.
+
+use crate::out::Out;
+use crate::progress::{Lines, Scene, Tally, Tree, tree};
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use std::time::Duration;
+
+/// Lines that stay free: the overall bar, and the prompt that was there before.
+const ROWS_KEPT: usize = 3;
+
+/// How often the clock beside the bar moves.
+const TICK: Duration = Duration::from_millis(250);
+
+/// Something that shows scenes as they come.
+pub(crate) enum Show {
+    /// Lines, on change.
+    Plain(Lines),
+    /// A tree that is drawn over itself.
+    Tree(Box<Drawing>),
+    /// Nothing; a program reads the answer at the end.
+    Quiet,
+}
+
+/// The bars of a tree.
+pub(crate) struct Drawing {
+    all: MultiProgress,
+    overall: ProgressBar,
+    rows: Vec<ProgressBar>,
+    tally: Tally,
+}
+
+impl Show {
+    pub(crate) fn new(out: &Out, quiet: bool) -> Self {
+        if quiet {
+            Self::Quiet
+        } else if out.live() {
+            Self::Tree(Box::new(Drawing::new()))
+        } else {
+            Self::Plain(Lines::default())
+        }
+    }
+
+    /// Shows a scene.
+    pub(crate) fn scene(&mut self, scene: &Scene, out: &mut Out) {
+        match self {
+            Self::Plain(lines) => {
+                for line in lines.changes(scene) {
+                    out.say(&line);
+                }
+            }
+            Self::Tree(drawing) => drawing.draw(scene),
+            Self::Quiet => {}
+        }
+    }
+
+    /// Says something that is not part of a scene.
+    pub(crate) fn remark(&self, line: &str, out: &mut Out) {
+        match self {
+            Self::Plain(_) | Self::Quiet => out.say(line),
+            // A remark that cannot be drawn must not stop the work it is about.
+            Self::Tree(drawing) => drop(drawing.all.println(line)),
+        }
+    }
+
+    /// Takes the drawing away, so that what follows stands on its own.
+    pub(crate) fn finish(self) {
+        match self {
+            Self::Plain(_) | Self::Quiet => {}
+            Self::Tree(drawing) => drop(drawing.all.clear()),
+        }
+    }
+}
+
+impl Drawing {
+    fn new() -> Self {
+        let all = MultiProgress::new();
+        let overall = all.add(ProgressBar::new(0).with_style(style(
+            "{bar:30} {pos}/{len} machines  {msg}  {elapsed_precise}",
+        )));
+        overall.enable_steady_tick(TICK);
+        Self {
+            all,
+            overall,
+            rows: Vec::new(),
+            tally: Tally::default(),
+        }
+    }
+
+    fn draw(&mut self, scene: &Scene) {
+        let height = console::Term::stderr()
+            .size_checked()
+            .map_or(24, |(rows, _)| rows);
+        let Tree { headline, rows } =
+            tree(scene, usize::from(height).saturating_sub(ROWS_KEPT).max(1));
+        let (done, total) = self.tally.count(scene);
+        self.overall.set_length(total);
+        self.overall.set_position(done);
+        self.overall.set_message(headline);
+        while self.rows.len() > rows.len() {
+            if let Some(row) = self.rows.pop() {
+                row.finish_and_clear();
+                self.all.remove(&row);
+            }
+        }
+        while self.rows.len() < rows.len() {
+            self.rows.push(
+                self.all
+                    .add(ProgressBar::new(0).with_style(style("  {wide_msg}"))),
+            );
+        }
+        for (row, text) in self.rows.iter().zip(rows) {
+            row.set_message(text);
+        }
+    }
+}
+
+/// The style of a template; the templates are ours and a test draws each of them.
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template)
+        .unwrap_or_else(|_| ProgressStyle::default_bar())
+        .progress_chars("█▓░")
+}

@@ -1,0 +1,501 @@
+//! Whole verbs against a server that says exactly what a test wants it to say.
+
+mod help;
+mod pictures;
+
+use crate::context::Context;
+use crate::global::Global;
+use crate::out::Out;
+use crate::verb::Verb;
+use clap::{CommandFactory, Parser};
+use expect_test::{Expect, expect};
+use std::cell::RefCell;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
+use std::rc::Rc;
+
+/// The program as the binary composes it.
+#[derive(Parser)]
+#[command(
+    name = "slipway",
+    about = "Builds Kubernetes and looks after it for life"
+)]
+struct Program {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+/// A handle whose contents can be read afterwards.
+#[derive(Clone, Default)]
+struct Page(Rc<RefCell<Vec<u8>>>);
+
+impl Write for Page {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.borrow_mut().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Answers requests by the first route that matches, for as long as the test runs.
+///
+/// A route is the beginning of a request line, a status and a body.
+fn serve(routes: &'static [(&str, &str, &str)]) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut reader = BufReader::new(stream.try_clone().unwrap());
+            let (mut request, mut length) = (String::new(), 0);
+            loop {
+                let mut line = String::new();
+                if reader.read_line(&mut line).unwrap_or(0) <= 2 {
+                    break;
+                }
+                if request.is_empty() {
+                    request.clone_from(&line);
+                }
+                if let Some(value) = line.strip_prefix("content-length: ") {
+                    length = value.trim().parse().unwrap();
+                }
+            }
+            reader.read_exact(&mut vec![0; length]).unwrap();
+            let request = request.replace("/api/v1/projects/default/", "");
+            let found = routes.iter().find(|(route, ..)| request.starts_with(route));
+            let missing = r#"{"title":"not found","status":404,"code":"API-002","detail":"there is no such thing"}"#;
+            let (status, body) =
+                found.map_or(("404 Not Found", missing), |route| (route.1, route.2));
+            let kind = if status.starts_with('2') {
+                "application/json"
+            } else {
+                "application/problem+json"
+            };
+            let head =
+                format!("HTTP/1.1 {status}\r\ncontent-type: {kind}\r\nconnection: close\r\n\r\n");
+            stream.write_all(head.as_bytes()).unwrap();
+            stream.write_all(body.as_bytes()).unwrap();
+        }
+    });
+    server
+}
+
+/// Runs a command line and pictures its exit code, its data and its remarks.
+async fn picture(server: &str, line: &str, answer: Option<&'static str>) -> String {
+    let dir = tempfile::tempdir().unwrap();
+    let arguments = [
+        "slipway",
+        "--server",
+        server,
+        "--data-dir",
+        dir.path().to_str().unwrap(),
+    ];
+    let words = arguments.into_iter().chain(line.split(' '));
+    let program = Program::try_parse_from(words).unwrap();
+    let (data, talk) = (Page::default(), Page::default());
+    let mut out = Out::to(Box::new(data.clone()), Box::new(talk.clone()));
+    if let Some(answer) = answer {
+        out = out.answered(answer);
+    }
+    let mut context = Context::new(&program.global, &mut out);
+    let ended = Box::pin(program.verb.run(&mut context, Program::command)).await;
+    let exit = ended.unwrap_or_else(|error| error.tell(&mut context));
+    let text = |page: Page| String::from_utf8(page.0.take()).unwrap();
+    let whole = format!("exit {}\n{}--\n{}", exit.code(), text(data), text(talk));
+    whole
+        .replace(server, "SERVER")
+        .replace(dir.path().to_str().unwrap(), "DIR")
+}
+
+async fn check(server: &str, line: &str, expected: &Expect) {
+    expected.assert_eq(&picture(server, line, None).await);
+}
+
+const HELLO: &str = r#"{"project":"default","name":"hello","generation":2,"author":"admin",
+    "createdAt":"2026-03-01T12:00:00Z","deleted":false,"state":"done","text":"a: 1\nb: 2\n",
+    "clusters":[{"name":"edge","state":"done","control":{"ready":3,"wanted":3},
+    "compute":{"ready":2,"wanted":2},"leaving":0,"tasks":0,"message":"as declared"}]}"#;
+
+const ACCEPTED: &str =
+    r#"{"manifest":"hello","generation":2,"changed":["edge"],"unchanged":0,"follow":"/x"}"#;
+
+fn file(text: &str) -> tempfile::NamedTempFile {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    file
+}
+
+#[tokio::test]
+async fn nobody_there_is_said_in_one_sentence() {
+    let port = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
+    check(
+        &format!("http://127.0.0.1:{port}"),
+        "get clusters",
+        &expect![[r"
+            exit 1
+            --
+            error: no server answers at SERVER: Connection refused (os error 111) (CLI-002)
+            hint: start one with `slipway serve`, or name another with --server
+        "]],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn all_faults_of_a_manifest_are_printed_at_once() {
+    let server = serve(&[(
+        "POST plans",
+        "422 Unprocessable Content",
+        r#"{"title":"faults","status":422,"code":"INPUT-001","detail":"the manifest has 2 faults",
+            "faults":[{"path":"spec.nodePools.dynamic[2].count","code":"range","message":"found 0, allowed: 1 to 1000"},
+            {"path":"spec.colour","code":"unknown-field","message":"nothing reads this"}]}"#,
+    )]);
+    let file = file("kind: InputManifest");
+    let line = format!("plan -f {}", file.path().display());
+    check(
+        &server,
+        &line,
+        &expect![[r"
+        exit 1
+        --
+        error: the manifest has 2 faults (INPUT-001)
+        spec.nodePools.dynamic[2].count: found 0, allowed: 1 to 1000
+        spec.colour: nothing reads this
+    "]],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_file_that_is_not_there_is_a_wrong_call() {
+    check(
+        "http://127.0.0.1:1",
+        "apply -f /nowhere/a.yaml",
+        &expect![[r"
+            exit 2
+            --
+            error: there is no file `/nowhere/a.yaml` (CLI-006)
+            hint: is the name right? `-` reads standard input
+        "]],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_journey_is_printed_as_it_is_with_the_way_to_do_it() {
+    let server = serve(&[(
+        "POST plans",
+        "200 OK",
+        r#"{"id":"plan-1","text":"cluster edge\n  1  create\n","clusters":[],"empty":false,"minutes":3}"#,
+    )]);
+    let file = file("kind: InputManifest");
+    let line = format!("plan -f {}", file.path().display());
+    let shown = picture(&server, &line, None).await;
+    expect![[r"
+        exit 0
+        cluster edge
+          1  create
+        --
+        to do this and no more: slipway apply -f FILE --plan plan-1
+    "]]
+    .assert_eq(&shown.replace(file.path().to_str().unwrap(), "FILE"));
+}
+
+#[tokio::test]
+async fn a_journey_beyond_the_limits_is_shown_and_refused() {
+    let server = serve(&[(
+        "POST plans",
+        "200 OK",
+        r#"{"id":"plan-1","text":"cluster edge\n","clusters":[],"empty":false,"minutes":3,"refused":
+            {"title":"refused","status":409,"code":"PLAN-001","detail":"3 of 6 machines would go","hint":"--allow-blast 50"}}"#,
+    )]);
+    let file = file("kind: InputManifest");
+    check(
+        &server,
+        &format!("plan -f {}", file.path().display()),
+        &expect![[r"
+            exit 3
+            cluster edge
+            --
+            applying this would be refused:
+            error: 3 of 6 machines would go (PLAN-001)
+            hint: --allow-blast 50
+        "]],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn applying_says_what_was_accepted() {
+    let server = serve(&[("POST manifests", "202 Accepted", ACCEPTED)]);
+    let file = file("kind: InputManifest");
+    let line = format!("apply -f {}", file.path().display());
+    check(
+        &server,
+        &line,
+        &expect![[r"
+            exit 0
+            manifest hello generation 2: 1 cluster (edge) changes
+            --
+            follow it with `slipway describe manifest hello`
+        "]],
+    )
+    .await;
+    check(
+        &server,
+        &format!("{line} -o yaml"),
+        &expect![[r"
+        exit 0
+        manifest: hello
+        generation: 2
+        changed:
+        - edge
+        unchanged: 0
+        follow: /x
+        --
+        follow it with `slipway describe manifest hello`
+    "]],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn waiting_ends_when_the_manifest_is_done() {
+    let server = serve(&[
+        ("POST manifests", "202 Accepted", ACCEPTED),
+        ("GET manifests/hello ", "200 OK", HELLO),
+        ("GET tasks", "200 OK", r#"{"items":[],"next":null}"#),
+    ]);
+    let file = file("kind: InputManifest");
+    let line = format!("apply -f {} --wait", file.path().display());
+    check(
+        &server,
+        &line,
+        &expect![[r"
+            exit 0
+            manifest hello is done at generation 2
+            --
+            manifest hello generation 2: 1 cluster (edge) changes
+            edge: 3/3 control, 2/2 compute — ready
+        "]],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_wait_that_takes_too_long_says_how_to_go_on() {
+    let server = serve(&[
+        (
+            "POST manifests",
+            "202 Accepted",
+            r#"{"manifest":"hello","generation":3,"changed":[],"unchanged":1,"follow":"/x"}"#,
+        ),
+        ("GET manifests/hello ", "200 OK", HELLO),
+        ("GET tasks", "200 OK", r#"{"items":[],"next":null}"#),
+    ]);
+    let file = file("kind: InputManifest");
+    let line = format!("apply -f {} --wait --timeout 0s", file.path().display());
+    let shown = picture(&server, &line, None).await;
+    expect![[r"
+        exit 1
+        --
+        manifest hello generation 3: nothing changed
+        not done after 0s; the server goes on. Follow it with `slipway apply -f FILE --wait`
+    "]]
+    .assert_eq(&shown.replace(file.path().to_str().unwrap(), "FILE"));
+}
+
+#[tokio::test]
+async fn deleting_needs_a_yes() {
+    let server = serve(&[
+        ("GET manifests/hello ", "200 OK", HELLO),
+        ("DELETE manifests/hello ", "202 Accepted", ACCEPTED),
+    ]);
+    check(
+        &server,
+        "delete manifest hello",
+        &expect![[r"
+        exit 2
+        --
+        error: deleting needs a yes, and nobody is here to give it (CLI-008)
+        hint: say it with --yes
+    "]],
+    )
+    .await;
+    expect![[r"
+        exit 1
+        --
+        delete manifest hello with 1 cluster and 5 machines for good? [y/N] nothing was deleted
+    "]]
+    .assert_eq(&picture(&server, "delete manifest hello", Some("n\n")).await);
+    expect![[r"
+        exit 0
+        manifest hello goes, with 1 cluster (edge)
+        --
+        delete manifest hello with 1 cluster and 5 machines for good? [y/N] follow it with `slipway describe manifest hello`
+    "]].assert_eq(&picture(&server, "delete manifest hello", Some("y\n")).await);
+}
+
+#[tokio::test]
+async fn a_list_is_read_to_its_end() {
+    let server = serve(&[
+        (
+            "GET intents?limit=500 ",
+            "200 OK",
+            r#"{"items":[{"id":"intent-1","project":"default","cluster":"edge",
+            "wish":{"pause":{}},"author":"ann","reason":"audit","createdAt":"2026-03-01T12:00:00Z","expiresAt":null}],"next":"b"}"#,
+        ),
+        (
+            "GET intents?limit=500&cursor=b ",
+            "200 OK",
+            r#"{"items":[{"id":"intent-2","project":"default","cluster":"core",
+            "wish":{"scale":{"pool":"compute","count":5,"was":3}},"author":"ben","reason":"sale",
+            "createdAt":"2026-03-01T12:00:00Z","expiresAt":null}],"next":null}"#,
+        ),
+        (
+            "GET clusters/edge ",
+            "200 OK",
+            r#"{"id":"cluster-1","project":"default","manifest":"hello","incarnation":0,
+            "generation":3,"version":"v1.35.0","name":"edge","state":"error","control":{"ready":3,"wanted":3},
+            "compute":{"ready":0,"wanted":3},"leaving":0,"tasks":0,"message":"paused","held":[],"observedAt":null,
+            "updatedAt":"2026-03-01T12:30:00Z","machines":[],"openTasks":[]}"#,
+        ),
+        ("DELETE intents/intent-1 ", "204 No Content", ""),
+    ]);
+    let listed = picture(&server, "intent list -o json", None).await;
+    assert_eq!(listed.matches("\"id\"").count(), 2, "{listed}");
+    check(
+        &server,
+        "cluster resume edge",
+        &expect![[r"
+        exit 0
+        cluster edge goes on; withdrew 1 pause
+        --
+    "]],
+    )
+    .await;
+    check(
+        &server,
+        "get intent intent-9",
+        &expect![[r"
+        exit 1
+        --
+        error: there is no intent `intent-9` (CLI-009)
+        hint: `slipway get intent` lists them
+    "]],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_missing_token_is_explained() {
+    let server = serve(&[(
+        "GET clusters",
+        "401 Unauthorized",
+        r#"{"title":"who?","status":401,"code":"API-003","detail":"a token is needed"}"#,
+    )]);
+    check(&server, "get clusters", &expect![[r"
+        exit 1
+        --
+        error: a token is needed (API-003)
+        hint: there is no token in DIR/admin.token; name the server's --data-dir, or set SLIPWAY_TOKEN
+    "]]).await;
+}
+
+#[tokio::test]
+async fn a_filter_that_filters_nothing_is_a_mistake() {
+    check(
+        "http://127.0.0.1:1",
+        "get manifests --cluster edge",
+        &expect![[r"
+            exit 2
+            --
+            error: --cluster does not apply to manifests (CLI-008)
+            hint: `slipway get --help` tells which filter is for what
+        "]],
+    )
+    .await;
+    check(
+        "http://127.0.0.1:1",
+        "get tasks --state pending",
+        &expect![[r"
+            exit 2
+            --
+            error: no task is ever `pending` (CLI-008)
+            hint: they are waiting, running, stuck, done, withdrawn
+        "]],
+    )
+    .await;
+    check(
+        "http://127.0.0.1:1",
+        "describe event 7",
+        &expect![[r"
+        exit 2
+        --
+        error: `slipway describe` is not for a single event (CLI-008)
+        hint: it is for manifests, clusters, machines, tasks and intents
+    "]],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn generations_are_compared_line_by_line() {
+    let server = serve(&[
+        ("GET manifests/hello ", "200 OK", HELLO),
+        (
+            "GET manifests/hello/generations/1 ",
+            "200 OK",
+            r#"{"project":"default","name":"hello","generation":1,
+            "author":"admin","createdAt":"2026-03-01T12:00:00Z","deleted":false,"text":"a: 1\nb: 1\n"}"#,
+        ),
+        (
+            "GET manifests/hello/generations/2 ",
+            "200 OK",
+            r#"{"project":"default","name":"hello","generation":2,
+            "author":"admin","createdAt":"2026-03-01T12:00:00Z","deleted":false,"text":"a: 1\nb: 2\n"}"#,
+        ),
+    ]);
+    check(
+        &server,
+        "diff manifest hello",
+        &expect![[r"
+        exit 0
+        --- manifest hello generation 1
+        +++ manifest hello generation 2
+        @@ -1 +1 @@
+          a: 1
+        - b: 1
+        + b: 2
+        --
+    "]],
+    )
+    .await;
+    check(
+        &server,
+        "diff manifest hello --from 2 --to 2",
+        &expect![[r"
+        exit 0
+        --
+        no difference
+    "]],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_completion_script_knows_every_verb() {
+    let script = picture("http://127.0.0.1:1", "completion bash", None).await;
+    for verb in Program::command().get_subcommands() {
+        assert!(script.contains(verb.get_name()), "{}", verb.get_name());
+    }
+}

@@ -1,0 +1,287 @@
+//! What tables and descriptions look like.
+
+use crate::view;
+use api::{
+    ClusterHead, ClusterView, EventView, GenerationView, HeldView, IntentView, LogLine,
+    MachineView, ManifestView, TaskView, Time,
+};
+use expect_test::{Expect, expect};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+fn now() -> Time {
+    "2026-03-01T12:30:40Z".parse().unwrap()
+}
+
+fn wire<T: DeserializeOwned>(value: Value) -> T {
+    serde_json::from_value(value).unwrap()
+}
+
+#[track_caller]
+fn check(text: &str, expected: &Expect) {
+    expected.assert_eq(text);
+}
+
+fn head() -> Value {
+    json!({
+        "id": "cluster-1", "project": "default", "manifest": "hello", "incarnation": 0,
+        "generation": 3, "version": "v1.35.0", "name": "edge", "state": "scheduled",
+        "control": {"ready": 3, "wanted": 3}, "compute": {"ready": 1, "wanted": 3},
+        "leaving": 1, "tasks": 1, "message": "join edge-compute-02",
+        "held": [held()], "observedAt": "2026-03-01T12:30:00Z", "updatedAt": "2026-03-01T12:30:30Z"
+    })
+}
+
+fn held() -> Value {
+    json!({
+        "kind": "join", "machine": "edge-compute-03", "machines": 1, "reason": "turn",
+        "text": "join edge-compute-03: one at a time, after edge-compute-02", "owner": "slipway",
+        "nextAction": "continues after edge-compute-02"
+    })
+}
+
+fn machine(name: &str, seen: &Value, node: &Value) -> Value {
+    json!({
+        "id": "machine-1", "name": name, "cluster": "edge", "pool": "compute", "role": "compute",
+        "ordinal": 2, "address": "10.0.0.5", "leaving": false, "machine": seen, "node": node,
+        "origin": {"made": {"provider": "lab", "region": "north", "zone": "a", "serverType": "small", "image": "debian-13"}}
+    })
+}
+
+fn machines() -> Vec<Value> {
+    let at = "2026-03-01T12:30:00Z";
+    let running =
+        json!({"state": "running", "reference": "vm-7", "address": "192.0.2.7", "observedAt": at});
+    let booting = json!({"state": "booting", "reference": "vm-8", "observedAt": at});
+    let ready = json!({"joined": true, "ready": true, "cordoned": true, "version": "v1.35.0", "observedAt": at});
+    vec![
+        machine("edge-compute-01", &running, &ready),
+        machine("edge-compute-02", &booting, &Value::Null),
+    ]
+}
+
+fn task() -> Value {
+    json!({
+        "id": "task-1", "cluster": "edge", "generation": 3, "machine": "edge-compute-02",
+        "kind": "join", "effect": "create", "state": "waiting", "attempts": 2,
+        "dueAt": "2026-03-01T12:31:10Z", "leaseUntil": null, "worker": null,
+        "error": "the machine does not answer", "createdAt": "2026-03-01T12:20:00Z",
+        "updatedAt": "2026-03-01T12:30:00Z"
+    })
+}
+
+fn manifest() -> Value {
+    json!({
+        "project": "default", "name": "hello", "generation": 3, "author": "admin",
+        "createdAt": "2026-03-01T10:00:00Z", "deleted": false, "state": "scheduled", "text": "",
+        "clusters": [
+            {"name": "edge", "state": "scheduled", "control": {"ready": 3, "wanted": 3},
+             "compute": {"ready": 1, "wanted": 3}, "leaving": 0, "tasks": 1, "message": "join edge-compute-02"},
+            {"name": "core", "state": "done", "control": {"ready": 1, "wanted": 1},
+             "compute": {"ready": 0, "wanted": 0}, "leaving": 0, "tasks": 0, "message": "as declared"}
+        ]
+    })
+}
+
+fn intent() -> Value {
+    json!({
+        "id": "intent-1", "project": "default", "cluster": "edge",
+        "wish": {"scale": {"pool": "compute", "count": 5, "was": 3}}, "author": "ann",
+        "reason": "sale on Friday", "createdAt": "2026-03-01T12:00:00Z", "expiresAt": "2026-03-02T12:30:40Z"
+    })
+}
+
+#[test]
+fn manifests_and_clusters() {
+    check(
+        &view::manifests(&[wire::<ManifestView>(manifest())], now()),
+        &expect![[r"
+            NAME   STATE      DESIRED                 DECLARED BY  DECLARED  CLUSTERS DONE
+            hello  scheduled  declared, generation 3  admin        2h ago    1/2
+        "]],
+    );
+    check(
+        &view::clusters(&[wire::<ClusterHead>(head())], now()),
+        &expect![[r"
+            NAME  MANIFEST  STATE      DESIRED                CONTROL  COMPUTE  OBSERVED  MESSAGE
+            edge  hello     scheduled  v1.35.0, generation 3  3/3      1/3      40s ago   join edge-compute-02
+        "]],
+    );
+}
+
+#[test]
+fn machines_say_who_saw_what() {
+    let views: Vec<MachineView> = machines().into_iter().map(wire).collect();
+    check(
+        &view::machines(&views, now()),
+        &expect![[r"
+        NAME             CLUSTER  POOL     ROLE     DESIRED  OBSERVED BY PROVIDER  OBSERVED BY KUBERNETES
+        edge-compute-01  edge     compute  compute  to stay  running 40s ago       ready cordoned v1.35.0 40s ago
+        edge-compute-02  edge     compute  compute  to stay  booting 40s ago       never looked
+    "]],
+    );
+}
+
+#[test]
+fn tasks_intents_events_and_generations() {
+    check(
+        &view::tasks(&[wire::<TaskView>(task())], now()),
+        &expect![[r"
+            ID      CLUSTER  KIND  MACHINE          STATE         ATTEMPTS  CHANGED  LAST ERROR
+            task-1  edge     join  edge-compute-02  again in 30s  2         40s ago  the machine does not answer
+        "]],
+    );
+    check(
+        &view::intents(&[wire::<IntentView>(intent())], now()),
+        &expect![[r"
+            ID        CLUSTER  WISH                       BY   SINCE    ENDS   REASON
+            intent-1  edge     scale compute from 3 to 5  ann  30m ago  in 1d  sale on Friday
+        "]],
+    );
+    let event: EventView = wire(json!({
+        "id": 7, "at": "2026-03-01T12:30:00Z", "project": "default", "kind": "cluster",
+        "object": "edge", "message": "control plane\u{1b}[2J is ready"
+    }));
+    check(
+        &view::event(&event),
+        &expect![[r"
+        2026-03-01T12:30:00Z  cluster edge: control plane [2J is ready
+    "]],
+    );
+    check(
+        &view::events(&[event], now()),
+        &expect![[r"
+        ID  WHEN     KIND     OBJECT  MESSAGE
+        7   40s ago  cluster  edge    control plane [2J is ready
+    "]],
+    );
+    let generation: GenerationView = wire(json!({
+        "generation": 3, "author": null, "at": "2026-03-01T10:00:00Z", "deleted": true
+    }));
+    check(
+        &view::generations(&[generation], now()),
+        &expect![[r"
+        GENERATION  DECLARED  BY  WHAT
+        3           2h ago    -   deleted
+    "]],
+    );
+}
+
+#[test]
+fn a_cluster_in_full() {
+    let mut cluster = head();
+    cluster["machines"] = machines().into();
+    cluster["openTasks"] = vec![task()].into();
+    check(
+        &view::cluster(&wire::<ClusterView>(cluster), now()),
+        &expect![[r"
+            cluster   edge
+            id        cluster-1
+            project   default
+            manifest  hello
+            state     scheduled: join edge-compute-02
+            desired   v1.35.0, 3 control and 3 compute nodes, generation 3
+            observed  40s ago: 3 control and 1 compute nodes ready, 1 machine leaving
+
+            HELD
+              join edge-compute-03: one at a time, after edge-compute-02
+                → continues after edge-compute-02
+
+            OPEN TASKS
+              ID      CLUSTER  KIND  MACHINE          STATE         ATTEMPTS  CHANGED  LAST ERROR
+              task-1  edge     join  edge-compute-02  again in 30s  2         40s ago  the machine does not answer
+
+            MACHINES
+              NAME             CLUSTER  POOL     ROLE     DESIRED  OBSERVED BY PROVIDER  OBSERVED BY KUBERNETES
+              edge-compute-01  edge     compute  compute  to stay  running 40s ago       ready cordoned v1.35.0 40s ago
+              edge-compute-02  edge     compute  compute  to stay  booting 40s ago       never looked
+        "]],
+    );
+}
+
+#[test]
+fn a_manifest_in_full() {
+    check(
+        &view::manifest(&wire(manifest()), now()),
+        &expect![[r"
+        manifest    hello
+        project     default
+        state       scheduled
+        desired     declared by admin 2h ago
+        generation  3
+
+        CLUSTERS
+          NAME  STATE      CONTROL  COMPUTE  LEAVING  MESSAGE
+          edge  scheduled  3/3      1/3      0        join edge-compute-02
+          core  done       1/1      0/0      0        as declared
+    "]],
+    );
+}
+
+#[test]
+fn a_machine_and_an_intent_in_full() {
+    check(
+        &view::machine(&wire(machines().remove(0)), now()),
+        &expect![[r"
+            machine                 edge-compute-01
+            id                      machine-1
+            cluster                 edge
+            pool                    compute, place 2
+            role                    compute
+            desired                 to stay
+            origin                  made by lab in north/a: small, debian-13
+            private address         10.0.0.5
+            observed by provider    running 40s ago
+            known there as          vm-7
+            answers at              192.0.2.7
+            observed by kubernetes  ready cordoned v1.35.0 40s ago
+        "]],
+    );
+    check(
+        &view::intent(&wire(intent()), now()),
+        &expect![[r"
+        intent   intent-1
+        cluster  edge
+        wish     scale compute from 3 to 5
+        by       ann
+        reason   sale on Friday
+        since    30m ago
+        ends     in 1d
+    "]],
+    );
+}
+
+#[test]
+fn a_task_in_full_with_its_log() {
+    let line: LogLine =
+        wire(json!({"seq": 1, "attempt": 2, "at": "2026-03-01T12:29:00Z", "text": "dialling"}));
+    check(
+        &view::task(&wire(task()), &[line], now()),
+        &expect![[r"
+        task        task-1
+        does        join edge-compute-02
+        cluster     edge
+        generation  3
+        state       waiting
+        attempts    2
+        due         in 30s
+        last error  the machine does not answer
+        planned     10m ago
+        changed     40s ago
+
+        LOG
+          2026-03-01T12:29:00Z  attempt 2  dialling
+    "]],
+    );
+}
+
+#[test]
+fn what_is_held_names_its_way_out() {
+    check(
+        &view::held(&[wire::<HeldView>(held())]),
+        &expect![[r"
+        join edge-compute-03: one at a time, after edge-compute-02
+          → continues after edge-compute-02
+    "]],
+    );
+}

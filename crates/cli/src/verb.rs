@@ -1,0 +1,91 @@
+//! The verbs, one file each.
+
+mod apply;
+mod cluster;
+mod completion;
+mod delete;
+mod describe;
+mod diff;
+mod get;
+mod history;
+mod intent;
+mod machine;
+mod plan;
+mod pool;
+mod simulate;
+mod task;
+mod watch;
+mod why;
+
+use crate::context::Context;
+use crate::error::Error;
+use api::Exit;
+
+/// What to do.
+#[derive(Debug, clap::Subcommand)]
+pub enum Verb {
+    /// Show all that would follow if a manifest were applied; touch nothing
+    Plan(plan::Arguments),
+    /// Declare a manifest; the server does what it takes
+    Apply(apply::Arguments),
+    /// Remove a manifest with all its clusters
+    Delete(delete::Arguments),
+    /// List things, or show one
+    Get(get::Arguments),
+    /// Show all that is known of one thing
+    Describe(describe::Arguments),
+    /// Show why something is as it is, and what would change it
+    Why(why::Arguments),
+    /// Show what happens, as it happens
+    Watch(watch::Arguments),
+    /// List the accepted changes of a manifest or a cluster
+    History(history::Arguments),
+    /// Compare two accepted changes of a manifest or a cluster
+    Diff(diff::Arguments),
+    /// Rehearse a manifest in a simulated world
+    Simulate(simulate::Arguments),
+    /// Read the log of a task, retry it, cancel it
+    #[command(subcommand)]
+    Task(task::Verb),
+    /// Scale a pool
+    #[command(subcommand)]
+    Pool(pool::Verb),
+    /// Replace a machine
+    #[command(subcommand)]
+    Machine(machine::Verb),
+    /// Pause a cluster, let it go on
+    #[command(subcommand)]
+    Cluster(cluster::Verb),
+    /// List and withdraw wishes outside the manifest
+    #[command(subcommand)]
+    Intent(intent::Verb),
+    /// Write a completion script for a shell
+    Completion(completion::Arguments),
+}
+
+impl Verb {
+    pub(crate) async fn run(
+        self,
+        context: &mut Context<'_>,
+        program: fn() -> clap::Command,
+    ) -> Result<Exit, Error> {
+        match self {
+            Self::Plan(arguments) => plan::run(arguments, context).await,
+            Self::Apply(arguments) => apply::run(arguments, context).await,
+            Self::Delete(arguments) => delete::run(arguments, context).await,
+            Self::Get(arguments) => get::run(arguments, context).await,
+            Self::Describe(arguments) => describe::run(arguments, context).await,
+            Self::Why(arguments) => why::run(arguments, context).await,
+            Self::Watch(arguments) => watch::run(arguments, context).await,
+            Self::History(arguments) => history::run(arguments, context).await,
+            Self::Diff(arguments) => diff::run(arguments, context).await,
+            Self::Simulate(arguments) => simulate::run(arguments, context).await,
+            Self::Task(verb) => task::run(verb, context).await,
+            Self::Pool(verb) => pool::run(verb, context).await,
+            Self::Machine(verb) => machine::run(verb, context).await,
+            Self::Cluster(verb) => cluster::run(verb, context).await,
+            Self::Intent(verb) => intent::run(verb, context).await,
+            Self::Completion(arguments) => completion::run(&arguments, context, program),
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! `slipway intent`: the wishes outside the manifest, and how to take one back.
+
+use super::apply::span;
+use super::get::list;
+use crate::context::Context;
+use crate::error::Error;
+use crate::pages::all;
+use crate::view;
+use api::{Client, Exit, IntentRequest, WishRequest};
+use std::time::Duration;
+
+/// Verbs about intents.
+#[derive(Debug, clap::Subcommand)]
+pub enum Verb {
+    /// List the wishes that count
+    #[command(after_help = "Example:\n  slipway intent list")]
+    List,
+    /// Take a wish back
+    Withdraw(Withdraw),
+}
+
+/// Arguments of `slipway intent withdraw`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  slipway intent withdraw intent-0c5w3k9qj2m4x")]
+pub struct Withdraw {
+    /// The id of the intent
+    id: String,
+}
+
+/// Why something is wished, and for how long.
+#[derive(Debug, Clone, clap::Args)]
+pub(super) struct Reason {
+    /// Why; others will read it
+    #[arg(
+        long,
+        value_name = "TEXT",
+        default_value = "asked for on the command line",
+        hide_default_value = true
+    )]
+    reason: String,
+
+    /// End the wish after this time, e.g. 90s, 30m, 2h
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    expires: Option<Duration>,
+}
+
+pub(crate) async fn run(verb: Verb, context: &mut Context<'_>) -> Result<Exit, Error> {
+    let client = context.client()?;
+    match verb {
+        Verb::List => {
+            let listed = all(async |page| client.intents(page).await).await?;
+            list(&listed, "intents", view::intents, context)?;
+        }
+        Verb::Withdraw(Withdraw { id }) => {
+            let intent = super::get::find_intent(&client, &id).await?;
+            client.withdraw(&id).await?;
+            context.show(&intent, |_| format!("withdrew {id}: {}\n", intent.wish))?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// Stores a wish about a cluster and shows it.
+pub(super) async fn wish(
+    client: &Client,
+    cluster: String,
+    wish: WishRequest,
+    reason: Reason,
+    context: &mut Context<'_>,
+) -> Result<Exit, Error> {
+    let Reason { reason, expires } = reason;
+    let seconds = expires.map(|expires| u32::try_from(expires.as_secs()).unwrap_or(u32::MAX));
+    let request = IntentRequest {
+        cluster,
+        wish,
+        reason,
+        expires_in_seconds: seconds,
+    };
+    let intent = client.wish(&request).await?;
+    context.show(&intent, |_| {
+        format!(
+            "{} on cluster {}: {}\n",
+            intent.id, intent.cluster, intent.wish
+        )
+    })?;
+    context.out().say(&format!(
+        "follow it with `slipway describe cluster {}`",
+        intent.cluster
+    ));
+    Ok(Exit::Done)
+}

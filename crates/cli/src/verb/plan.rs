@@ -1,0 +1,43 @@
+//! `slipway plan`: the whole journey, before anything is touched.
+
+use crate::context::Context;
+use crate::error::Error;
+use crate::source::Source;
+use api::Exit;
+
+/// Arguments of `slipway plan`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  slipway plan -f examples/hello.yaml")]
+pub struct Arguments {
+    #[command(flatten)]
+    source: Source,
+
+    /// Allow the removal of this share of machines at once
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(..=100))]
+    allow_blast: Option<u8>,
+}
+
+pub(crate) async fn run(arguments: Arguments, context: &mut Context<'_>) -> Result<Exit, Error> {
+    let text = arguments.source.read()?;
+    let client = context.client()?;
+    let journey = client.plan(&text, arguments.allow_blast).await?;
+    context.show(&journey, |_| ensure_newline(&journey.text))?;
+    if let Some(refused) = journey.refused {
+        let refused = api::client::Error::Problem(refused);
+        context.out().say("applying this would be refused:");
+        return Err(refused.into());
+    }
+    if !journey.empty {
+        let file = arguments.source.file.display();
+        context.out().say(&format!(
+            "to do this and no more: slipway apply -f {file} --plan {}",
+            journey.id
+        ));
+    }
+    Ok(Exit::Done)
+}
+
+/// The text with exactly one newline at its end.
+pub(super) fn ensure_newline(text: &str) -> String {
+    format!("{}\n", text.trim_end())
+}

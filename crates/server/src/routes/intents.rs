@@ -1,0 +1,126 @@
+//! Intents: wishes outside the manifest, stored for the planner to read.
+
+use std::time::Duration;
+
+use api::{IntentRequest, IntentView, WishRequest};
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderName, StatusCode, header};
+use axum::response::IntoResponse;
+use model::id::{IntentId, TaskId};
+use model::intent::{Intent, Wish};
+use model::name::Name;
+use store::Draft;
+
+use crate::app::App;
+use crate::auth::Admin;
+use crate::extract::{self, Project, Query, Within};
+use crate::problem::Problem;
+use crate::routes::manifests::Page;
+use crate::routes::tasks;
+use crate::view;
+
+/// The longest reason: a paragraph.
+const REASON_LEN_MAX: usize = 1_000;
+
+/// Stores a wish; the planner reads it from now on.
+#[utoipa::path(
+    post, path = "/intents", operation_id = "wish", tag = "intents", request_body = IntentRequest,
+    responses(
+        (status = 202, description = "stored; the work follows", body = IntentView, headers(("Location" = String, description = "the cluster to follow"))),
+        (status = 409, description = "the wish makes no sense for what there is, or removes too much at once", body = api::Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn wish(
+    State(app): State<App>,
+    Project(project): Project,
+    extract::Json(request): extract::Json<IntentRequest>,
+) -> Result<impl IntoResponse, Problem> {
+    let IntentRequest { cluster, wish, reason, expires_in_seconds } = request;
+    let cluster = extract::name("cluster", &cluster)?;
+    if reason.len() > REASON_LEN_MAX {
+        return Err(Problem::parameter("reason", format!("allowed are at most {REASON_LEN_MAX} bytes")));
+    }
+    let now = app.now();
+    let expires_at = match expires_in_seconds {
+        Some(0) => return Err(Problem::parameter("expiresInSeconds", "found 0, allowed: 1 or more")),
+        Some(seconds) => Some(now.plus(Duration::from_secs(seconds.into()))),
+        None => None,
+    };
+    let wish = meant(&app, &project, &cluster, wish).await?;
+    let author = Admin::NAME.to_owned();
+    let draft = Draft { project, cluster, wish, author, reason, expires_at };
+    let intent = app.store().wish(draft, now).await?;
+    Ok(accepted(&intent))
+}
+
+/// The wishes that count, oldest first.
+#[utoipa::path(
+    get, path = "/intents", operation_id = "listIntents", tag = "intents", params(Page),
+    responses((status = 200, description = "one page", body = api::Listed<IntentView>)),
+)]
+pub(crate) async fn list(
+    State(app): State<App>,
+    Project(project): Project,
+    Query(page): Query<Page>,
+) -> Result<Json<api::Listed<IntentView>>, Problem> {
+    let listed = app.store().intents(&project, page.checked()?).await?;
+    Ok(Json(view::listed(listed, |intent| view::intent(&intent))))
+}
+
+/// Takes a wish back.
+#[utoipa::path(
+    delete, path = "/intents/{id}", operation_id = "withdrawIntent", tag = "intents",
+    responses((status = 202, description = "withdrawn; the work follows", body = IntentView, headers(("Location" = String, description = "the cluster to follow")))),
+)]
+pub(crate) async fn withdraw(
+    State(app): State<App>,
+    Within(project, id): Within<IntentId>,
+) -> Result<impl IntoResponse, Problem> {
+    let missing = || Problem::missing("intent", id);
+    let intent = find(&app, &project, id).await?.ok_or_else(missing)?;
+    if app.store().withdraw_intent(&project, id, app.now()).await? { Ok(accepted(&intent)) } else { Err(missing()) }
+}
+
+/// Says which cluster to follow.
+fn accepted(intent: &Intent) -> (StatusCode, [(HeaderName, String); 1], Json<IntentView>) {
+    let follow = format!("/api/v1/projects/{}/clusters/{}", intent.project, intent.cluster);
+    (StatusCode::ACCEPTED, [(header::LOCATION, follow)], Json(view::intent(intent)))
+}
+
+/// The wish that counts and has that id; there are never many.
+async fn find(app: &App, project: &Name, id: IntentId) -> Result<Option<Intent>, Problem> {
+    let mut page = extract::page(Some(api::page::LIMIT_MAX), None)?;
+    loop {
+        let listed = app.store().intents(project, page.clone()).await?;
+        if let Some(found) = listed.items.into_iter().find(|intent| intent.id == id) {
+            return Ok(Some(found));
+        }
+        if listed.next.is_none() {
+            return Ok(None);
+        }
+        page.after = listed.next;
+    }
+}
+
+/// The wish with ids for names; the store fills in what it repeats of other documents.
+async fn meant(app: &App, project: &Name, cluster: &Name, wish: WishRequest) -> Result<Wish, Problem> {
+    let id = |place: &str, text: &str| text.parse::<TaskId>().map_err(|error| Problem::parameter(place, error));
+    match wish {
+        WishRequest::Scale { pool, count } => {
+            Ok(Wish::Scale { pool: extract::name("wish.scale.pool", &pool)?, count, was: 0 })
+        }
+        WishRequest::Replace { machine } => {
+            let name = extract::name("wish.replace.machine", &machine)?;
+            let found = app.store().machine(project, &name).await?.filter(|found| found.cluster == *cluster);
+            let found = found.ok_or_else(|| Problem::missing("machine", &name))?;
+            Ok(Wish::Replace { machine: found.machine.id })
+        }
+        WishRequest::Retry { task } => Ok(Wish::Retry { task: id("wish.retry.task", &task)? }),
+        WishRequest::Cancel { task } => {
+            let found = tasks::find(app, project, id("wish.cancel.task", &task)?).await?.task;
+            Ok(Wish::Cancel { task: found.id, machine: found.machine.id, kind: found.action.kind() })
+        }
+        WishRequest::Pause {} => Ok(Wish::Pause),
+    }
+}

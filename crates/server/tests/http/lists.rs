@@ -1,0 +1,77 @@
+//! Lists come in pages, and every item is on exactly one of them.
+
+use axum::http::StatusCode;
+use expect_test::expect;
+use serde_json::Value;
+
+use crate::world::{HELLO, World};
+
+/// A world with more of everything than one small page holds.
+async fn crowded() -> World {
+    let world = World::new();
+    for n in 0..5 {
+        let text = HELLO.replace("name: hello", &format!("name: hello-{n}")).replace("name: first", &format!("name: first-{n}"));
+        assert_eq!(world.submit(&text).await.status, StatusCode::ACCEPTED);
+        assert_eq!(world.submit(&text.replace("count: 2", "count: 3")).await.status, StatusCode::ACCEPTED);
+        let wish = serde_json::json!({"cluster": format!("first-{n}"), "wish": {"pause": {}}, "reason": "r", "expiresInSeconds": 60});
+        assert_eq!(world.post_json("/intents", &wish).await.status, StatusCode::ACCEPTED);
+    }
+    world.pass(std::time::Duration::from_secs(61));
+    world.plan().await;
+    world
+}
+
+async fn walk(world: &World, path: &str, limit: usize, key: fn(&Value) -> String) -> Vec<String> {
+    let mut seen = Vec::new();
+    let separator = if path.contains('?') { '&' } else { '?' };
+    let mut cursor = String::new();
+    loop {
+        let page = world.get(&format!("{path}{separator}limit={limit}{cursor}")).await.json();
+        let items = page["items"].as_array().unwrap_or_else(|| panic!("{path}: {page}"));
+        assert!(items.len() <= limit, "{path}");
+        seen.extend(items.iter().map(key));
+        match page["next"].as_str() {
+            Some(next) if path.contains("/events") => cursor = format!("&after={next}"),
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => return seen,
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_list_pages() {
+    let world = crowded().await;
+    let name = |item: &Value| item["name"].to_string();
+    let id = |item: &Value| item["id"].to_string();
+    let generation = |item: &Value| item["generation"].to_string();
+    let mut told = String::new();
+    for (path, key) in [
+        ("/manifests", name as fn(&Value) -> String),
+        ("/clusters", name),
+        ("/clusters?state=scheduled", name),
+        ("/clusters?manifest=hello-3", name),
+        ("/machines", id),
+        ("/machines?cluster=first-2", id),
+        ("/tasks", id),
+        ("/tasks?cluster=first-1&state=waiting", id),
+        ("/events", id),
+        ("/manifests/hello-0/generations", generation),
+        ("/clusters/first-0/generations", generation),
+    ] {
+        let paged = walk(&world, path, 2, key).await;
+        let whole = walk(&world, path, 500, key).await;
+        assert_eq!(paged, whole, "{path}");
+        told.push_str(&format!("{path}: {}\n", whole.len()));
+    }
+    expect![[r#""#]].assert_eq(&told);
+}
+
+#[tokio::test]
+async fn limits_and_cursors_are_checked() {
+    let world = World::new();
+    let mut told = String::new();
+    for query in ["limit=0", "limit=501", "limit=x", "limit=1&limit=2", "cursor=nonsense", "cursor=", "colour=red"] {
+        told.push_str(&world.get(&format!("/clusters?{query}")).await.picture());
+    }
+    expect![[r#""#]].assert_eq(&told);
+}

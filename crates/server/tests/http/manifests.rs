@@ -1,0 +1,148 @@
+//! Declaring, reading and removing manifests.
+
+use axum::body::Body;
+use axum::http::{Method, Request, StatusCode, header};
+use expect_test::{Expect, expect};
+
+use crate::world::{HELLO, PROJECT, TOKEN, World, request};
+
+/// Submits `HELLO` with edits to a world that knows `HELLO`, and shows the answer.
+async fn check(edits: &[(&str, &str)], expected: &Expect) {
+    let world = World::with_hello().await;
+    let mut text = HELLO.to_owned();
+    for (from, to) in edits {
+        assert!(text.contains(from), "{from:?} is not in the manifest");
+        text = text.replacen(from, to, 1);
+    }
+    let answer = world.submit(&text).await;
+    let picture = if answer.status.is_success() { format!("{} {}\n", answer.status, answer.text) } else { answer.picture() };
+    expected.assert_eq(&picture);
+}
+
+#[tokio::test]
+async fn an_accepted_manifest_says_what_to_follow() {
+    let world = World::new();
+    let answer = world.submit(HELLO).await;
+    expect![[r#""#]].assert_eq(&format!("{} {}\n{}", answer.status, answer.header("location"), answer.text));
+    let follow = world.send(request(Method::GET, answer.header("location"))).await;
+    let view = follow.json();
+    assert_eq!(view["state"], "pending");
+    assert_eq!(view["text"], HELLO);
+    assert_eq!(follow.header("etag"), "\"1\"");
+    world.settle().await;
+    let view = world.get("/manifests/hello").await.json();
+    assert_eq!(view["state"], "done", "{view}");
+}
+
+#[tokio::test]
+async fn the_same_manifest_again_changes_nothing() {
+    check(&[], &expect![[r#""#]]).await;
+}
+
+#[tokio::test]
+async fn all_faults_are_told_at_once_and_nothing_is_stored() {
+    check(
+        &[("count: 3", "count: 0"), ("count: 2", "count: many"), ("image: debian-12}\n      - {name: muscle", "imagee: debian-12}\n      - {name: muscle"), ("v1.34.1", "1.34")],
+        &expect![[r#""#]],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_downgrade_is_a_fault_too() {
+    let world = World::new();
+    world.submit(&HELLO.replace("v1.34.1", "v1.35.0")).await;
+    expect![[r#""#]].assert_eq(&world.submit(HELLO).await.picture());
+}
+
+#[tokio::test]
+async fn what_is_not_yaml_is_refused_with_its_place() {
+    let world = World::new();
+    let mut told = String::new();
+    for text in ["a: [1, 2", "\u{0}", "", "just a text"] {
+        told.push_str(&world.submit(text).await.picture());
+    }
+    expect![[r#""#]].assert_eq(&told);
+    let bytes = Request::post(format!("{PROJECT}/manifests"))
+        .header(header::AUTHORIZATION, format!("Bearer {TOKEN}"))
+        .body(Body::from(vec![0xff, 0xfe, 0xfd]))
+        .unwrap();
+    expect![[r#""#]].assert_eq(&world.send(bytes).await.picture());
+}
+
+#[tokio::test]
+async fn removing_too_much_at_once_is_refused_unless_it_is_said_aloud() {
+    let world = World::with_hello().await;
+    let smaller = HELLO.replace("count: 3", "count: 1");
+    expect![[r#""#]].assert_eq(&world.submit(&smaller).await.picture());
+    let aloud = world.post("/manifests?allowBlast=50", &smaller).await;
+    assert_eq!(aloud.status, StatusCode::ACCEPTED, "{}", aloud.text);
+    let beyond = world.post("/manifests?allowBlast=101", &smaller).await;
+    expect![[r#""#]].assert_eq(&beyond.picture());
+}
+
+#[tokio::test]
+async fn a_name_belongs_to_one_manifest() {
+    check(&[("name: hello", "name: other")], &expect![[r#""#]]).await;
+}
+
+#[tokio::test]
+async fn a_repeat_with_the_same_key_gets_the_same_answer() {
+    let world = World::new();
+    let keyed = |text: &str| {
+        Request::post(format!("{PROJECT}/manifests"))
+            .header(header::AUTHORIZATION, format!("Bearer {TOKEN}"))
+            .header("idempotency-key", "once")
+            .body(Body::from(text.to_owned()))
+            .unwrap()
+    };
+    let first = world.send(keyed(HELLO)).await;
+    world.submit(&HELLO.replace("count: 2", "count: 3")).await;
+    let second = world.send(keyed(HELLO)).await;
+    assert_eq!((first.status, &first.text), (second.status, &second.text));
+    let generation = world.get("/manifests/hello").await.json()["generation"].clone();
+    assert_eq!(generation, 2, "the repeat stored nothing");
+    let other = world.send(keyed(&HELLO.replace("count: 2", "count: 4"))).await;
+    expect![[r#""#]].assert_eq(&other.picture());
+}
+
+#[tokio::test]
+async fn a_change_based_on_an_old_generation_is_refused() {
+    let world = World::with_hello().await;
+    world.submit(&HELLO.replace("count: 2", "count: 3")).await;
+    let based_on = |generation: &str| {
+        Request::post(format!("{PROJECT}/manifests"))
+            .header(header::AUTHORIZATION, format!("Bearer {TOKEN}"))
+            .header(header::IF_MATCH, generation)
+            .body(Body::from(HELLO.replace("count: 2", "count: 4")))
+            .unwrap()
+    };
+    expect![[r#""#]].assert_eq(&world.send(based_on("1")).await.picture());
+    assert_eq!(world.send(based_on("latest")).await.status, StatusCode::BAD_REQUEST);
+    assert_eq!(world.send(based_on("\"2\"")).await.status, StatusCode::ACCEPTED);
+}
+
+#[tokio::test]
+async fn old_generations_stay_readable() {
+    let world = World::with_hello().await;
+    world.submit(&HELLO.replace("count: 2", "count: 3")).await;
+    let history = world.get("/manifests/hello/generations").await.json();
+    let told: Vec<_> = history["items"].as_array().unwrap().iter().map(|item| item["generation"].clone()).collect();
+    assert_eq!(told, [2, 1]);
+    assert_eq!(world.get("/manifests/hello/generations/1").await.json()["text"], HELLO);
+    assert_eq!(world.get("/clusters/first/generations/2").await.json()["machines"].as_array().unwrap().len(), 6);
+    expect![[r#""#]].assert_eq(&world.get("/manifests/hello/generations/9").await.picture());
+}
+
+#[tokio::test]
+async fn a_deleted_manifest_takes_its_clusters_with_it() {
+    let world = World::with_hello().await;
+    world.settle().await;
+    let answer = world.send(request(Method::DELETE, &format!("{PROJECT}/manifests/hello"))).await;
+    assert_eq!(answer.status, StatusCode::ACCEPTED, "{}", answer.text);
+    let view = world.get("/manifests/hello").await.json();
+    assert_eq!((&view["deleted"], &view["state"]), (&true.into(), &"scheduled".into()));
+    world.settle().await;
+    let gone = world.get("/clusters/first").await;
+    expect![[r#""#]].assert_eq(&gone.picture());
+}

@@ -1,0 +1,121 @@
+//! The page as a browser gets it.
+
+use axum::http::StatusCode;
+use expect_test::{Expect, expect};
+use store::Ended;
+
+use crate::world::{HELLO, World};
+
+/// What a person reads on a page, line by line, without tags and empty lines.
+fn read(html: &str) -> String {
+    let main = html.split_once("<main").map_or(html, |(_, rest)| rest.split_once('>').unwrap().1);
+    let main = main.split("</main>").next().unwrap();
+    let mut text = String::new();
+    let mut inside = false;
+    for c in main.replace("</th>", " | ").replace("</td>", " | ").chars() {
+        match c {
+            '<' => inside = true,
+            '>' => inside = false,
+            c if !inside => text.push(c),
+            _ => {}
+        }
+    }
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && *line != "|");
+    lines.map(|line| format!("{line}\n")).collect()
+}
+
+async fn check(world: &World, path: &str, expected: &Expect) {
+    let answer = world.look(path).await;
+    assert_eq!(answer.status, StatusCode::OK, "{}", answer.text);
+    assert_eq!(answer.header("content-type"), "text/html; charset=utf-8");
+    expected.assert_eq(&read(&answer.text));
+}
+
+#[tokio::test]
+async fn an_empty_fleet_says_how_to_begin() {
+    check(&World::new(), "/", &expect![[r#""#]]).await;
+}
+
+#[tokio::test]
+async fn the_fleet_shows_every_cluster_in_one_line() {
+    let world = World::with_hello().await;
+    world.settle().await;
+    check(&world, "/", &expect![[r#""#]]).await;
+    check(&world, "/?state=error", &expect![[r#""#]]).await;
+}
+
+#[tokio::test]
+async fn a_cluster_shows_what_waits_and_for_whom() {
+    let world = World::with_hello().await;
+    world.plan().await;
+    let mut claims = world.claim(2).await;
+    world.end(claims.remove(0), Ended::Stuck { error: "quota <b>used up</b>; raise it".to_owned() }).await;
+    world.end(claims.remove(0), Ended::Done).await;
+    world.plan().await;
+    let page = world.look("/clusters/first").await;
+    assert!(!page.text.contains("<b>used up"), "what drivers say is escaped");
+    check(&world, "/clusters/first", &expect![[r#""#]]).await;
+}
+
+#[tokio::test]
+async fn a_task_shows_its_log_as_text() {
+    let world = World::with_hello().await;
+    world.plan().await;
+    let claim = world.claim(1).await.pop().unwrap();
+    let id = claim.task.id;
+    world.end(claim, Ended::Done).await;
+    let page = world.look(&format!("/tasks/{id}")).await;
+    assert!(page.text.contains("create &#60;first-brain-"), "{}", page.text);
+    assert!(world.look("/manifests/hello").await.text.contains("kind: InputManifest"));
+}
+
+#[tokio::test]
+async fn a_fragment_is_the_main_part_alone() {
+    let world = World::with_hello().await;
+    for path in ["/", "/clusters/first", "/manifests/hello"] {
+        let whole = world.look(path).await.text;
+        let fragment = world.look(&format!("{path}?fragment=1")).await.text;
+        assert!(!fragment.contains("<html") && !fragment.contains("<main"), "{fragment}");
+        assert!(whole.contains(fragment.trim()), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_told_as_a_page() {
+    let world = World::new();
+    let answer = world.look("/clusters/nobody").await;
+    assert_eq!(answer.status, StatusCode::NOT_FOUND);
+    expect![[r#""#]].assert_eq(&read(&answer.text));
+    assert_eq!(world.look("/clusters/NOBODY").await.status, StatusCode::BAD_REQUEST);
+    assert_eq!(world.look("/?state=fine").await.status, StatusCode::BAD_REQUEST);
+}
+
+#[tokio::test]
+async fn assets_are_named_after_what_they_hold_and_kept_for_ever() {
+    let world = World::new();
+    let page = world.look("/").await;
+    assert!(page.header("content-security-policy").starts_with("default-src 'none'"));
+    assert!(!page.text.contains("style=") && !page.text.contains("onclick"), "the policy forbids it");
+    let assets: Vec<_> = page.text.split('"').filter(|text| text.starts_with("/assets/")).collect();
+    assert_eq!(assets.len(), 3, "{assets:?}");
+    for asset in assets {
+        let answer = world.look(asset).await;
+        assert_eq!(answer.status, StatusCode::OK, "{asset}");
+        assert!(answer.header("cache-control").contains("immutable"));
+    }
+    assert_eq!(world.look("/assets/page-000000000000.css").await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn long_lists_of_clusters_go_on_on_the_next_page() {
+    let world = World::new();
+    let many: String = (0..120)
+        .map(|n| format!("      - {{name: edge-{n:03}, version: v1.34.1, network: 10.9.{n}.0/24, pools: {{control: [brain], compute: []}}}}\n"))
+        .collect();
+    let answer = world.submit(&format!("{HELLO}{many}")).await;
+    assert_eq!(answer.status, StatusCode::ACCEPTED, "{}", answer.text);
+    let first = world.look("/").await.text;
+    let next = first.split_once("rel=\"next\" href=\"").unwrap().1.split('"').next().unwrap().replace("&#38;", "&");
+    let second = world.look(&next).await.text;
+    assert_eq!(first.matches("<tr>").count() + second.matches("<tr>").count(), 121 + 2);
+}

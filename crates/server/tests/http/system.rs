@@ -1,0 +1,89 @@
+//! Health, metrics, and what happens when something goes wrong inside.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::{Method, Request, StatusCode};
+use futures_util::future::BoxFuture;
+use server::{Rehearsal, RehearsalReport, Rehearse};
+
+use crate::world::{HELLO, World, request};
+
+/// A simulator with a bug.
+struct Fallen;
+
+impl Rehearse for Fallen {
+    fn rehearse(&self, _request: Rehearsal) -> BoxFuture<'_, Result<RehearsalReport, String>> {
+        Box::pin(async { panic!("the simulator has a bug") })
+    }
+}
+
+/// A simulator that never ends.
+struct Endless;
+
+impl Rehearse for Endless {
+    fn rehearse(&self, _request: Rehearsal) -> BoxFuture<'_, Result<RehearsalReport, String>> {
+        Box::pin(std::future::pending())
+    }
+}
+
+#[tokio::test]
+async fn the_server_says_that_it_runs_and_is_ready() {
+    let world = World::new();
+    for path in ["/healthz", "/readyz"] {
+        let answer = world.send(Request::get(path).body(Body::empty()).unwrap()).await;
+        assert_eq!((answer.status, answer.text.as_str()), (StatusCode::OK, "ok\n"), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn metrics_count_requests_and_things() {
+    let world = World::new();
+    let _here = metrics::set_default_local_recorder(&world.recorder);
+    world.submit(HELLO).await;
+    world.plan().await;
+    let text = world.send(Request::get("/metrics").body(Body::empty()).unwrap()).await.text;
+    for line in [
+        r#"slipway_http_request_seconds_count{method="POST",path="/api/v1/projects/{project}/manifests",status="202"} 1"#,
+        r#"slipway_clusters{phase="scheduled"} 1"#,
+        r#"slipway_tasks{state="waiting"} 5"#,
+        "slipway_machines 5",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+    }
+    assert!(!text.contains("slipway_0123"), "no secret is told");
+}
+
+#[tokio::test]
+async fn a_panic_becomes_a_problem_with_the_id_of_the_request() {
+    let world = World::rehearsing(Arc::new(Fallen));
+    let mut asked = request(Method::POST, "/api/v1/projects/default/simulations");
+    *asked.body_mut() = Body::from(HELLO);
+    asked.headers_mut().insert("x-request-id", "mine-1".parse().unwrap());
+    let answer = world.send(asked).await;
+    assert_eq!(answer.status, StatusCode::INTERNAL_SERVER_ERROR);
+    assert_eq!(answer.header("x-request-id"), "mine-1");
+    assert!(answer.text.contains("API-009") && answer.text.contains("mine-1"), "{}", answer.text);
+    assert!(!answer.text.contains("simulator has a bug"), "the inside stays inside");
+    assert_eq!(world.get("/clusters").await.status, StatusCode::OK, "others are served on");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_takes_too_long_is_given_up() {
+    let world = World::rehearsing(Arc::new(Endless));
+    let answer = world.post("/simulations", HELLO).await;
+    assert_eq!((answer.status, answer.header("retry-after")), (StatusCode::SERVICE_UNAVAILABLE, "2"));
+    assert!(answer.text.contains("API-010"), "{}", answer.text);
+}
+
+#[tokio::test]
+async fn every_answer_has_an_id_and_is_guarded() {
+    let world = World::new();
+    let answer = world.send(request(Method::GET, "/nowhere")).await;
+    assert!(!answer.header("x-request-id").is_empty());
+    assert_eq!(answer.header("cache-control"), "no-store");
+    assert_eq!(answer.header("x-content-type-options"), "nosniff");
+    let mut odd = request(Method::GET, "/healthz");
+    odd.headers_mut().insert("x-request-id", "a b;c".parse().unwrap());
+    assert_ne!(world.send(odd).await.header("x-request-id"), "a b;c");
+}

@@ -1,0 +1,306 @@
+//! The smallest world a server lives in: a store in memory, a clock that is told, and hands
+//! that do at once what is planned.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{Method, Request, Response, StatusCode, header};
+use futures_util::future::BoxFuture;
+use metrics_exporter_prometheus::PrometheusRecorder;
+use model::id::MachineId;
+use model::observed::{ControlPlaneFact, Fact, MachineFact, NodeFact, Observation};
+use model::task::{Action, Task};
+use model::time::Timestamp;
+use server::auth::Admin;
+use server::{Rehearsal, RehearsalReport, Rehearse, Server};
+use store::{Claim, Ended, Recorded, Store};
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt as _;
+
+/// The token of this world.
+pub const TOKEN: &str = "slipway_0123456789abcdef0123456789abcdef";
+
+/// Where the routes of the project are.
+pub const PROJECT: &str = "/api/v1/projects/default";
+
+/// A good manifest with one cluster of three control and two compute machines.
+pub const HELLO: &str = "apiVersion: slipway.dev/v1
+kind: InputManifest
+metadata: {name: hello}
+spec:
+  providers:
+    - {name: lab, providerType: simulated}
+  nodePools:
+    dynamic:
+      - {name: brain, providerSpec: {name: lab, region: north}, count: 3, serverType: small, image: debian-12}
+      - {name: muscle, providerSpec: {name: lab, region: north}, count: 2, serverType: large, image: debian-12}
+  kubernetes:
+    clusters:
+      - name: first
+        version: v1.34.1
+        network: 10.8.0.0/24
+        pools: {control: [brain], compute: [muscle]}
+";
+
+/// A server over a store of its own.
+pub struct World {
+    pub store: Store,
+    pub router: Router,
+    pub stop: CancellationToken,
+    pub recorder: PrometheusRecorder,
+    clock: Arc<AtomicI64>,
+}
+
+/// An answer, read to its end.
+pub struct Answer {
+    pub status: StatusCode,
+    pub headers: axum::http::HeaderMap,
+    pub text: String,
+}
+
+impl Answer {
+    /// A header as text.
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+
+    /// The body as JSON.
+    #[track_caller]
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {}", self.text))
+    }
+
+    /// A problem in three lines; anything else by its status and type.
+    #[track_caller]
+    pub fn picture(&self) -> String {
+        let kind = self.header("content-type");
+        if kind != "application/problem+json" {
+            return format!("{} {kind}\n", self.status);
+        }
+        let problem: api::Problem = serde_json::from_str(&self.text).unwrap();
+        assert_eq!(problem.status, self.status.as_u16());
+        let mut picture = format!("{} {}: {}\n", self.status.as_u16(), problem.code, problem.detail);
+        for fault in problem.faults {
+            picture.push_str(&format!("  {} [{}] {}\n", fault.path, fault.code, fault.message));
+        }
+        picture.push_str(&format!("  hint: {}\n", problem.hint.unwrap_or_default()));
+        picture
+    }
+}
+
+impl World {
+    /// An empty world whose simulator tells the same of every manifest.
+    pub fn new() -> Self {
+        Self::rehearsing(Arc::new(Parrot))
+    }
+
+    /// An empty world with another simulator.
+    pub fn rehearsing(rehearse: Arc<dyn Rehearse>) -> Self {
+        let store = Store::in_memory().unwrap();
+        let clock = Arc::new(AtomicI64::new(1_767_225_600_000));
+        let recorder = server::metrics::builder().unwrap().build_recorder();
+        let now = Arc::clone(&clock);
+        let server = Server {
+            store: store.clone(),
+            admin: Admin::of(TOKEN),
+            clock: Arc::new(move || Timestamp::from_millis(now.load(Ordering::Relaxed))),
+            rehearse,
+            metrics: recorder.handle(),
+        };
+        let stop = CancellationToken::new();
+        let router = server::router(server, stop.clone());
+        Self { store, router, stop, recorder, clock }
+    }
+
+    /// A world that has accepted [`HELLO`].
+    pub async fn with_hello() -> Self {
+        let world = Self::new();
+        let answer = world.submit(HELLO).await;
+        assert_eq!(answer.status, StatusCode::ACCEPTED, "{}", answer.text);
+        world
+    }
+
+    /// What time it is.
+    pub fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.clock.load(Ordering::Relaxed))
+    }
+
+    /// Lets time pass.
+    pub fn pass(&self, span: Duration) {
+        self.clock.fetch_add(i64::try_from(span.as_millis()).unwrap(), Ordering::Relaxed);
+    }
+
+    /// Sends a request as it is.
+    pub async fn send(&self, request: Request<Body>) -> Answer {
+        let response = self.open(request).await;
+        let (parts, body) = response.into_parts();
+        let bytes = axum::body::to_bytes(body, 16 << 20).await.unwrap();
+        Answer { status: parts.status, headers: parts.headers, text: String::from_utf8(bytes.to_vec()).unwrap() }
+    }
+
+    /// Sends a request and leaves the body of the answer unread.
+    pub async fn open(&self, request: Request<Body>) -> Response<Body> {
+        self.router.clone().oneshot(request).await.unwrap()
+    }
+
+    /// Reads something of the project, with the token.
+    pub async fn get(&self, path: &str) -> Answer {
+        self.send(request(Method::GET, &format!("{PROJECT}{path}"))).await
+    }
+
+    /// Looks at a page, signed in.
+    pub async fn look(&self, path: &str) -> Answer {
+        let cookie = format!("slipway={TOKEN}");
+        let request = Request::get(path).header(header::COOKIE, cookie).body(Body::empty()).unwrap();
+        self.send(request).await
+    }
+
+    /// Sends YAML to a route of the project, with the token.
+    pub async fn post(&self, path: &str, text: &str) -> Answer {
+        let request = Request::post(format!("{PROJECT}{path}"))
+            .header(header::AUTHORIZATION, format!("Bearer {TOKEN}"))
+            .header(header::CONTENT_TYPE, "application/yaml")
+            .body(Body::from(text.to_owned()))
+            .unwrap();
+        self.send(request).await
+    }
+
+    /// Sends JSON to a route of the project, with the token.
+    pub async fn post_json(&self, path: &str, value: &serde_json::Value) -> Answer {
+        let request = Request::post(format!("{PROJECT}{path}"))
+            .header(header::AUTHORIZATION, format!("Bearer {TOKEN}"))
+            .header(header::CONTENT_TYPE, "application/json")
+            .body(Body::from(value.to_string()))
+            .unwrap();
+        self.send(request).await
+    }
+
+    /// Declares a manifest.
+    pub async fn submit(&self, text: &str) -> Answer {
+        self.post("/manifests", text).await
+    }
+
+    /// Plans every cluster and commits the plans.
+    pub async fn plan(&self) {
+        for live in self.store.live_clusters().await.unwrap() {
+            if let Some(seen) = self.store.cluster_view(live.id).await.unwrap() {
+                let plan = plan::plan(&seen.view(self.now()));
+                self.store.commit(plan, self.now()).await.unwrap();
+            }
+        }
+    }
+
+    /// Claims what is due.
+    pub async fn claim(&self, limit: u32) -> Vec<Claim> {
+        self.store.claim("worker-1", limit, 100, Duration::from_secs(60), self.now()).await.unwrap()
+    }
+
+    /// Ends an attempt.
+    pub async fn end(&self, claim: Claim, ended: Ended) {
+        let seen = if ended == Ended::Done { seen(&claim.task, self.now()) } else { Vec::new() };
+        let said = vec![(self.now(), format!("{} <{}>", claim.task.action.kind(), claim.task.machine.name))];
+        let recorded = self.store.record(claim, ended, seen, said, self.now()).await.unwrap();
+        assert_eq!(recorded, Recorded::Yes);
+    }
+
+    /// Plans and works until nothing is left.
+    pub async fn settle(&self) {
+        for _ in 0..100 {
+            self.plan().await;
+            let claims = self.claim(100).await;
+            if claims.is_empty() {
+                return;
+            }
+            for claim in claims {
+                self.end(claim, Ended::Done).await;
+            }
+        }
+        panic!("the world does not come to rest");
+    }
+}
+
+/// A request with the token and no body.
+pub fn request(method: Method, path: &str) -> Request<Body> {
+    Request::builder()
+        .method(method)
+        .uri(path)
+        .header(header::AUTHORIZATION, format!("Bearer {TOKEN}"))
+        .body(Body::empty())
+        .unwrap()
+}
+
+/// What is seen after a task went well.
+fn seen(task: &Task, at: Timestamp) -> Vec<Observation> {
+    let Task { cluster, machine, action, .. } = task;
+    let id: MachineId = machine.id;
+    let node = |ready, cordoned, version| Fact::Node(id, NodeFact::Joined { ready, cordoned, version });
+    let facts = match action {
+        Action::Create | Action::Prepare => {
+            let (reference, address) = (format!("vm-{}", machine.name), machine.address.into());
+            vec![Fact::Machine(id, MachineFact::Running { reference, address })]
+        }
+        Action::Init { version, .. } => {
+            vec![Fact::ControlPlane(ControlPlaneFact { initialised: true }), node(true, false, *version)]
+        }
+        Action::Join { version } => vec![node(true, false, *version)],
+        Action::Upgrade { version } => vec![node(true, true, *version)],
+        Action::Leave => vec![Fact::Node(id, NodeFact::Absent)],
+        Action::Delete | Action::Release => {
+            vec![Fact::Machine(id, MachineFact::Absent), Fact::Node(id, NodeFact::Absent)]
+        }
+        Action::Drain | Action::Uncordon => Vec::new(),
+    };
+    facts.into_iter().map(|fact| Observation { cluster: *cluster, fact, at }).collect()
+}
+
+/// A simulator that repeats what it was asked.
+struct Parrot;
+
+impl Rehearse for Parrot {
+    fn rehearse(&self, request: Rehearsal) -> BoxFuture<'_, Result<RehearsalReport, String>> {
+        Box::pin(async move {
+            if request.faults == "nonsense" {
+                return Err("there is no fault profile `nonsense`".to_owned());
+            }
+            Ok(RehearsalReport {
+                text: format!("{} with seed {} and faults {}\n", request.manifest.name, request.seed, request.faults),
+                converged: true,
+                seconds: 60,
+                clusters: 1,
+                machines: 5,
+                tasks: 10,
+                attempts: 10,
+                failures: 0,
+            })
+        })
+    }
+}
+
+/// Every operation of the document: path, method, whether it needs the token.
+pub fn operations() -> Vec<(String, Method, bool)> {
+    let document: BTreeMap<String, serde_json::Value> =
+        serde_json::from_value(serde_json::to_value(server::document()).unwrap()["paths"].clone()).unwrap();
+    let mut operations = Vec::new();
+    for (path, item) in document {
+        for (method, operation) in item.as_object().unwrap() {
+            let method = Method::from_bytes(method.to_uppercase().as_bytes()).unwrap();
+            let open = operation["security"] == serde_json::json!([{}]);
+            operations.push((path.clone(), method, !open));
+        }
+    }
+    operations
+}
+
+/// A path with something of the right form in each of its places.
+pub fn filled(path: &str) -> String {
+    let id = match path {
+        path if path.contains("/tasks/") => "task-0000000000000",
+        path if path.contains("/intents/") => "intent-0000000000000",
+        _ => "plan-0000000000000",
+    };
+    path.replace("{project}", "default").replace("{name}", "nobody").replace("{generation}", "7").replace("{id}", id)
+}

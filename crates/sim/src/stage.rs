@@ -1,0 +1,275 @@
+//! A stage for the real loops: a store, a simulated world, and an engine that can be killed.
+//!
+//! Everything runs on one thread under tokio's paused clock: when nobody has anything to
+//! do, time jumps to whatever is due next. Nothing here may wait for another thread.
+
+use crate::chronicle::Chronicle;
+use crate::driver::Simulated;
+use crate::faults::{Faults, INJECTED};
+use crate::world::{Pace, World};
+use driver::Clock;
+use engine::{Engine, Settings};
+use model::intent::Wish;
+use model::name::Name;
+use model::task::State;
+use model::time::Timestamp;
+use plan::{Phase, Reason};
+use std::sync::Arc;
+use std::time::Duration;
+use store::{ClusterFilter, ClusterRow, Draft, Page, Store, TaskFilter, TaskRow};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+/// How long it takes to notice that the engine is dead and to start another.
+const RESTART_AFTER: Duration = Duration::from_secs(5);
+
+/// How long a person takes to ask again for what got stuck on purpose.
+const MENDED_AFTER: Duration = Duration::from_secs(30);
+
+/// The longest that a change of the store without an event goes unnoticed.
+const GLANCE_EVERY: Duration = Duration::from_secs(60);
+
+/// A store, a world and an engine, running.
+pub(crate) struct Stage {
+    pub(crate) store: Store,
+    pub(crate) world: World,
+    pub(crate) faults: Arc<Faults>,
+    pub(crate) chronicle: Arc<Chronicle>,
+    pub(crate) clock: Clock,
+    loops: JoinSet<()>,
+    stop: CancellationToken,
+}
+
+impl Stage {
+    /// Sets the stage at `epoch`; the engine starts with [`Stage::start`].
+    pub(crate) fn set(store: Store, faults: Faults, epoch: Timestamp, seed: u64) -> Self {
+        let clock = Clock::starting_at(epoch);
+        Self {
+            store,
+            world: World::new(clock, Pace::Realistic, seed),
+            faults: Arc::new(faults),
+            chronicle: Arc::new(Chronicle::new(epoch)),
+            clock,
+            loops: JoinSet::new(),
+            stop: CancellationToken::new(),
+        }
+    }
+
+    /// Starts the engine, and whoever starts it again when it is killed.
+    pub(crate) fn start(&mut self, seed: u64) {
+        let settings = Settings {
+            worker: "rehearsal".to_owned(),
+            seed,
+            ..Settings::default()
+        };
+        let driver = Simulated::rehearsing(
+            self.world.clone(),
+            Arc::clone(&self.faults),
+            Arc::clone(&self.chronicle),
+        );
+        self.loops.spawn(supervise(
+            self.store.clone(),
+            Arc::new(driver),
+            self.clock,
+            settings,
+            Arc::clone(&self.faults),
+            Arc::clone(&self.chronicle),
+            self.stop.clone(),
+        ));
+        self.loops
+            .spawn(mend(self.store.clone(), self.clock, self.stop.clone()));
+    }
+
+    /// What time it is on the stage.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// Says something in the chronicle.
+    pub(crate) fn say(&self, text: impl Into<String>) {
+        self.chronicle.say(self.now(), text);
+    }
+
+    /// Waits until nothing happens any more by itself; `false` when that takes too long.
+    pub(crate) async fn settle(&self, limit: Duration) -> Result<bool, store::Error> {
+        let mut news = self.store.subscribe();
+        let end = Instant::now() + limit;
+        // Whatever was said just before is read first.
+        sleep(Duration::from_secs(1)).await;
+        loop {
+            news.mark_unchanged();
+            if self.at_rest().await? {
+                return Ok(true);
+            }
+            tokio::select! {
+                biased;
+                changed = news.changed() => if changed.is_err() { return Ok(false) },
+                () = sleep_until(end) => return Ok(false),
+                () = sleep(GLANCE_EVERY) => {}
+            }
+        }
+    }
+
+    /// Whether all that still waits, waits for a person or for what another cluster holds.
+    async fn at_rest(&self) -> Result<bool, store::Error> {
+        if !self.store.unplanned().await?.is_empty() {
+            return Ok(false);
+        }
+        for row in self.clusters().await? {
+            let claimed = || {
+                let mut held = row.held.iter();
+                held.all(|held| matches!(held.reason, Reason::Claimed { .. }))
+            };
+            match row.summary.phase {
+                Phase::Done | Phase::Gone => {}
+                Phase::Scheduled if row.summary.tasks == 0 && claimed() => {}
+                Phase::Error if self.waits_for_a_person(&row).await? => {}
+                Phase::Error | Phase::Pending | Phase::Scheduled | Phase::Deleting => {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    async fn waits_for_a_person(&self, row: &ClusterRow) -> Result<bool, store::Error> {
+        let Some(view) = self.store.cluster_view(row.id).await? else {
+            return Ok(true);
+        };
+        let by_itself = view.open.iter().any(|open| {
+            let mended = open
+                .error
+                .as_ref()
+                .is_some_and(|error| error.contains(INJECTED));
+            open.state != State::Stuck || mended
+        });
+        Ok(!by_itself)
+    }
+
+    /// Every cluster that is not gone.
+    pub(crate) async fn clusters(&self) -> Result<Vec<ClusterRow>, store::Error> {
+        let project = Name::default_project();
+        let page = Page {
+            limit: 500,
+            after: None,
+        };
+        let rows = self.store.clusters(&project, ClusterFilter::default(), page);
+        Ok(rows.await?.items)
+    }
+
+    /// Tasks that got stuck.
+    pub(crate) async fn stuck(&self) -> Result<Vec<TaskRow>, store::Error> {
+        stuck(&self.store).await
+    }
+
+    /// What is in the store and should not be when everything is at rest.
+    pub(crate) async fn leftovers(&self) -> Result<Vec<String>, store::Error> {
+        let mut left = Vec::new();
+        let counts = self.store.counts().await?;
+        for state in [State::Waiting, State::Running] {
+            let tasks = counts.tasks.get(&state).copied().unwrap_or(0);
+            if tasks > 0 {
+                left.push(format!("{tasks} tasks are {}", state.as_str()));
+            }
+        }
+        for row in self.clusters().await? {
+            let view = self.store.cluster_view(row.id).await?;
+            for slot in view.iter().flat_map(|view| &view.ledger) {
+                left.push(format!("{} holds a row of the ledger", slot.name));
+            }
+        }
+        Ok(left)
+    }
+
+    /// Ends the engine as a person would, and waits for it.
+    pub(crate) async fn end(&mut self) {
+        self.stop.cancel();
+        while self.loops.join_next().await.is_some() {}
+    }
+}
+
+/// Runs an engine, and another one whenever it was killed.
+async fn supervise(
+    store: Store,
+    driver: Arc<Simulated>,
+    clock: Clock,
+    settings: Settings,
+    faults: Arc<Faults>,
+    chronicle: Arc<Chronicle>,
+    stop: CancellationToken,
+) {
+    loop {
+        faults.revive();
+        let engine = Engine::new(store.clone(), Arc::clone(&driver), clock, settings.clone());
+        tokio::select! {
+            biased;
+            () = faults.killed() => chronicle.say(clock.now(), "the engine is killed"),
+            () = Box::pin(engine.run(stop.clone())) => return,
+        }
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => return,
+            () = sleep(RESTART_AFTER) => {}
+        }
+    }
+}
+
+/// Asks for another attempt at whatever got stuck on purpose, as a person would.
+async fn mend(store: Store, clock: Clock, stop: CancellationToken) {
+    let mut news = store.subscribe();
+    loop {
+        let waiting = stuck(&store).await.unwrap_or_default();
+        let chosen = waiting.into_iter().filter(|row| {
+            row.error
+                .as_ref()
+                .is_some_and(|error| error.contains(INJECTED))
+        });
+        let chosen: Vec<_> = chosen.collect();
+        let mended = !chosen.is_empty();
+        if mended {
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                () = sleep(MENDED_AFTER) => {}
+            }
+        }
+        for row in chosen {
+            let draft = retry(&row);
+            // A task that nobody wants any more by now needs no mending.
+            if let Err(error) = store.wish(draft, clock.now()).await {
+                tracing::debug!(%error, "no retry of {}: {error}", row.task.id);
+            }
+        }
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => return,
+            changed = news.changed() => if changed.is_err() { return },
+        }
+    }
+}
+
+/// The wish for another attempt.
+pub(crate) fn retry(row: &TaskRow) -> Draft {
+    Draft {
+        project: row.task.project.clone(),
+        cluster: row.task.cluster_name.clone(),
+        wish: Wish::Retry { task: row.task.id },
+        author: "ann".to_owned(),
+        reason: "the cause is mended".to_owned(),
+        expires_at: None,
+    }
+}
+
+async fn stuck(store: &Store) -> Result<Vec<TaskRow>, store::Error> {
+    let filter = TaskFilter {
+        cluster: None,
+        state: Some(State::Stuck),
+    };
+    let page = Page {
+        limit: 500,
+        after: None,
+    };
+    let listed = store.tasks(&Name::default_project(), filter, page);
+    Ok(listed.await?.items)
+}

@@ -1,0 +1,442 @@
+//! The world in memory: what a provider, given hosts and Kubernetes would be.
+//!
+//! Making a machine is *not* idempotent: every order gives a new machine with a new
+//! reference and the label of whoever ordered it, exactly as a cloud does. Everything
+//! else takes time in two steps, begun and done, so that a worker can be killed before,
+//! in between and after. The world remembers what must never happen, so that a test can
+//! ask for it afterwards.
+//!
+//! The same world serves two purposes. Under tokio's paused clock it is a rehearsal: hours
+//! pass in no time, and nothing is written. Opened on a file it stands for the outside of
+//! a running server, and survives it.
+
+mod effect;
+mod journal;
+mod look;
+mod pace;
+mod picture;
+mod state;
+mod watch;
+
+pub use journal::Error;
+pub use pace::Pace;
+pub use watch::{Rule, Violation};
+
+pub(crate) use look::{Refusal, Step};
+
+use driver::Clock;
+use effect::{Change, Computer, Effect, Operation, bearer, endpoint};
+use journal::Journal;
+use model::cluster::Machine;
+use model::id::{ClusterId, MachineId};
+use model::observed::{Fact, MachineFact, NodeFact, Observed};
+use model::task::{Action, Kind, Task};
+use model::time::Timestamp;
+use state::{Host, Kube, Node, State, Vm};
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A handle on the world; clones share it.
+#[derive(Clone)]
+pub struct World {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    clock: Clock,
+    pace: Pace,
+    seed: u64,
+    kept: Mutex<Kept>,
+}
+
+struct Kept {
+    state: State,
+    journal: Option<Journal>,
+    let_go: LetGo,
+}
+
+/// What becomes of a change on a machine when the one who drives it vanishes.
+///
+/// Machines that the provider makes or destroys are never affected: it goes on by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LetGo {
+    /// Nobody notices, and it takes effect all the same.
+    #[default]
+    GoesOn,
+    /// It stays half done.
+    Stops,
+    /// One or the other, by the seed.
+    Either,
+}
+
+/// A change or an order that was begun.
+#[derive(Debug)]
+pub(crate) struct Begun {
+    /// The number of the change, where it can be let go.
+    pub(crate) operation: Option<u64>,
+    /// When it takes effect.
+    pub(crate) until: Timestamp,
+    /// What it happens on, in the provider's words.
+    pub(crate) reference: String,
+}
+
+impl World {
+    /// An empty world in memory, whose rules are watched.
+    pub fn new(clock: Clock, pace: Pace, seed: u64) -> Self {
+        let state = State {
+            watched: true,
+            ..State::default()
+        };
+        Self::from_parts(clock, pace, seed, state, None)
+    }
+
+    /// The world that is kept in a file, in real time; made when there is none.
+    pub fn open(path: &Path, pace: Pace, seed: u64) -> Result<Self, Error> {
+        let (journal, state) = Journal::open(path)?;
+        Ok(Self::from_parts(
+            Clock::System,
+            pace,
+            seed,
+            state,
+            Some(journal),
+        ))
+    }
+
+    fn from_parts(
+        clock: Clock,
+        pace: Pace,
+        seed: u64,
+        state: State,
+        journal: Option<Journal>,
+    ) -> Self {
+        let kept = Kept {
+            state,
+            journal,
+            let_go: LetGo::default(),
+        };
+        let kept = Mutex::new(kept);
+        let inner = Inner {
+            clock,
+            pace,
+            seed,
+            kept,
+        };
+        Self {
+            inner: Arc::new(inner),
+        }
+    }
+
+    /// Says what becomes of changes whose driver vanishes.
+    pub fn when_let_go(&self, let_go: LetGo) {
+        self.lock().let_go = let_go;
+    }
+
+    /// Takes the power from a machine.
+    pub fn cut_power(&self, machine: &Machine) {
+        self.power(machine, false);
+    }
+
+    /// Gives a machine its power back; it answers at once.
+    pub fn restore_power(&self, machine: &Machine) {
+        self.power(machine, true);
+    }
+
+    /// Lets the provider stop selling a server type.
+    pub fn refuse(&self, server_type: &str) {
+        self.happen(Effect::Offer {
+            server_type: server_type.to_owned(),
+            offered: false,
+        });
+    }
+
+    /// Lets the provider sell a server type again.
+    pub fn offer(&self, server_type: &str) {
+        self.happen(Effect::Offer {
+            server_type: server_type.to_owned(),
+            offered: true,
+        });
+    }
+
+    /// Says that a cluster is to go as a whole: its removal breaks no rule.
+    pub fn condemn(&self, cluster: ClusterId) {
+        self.happen(Effect::Condemn { cluster });
+    }
+
+    /// How many machines bear this label.
+    pub fn machines_named(&self, machine: MachineId) -> usize {
+        self.settled().state.labelled(machine).count()
+    }
+
+    /// How many machines the provider keeps for anybody.
+    pub fn machines(&self) -> usize {
+        self.settled().state.vms.len()
+    }
+
+    /// How often a machine was ever made, for each label.
+    pub fn made(&self) -> BTreeMap<MachineId, u32> {
+        self.settled().state.made.clone()
+    }
+
+    /// What must never happen, and did.
+    pub fn violations(&self) -> Vec<Violation> {
+        self.settled().state.violations.clone()
+    }
+
+    /// All that an outsider sees of one cluster.
+    pub fn picture(&self, cluster: ClusterId) -> String {
+        let now = self.now();
+        self.settled().state.picture(Some(cluster), now)
+    }
+
+    /// All that an outsider sees.
+    pub fn whole_picture(&self) -> String {
+        let now = self.now();
+        self.settled().state.picture(None, now)
+    }
+
+    /// What time it is in this world.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.inner.clock.now()
+    }
+
+    /// How long things take.
+    pub(crate) fn pace(&self) -> Pace {
+        self.inner.pace
+    }
+
+    /// How far the world is with what a task asks for.
+    pub(crate) fn step(&self, task: &Task) -> Result<Step, Refusal> {
+        let now = self.now();
+        self.settled().state.step(task, now)
+    }
+
+    /// Orders a machine from the provider, `stretch` times slower than usual.
+    pub(crate) fn order(&self, task: &Task, stretch: u32) -> Result<Begun, Refusal> {
+        let now = self.now();
+        let until = now.plus(self.span(task.machine.id, Kind::Create) * stretch);
+        let mut kept = self.settled();
+        let vm = kept.state.vm_last + 1;
+        let order = Effect::Order {
+            vm,
+            by: bearer(task),
+            address: task.machine.address,
+            boots_at: until,
+        };
+        kept.happen(now, order).map_err(unwritten)?;
+        Ok(Begun {
+            operation: None,
+            until,
+            reference: Computer::Vm(vm).reference(),
+        })
+    }
+
+    /// Begins the change that a task asks for, unless it is there or under way by now.
+    pub(crate) fn begin(
+        &self,
+        task: &Task,
+        change: Change,
+        stretch: u32,
+    ) -> Result<Begun, Refusal> {
+        let now = self.now();
+        let span = self.span(task.machine.id, change.kind()) * stretch;
+        let mut kept = self.settled();
+        let (operation, until, on) = match kept.state.step(task, now)? {
+            Step::Done | Step::Begin(None) => (None, now, None),
+            Step::UnderWay { until } => (None, until, None),
+            Step::Begin(Some(on)) => {
+                let operation = kept.state.operation_last + 1;
+                let until = now.plus(span);
+                let of = Operation {
+                    by: bearer(task),
+                    role: task.machine.role,
+                    on,
+                    change,
+                    until,
+                };
+                let begin = Effect::Begin { operation, of };
+                kept.happen(now, begin).map_err(unwritten)?;
+                let by_itself = matches!(change, Change::Delete);
+                ((!by_itself).then_some(operation), until, Some(on))
+            }
+        };
+        let reference = on.map(Computer::reference).unwrap_or_default();
+        Ok(Begun {
+            operation,
+            until,
+            reference,
+        })
+    }
+
+    /// Says that nobody drives a change any more.
+    pub(crate) fn let_go(&self, operation: u64) {
+        let mut kept = self.settled();
+        let stops = match kept.let_go {
+            LetGo::GoesOn => false,
+            LetGo::Stops => true,
+            LetGo::Either => fastrand::Rng::with_seed(self.inner.seed ^ operation).bool(),
+        };
+        if stops {
+            let now = self.now();
+            // A world that could not write it down goes on with the change: as if the
+            // machine had not noticed either.
+            if let Err(error) = kept.happen(now, Effect::LetGo { operation }) {
+                tracing::warn!(%error, "could not write to the simulated world: {error}");
+            }
+        }
+    }
+
+    /// What is seen of some machines of a cluster.
+    pub(crate) fn facts(&self, cluster: ClusterId, machines: &[Machine]) -> Vec<Fact> {
+        let now = self.now();
+        self.settled().state.facts(cluster, machines, now)
+    }
+
+    /// Puts into the world what was observed of a cluster elsewhere.
+    pub(crate) fn furnish(&self, cluster: ClusterId, machines: &[&Machine], observed: &Observed) {
+        let now = self.now();
+        let mut kept = self.settled();
+        for machine in machines {
+            if let Some(seen) = observed.machines.get(&machine.id) {
+                let fact = seen.machine.as_ref().map(|(fact, _)| fact);
+                let node = seen.node.as_ref().map(|(fact, _)| fact);
+                kept.state.furnish(cluster, machine, fact, node, now);
+            }
+        }
+        if observed.initialised {
+            let kube = kept.state.clusters.entry(cluster).or_default();
+            kube.started = machines.first().map(|machine| machine.id);
+        }
+        kept.state.reindex();
+    }
+
+    fn power(&self, machine: &Machine, on: bool) {
+        let computers = match endpoint(machine) {
+            Some(address) => vec![Computer::Host(address)],
+            None => {
+                let kept = self.settled();
+                let labelled = kept.state.labelled(machine.id);
+                labelled.map(|(number, _)| Computer::Vm(number)).collect()
+            }
+        };
+        for computer in computers {
+            self.happen(Effect::Power { computer, on });
+        }
+    }
+
+    /// Lets something happen that nobody waits for.
+    fn happen(&self, effect: Effect) {
+        let now = self.now();
+        if let Err(error) = self.settled().happen(now, effect) {
+            tracing::warn!(%error, "could not write to the simulated world: {error}");
+        }
+    }
+
+    /// How long a change of one machine takes: its own stream of chance, so that one
+    /// machine more does not change the fate of the others.
+    fn span(&self, machine: MachineId, kind: Kind) -> std::time::Duration {
+        let mut hash = DefaultHasher::new();
+        (self.inner.seed, machine, kind).hash(&mut hash);
+        let mut random = fastrand::Rng::with_seed(hash.finish());
+        self.inner.pace.span(kind, &mut random)
+    }
+
+    fn settled(&self) -> MutexGuard<'_, Kept> {
+        let now = self.now();
+        let mut kept = self.lock();
+        kept.state.settle(now);
+        kept
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        let kept = &self.inner.kept;
+        kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Kept {
+    fn happen(&mut self, at: Timestamp, effect: Effect) -> std::io::Result<()> {
+        if let Some(journal) = &mut self.journal {
+            journal.append(at, &effect)?;
+        }
+        self.state.take(at, effect);
+        Ok(())
+    }
+}
+
+fn unwritten(cause: std::io::Error) -> Refusal {
+    Refusal::Later(driver::Error {
+        attempted: format!("the simulated world could not be written: {cause}"),
+        hint: "free space on the disk of the data directory".to_owned(),
+    })
+}
+
+impl State {
+    fn furnish(
+        &mut self,
+        cluster: ClusterId,
+        machine: &Machine,
+        fact: Option<&MachineFact>,
+        node: Option<&NodeFact>,
+        now: Timestamp,
+    ) {
+        let powered = match fact {
+            None | Some(MachineFact::Absent) => return,
+            Some(MachineFact::Unreachable { .. }) => false,
+            Some(MachineFact::Booting { .. } | MachineFact::Running { .. }) => true,
+        };
+        let by = effect::Bearer {
+            machine: machine.id,
+            name: machine.name.clone(),
+            cluster,
+        };
+        let on = if let Some(address) = endpoint(machine) {
+            let host = Host {
+                owner: Some(by),
+                prepared: matches!(
+                    fact,
+                    Some(MachineFact::Running { .. } | MachineFact::Unreachable { .. })
+                ),
+                powered,
+            };
+            self.hosts.insert(address, host);
+            Computer::Host(address)
+        } else {
+            self.vm_last += 1;
+            let vm = Vm {
+                by,
+                address: machine.address,
+                boots_at: now,
+                powered,
+                stopping: false,
+            };
+            self.vms.insert(self.vm_last, vm);
+            Computer::Vm(self.vm_last)
+        };
+        if let Some(NodeFact::Joined {
+            ready: _,
+            cordoned,
+            version,
+        }) = node
+        {
+            let kube = self.clusters.entry(cluster).or_insert_with(Kube::default);
+            let node = Node {
+                name: machine.name.clone(),
+                role: machine.role,
+                on,
+                version: *version,
+                cordoned: *cordoned,
+                empty: *cordoned,
+                changing: false,
+                leaving: false,
+            };
+            kube.nodes.insert(machine.id, node);
+        }
+    }
+}
+
+/// The change that a task asks for; `None` where it is an order to the provider.
+pub(crate) fn change_of(action: &Action) -> Option<Change> {
+    Change::of(action)
+}

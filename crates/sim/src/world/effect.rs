@@ -1,0 +1,193 @@
+//! What can happen in the simulated world: the lines of its journal.
+
+use model::cluster::{Machine, Origin, Role};
+use model::id::{ClusterId, MachineId};
+use model::name::Name;
+use model::task::{Action, Kind, Task};
+use model::time::Timestamp;
+use model::version::Version;
+use serde::{Deserialize, Serialize};
+use std::net::Ipv4Addr;
+
+/// One thing that happened. The state of the world is nothing but these, in their order.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Effect {
+    /// The provider accepted an order and made a new machine, whatever there was before.
+    Order {
+        /// The provider's own number for it.
+        vm: u64,
+        /// Whose order.
+        by: Bearer,
+        /// Where it will answer.
+        address: Ipv4Addr,
+        /// From when on it answers.
+        boots_at: Timestamp,
+    },
+    /// A change of a machine began; it takes effect when its time has come.
+    Begin {
+        /// Which change.
+        operation: u64,
+        /// What is changed.
+        of: Operation,
+    },
+    /// Nobody drives a change any more, and it stays half done.
+    LetGo {
+        /// Which change.
+        operation: u64,
+    },
+    /// Somebody switched a machine off or on.
+    Power {
+        /// Which machine.
+        computer: Computer,
+        /// Whether it has power from now on.
+        on: bool,
+    },
+    /// The provider stopped selling a server type, or sells it again.
+    Offer {
+        /// Which server type.
+        server_type: String,
+        /// Whether it is sold from now on.
+        offered: bool,
+    },
+    /// Somebody said that a cluster is to go as a whole.
+    Condemn {
+        /// Which cluster.
+        cluster: ClusterId,
+    },
+}
+
+/// Who a machine is for, as its label says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Bearer {
+    /// Which machine.
+    pub(crate) machine: MachineId,
+    /// What people call it.
+    pub(crate) name: Name,
+    /// Of which cluster.
+    pub(crate) cluster: ClusterId,
+}
+
+/// A computer: one that the provider made, or one that was always there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Computer {
+    /// Made by the provider.
+    Vm(u64),
+    /// Given, at its address.
+    Host(Ipv4Addr),
+}
+
+impl Computer {
+    /// The name that the provider, or the address, gives it.
+    pub(crate) fn reference(self) -> String {
+        match self {
+            Self::Vm(number) => format!("vm-{number:06}"),
+            Self::Host(address) => format!("host-{address}"),
+        }
+    }
+}
+
+/// A change that takes time.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Operation {
+    /// Whose machine.
+    pub(crate) by: Bearer,
+    /// What it does in the cluster.
+    pub(crate) role: Role,
+    /// The computer it happens on, or that carries the node.
+    pub(crate) on: Computer,
+    /// What happens.
+    pub(crate) change: Change,
+    /// When it takes effect.
+    pub(crate) until: Timestamp,
+}
+
+/// What happens to a machine or its node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Change {
+    /// A given host is taken into use.
+    Prepare,
+    /// A control plane is started.
+    Init { version: Version },
+    /// A node joins.
+    Join { version: Version },
+    /// Workloads move away.
+    Drain,
+    /// Another version is installed.
+    Upgrade { version: Version },
+    /// Workloads may come again.
+    Uncordon,
+    /// A node is taken out of its cluster.
+    Leave,
+    /// The provider destroys the machine.
+    Delete,
+    /// A given host is cleaned.
+    Release,
+}
+
+impl Change {
+    /// The change that a task asks for; making a machine is an order, not a change.
+    pub(crate) const fn of(action: &Action) -> Option<Self> {
+        Some(match action {
+            Action::Create => return None,
+            Action::Prepare => Self::Prepare,
+            Action::Init {
+                version,
+                network: _,
+            } => Self::Init { version: *version },
+            Action::Join { version } => Self::Join { version: *version },
+            Action::Drain => Self::Drain,
+            Action::Upgrade { version } => Self::Upgrade { version: *version },
+            Action::Uncordon => Self::Uncordon,
+            Action::Leave => Self::Leave,
+            Action::Delete => Self::Delete,
+            Action::Release => Self::Release,
+        })
+    }
+
+    /// The kind of task that asks for it.
+    pub(crate) const fn kind(self) -> Kind {
+        match self {
+            Self::Prepare => Kind::Prepare,
+            Self::Init { .. } => Kind::Init,
+            Self::Join { .. } => Kind::Join,
+            Self::Drain => Kind::Drain,
+            Self::Upgrade { .. } => Kind::Upgrade,
+            Self::Uncordon => Kind::Uncordon,
+            Self::Leave => Kind::Leave,
+            Self::Delete => Kind::Delete,
+            Self::Release => Kind::Release,
+        }
+    }
+
+    /// Whether it happens on the machine itself, which must answer until the end.
+    pub(crate) const fn on_the_machine(self) -> bool {
+        match self {
+            Self::Prepare
+            | Self::Init { .. }
+            | Self::Join { .. }
+            | Self::Upgrade { .. }
+            | Self::Release => true,
+            Self::Drain | Self::Uncordon | Self::Leave | Self::Delete => false,
+        }
+    }
+}
+
+/// Who a task's machine is for.
+pub(crate) fn bearer(task: &Task) -> Bearer {
+    Bearer {
+        machine: task.machine.id,
+        name: task.machine.name.clone(),
+        cluster: task.cluster,
+    }
+}
+
+/// The address of a machine that was given.
+pub(crate) const fn endpoint(machine: &Machine) -> Option<Ipv4Addr> {
+    match &machine.origin {
+        Origin::Given { endpoint, .. } => Some(*endpoint),
+        Origin::Made { .. } => None,
+    }
+}

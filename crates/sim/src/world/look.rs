@@ -1,0 +1,366 @@
+//! What a driver finds when it looks: facts, and whether a task may begin.
+
+use super::effect::{Change, Computer, endpoint};
+use super::state::State;
+use driver::Error;
+use model::cluster::{Machine, Origin};
+use model::id::ClusterId;
+use model::observed::{ControlPlaneFact, Fact, MachineFact, NodeFact};
+use model::task::{Action, Task};
+use model::time::Timestamp;
+use std::net::{IpAddr, Ipv4Addr};
+
+/// Sizes that the simulated provider sells.
+pub(crate) const SERVER_TYPES: [&str; 3] = ["small", "medium", "large"];
+
+/// Images that the simulated provider has.
+pub(crate) const IMAGES: [&str; 2] = ["debian-12", "ubuntu-24.04"];
+
+/// How far the world is with what a task asks for.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// It is as asked.
+    Done,
+    /// It is under way, until then.
+    UnderWay {
+        /// When it takes effect.
+        until: Timestamp,
+    },
+    /// It can be begun, on this computer where there is one.
+    Begin(Option<Computer>),
+}
+
+/// Why a task cannot begin.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// It may work later.
+    Later(Error),
+    /// It will not work until somebody changes something.
+    Never(Error),
+}
+
+fn later(attempted: impl Into<String>, hint: &str) -> Refusal {
+    Refusal::Later(Error {
+        attempted: attempted.into(),
+        hint: hint.to_owned(),
+    })
+}
+
+fn never(attempted: impl Into<String>, hint: impl Into<String>) -> Refusal {
+    Refusal::Never(Error {
+        attempted: attempted.into(),
+        hint: hint.into(),
+    })
+}
+
+const BY_ITSELF: &str = "tries again by itself";
+
+impl State {
+    /// How far the world is with what `task` asks for.
+    pub(crate) fn step(&self, task: &Task, now: Timestamp) -> Result<Step, Refusal> {
+        let machine = &task.machine;
+        if let Some((_, of)) = self.under_way(machine.id) {
+            let removes = matches!(task.action, Action::Delete | Action::Release);
+            match Change::of(&task.action) {
+                Some(change) if change == of.change => {
+                    return Ok(Step::UnderWay { until: of.until });
+                }
+                Some(_) | None if removes => {}
+                Some(_) | None => {
+                    let other = of.change.kind();
+                    return Err(later(
+                        format!("{other} of {} is still under way", machine.name),
+                        BY_ITSELF,
+                    ));
+                }
+            }
+        }
+        match &task.action {
+            Action::Create => self.step_create(machine, now),
+            Action::Prepare => self.step_prepare(machine),
+            Action::Init { .. } => self.step_init(task, now),
+            Action::Join { .. } => self.step_join(task, now),
+            Action::Drain | Action::Upgrade { .. } | Action::Uncordon | Action::Leave => {
+                self.step_node(task, now)
+            }
+            Action::Delete => Ok(self.step_delete(machine)),
+            Action::Release => self.step_release(machine),
+        }
+    }
+
+    fn step_create(&self, machine: &Machine, now: Timestamp) -> Result<Step, Refusal> {
+        match self.labelled(machine.id).next() {
+            Some((_, vm)) if vm.stopping => {
+                Err(later(format!("{} is being deleted", machine.name), BY_ITSELF))
+            }
+            Some((_, vm)) if !vm.powered => Err(silent(machine)),
+            Some((_, vm)) if vm.boots_at > now => Ok(Step::UnderWay { until: vm.boots_at }),
+            Some(_) => Ok(Step::Done),
+            None => self.sold(machine).map(|()| Step::Begin(None)),
+        }
+    }
+
+    /// Whether the provider sells what the machine asks for.
+    fn sold(&self, machine: &Machine) -> Result<(), Refusal> {
+        let Origin::Made {
+            server_type, image, ..
+        } = &machine.origin
+        else {
+            return Err(never(
+                format!("{} was given, not to be made", machine.name),
+                "declare it in a static pool",
+            ));
+        };
+        let sells: Vec<_> = SERVER_TYPES
+            .into_iter()
+            .filter(|name| !self.refused.contains(*name))
+            .collect();
+        if !sells.contains(&server_type.as_str()) {
+            return Err(never(
+                format!("the provider refuses server type `{server_type}`"),
+                format!("choose one of {}", sells.join(", ")),
+            ));
+        }
+        if !IMAGES.contains(&image.as_str()) {
+            return Err(never(
+                format!("the provider has no image `{image}`"),
+                format!("choose one of {}", IMAGES.join(", ")),
+            ));
+        }
+        Ok(())
+    }
+
+    fn step_prepare(&self, machine: &Machine) -> Result<Step, Refusal> {
+        let Some(address) = endpoint(machine) else {
+            return Err(never(
+                format!("{} has no address to prepare it at", machine.name),
+                "declare it in a dynamic pool",
+            ));
+        };
+        let host = self.hosts.get(&address);
+        let owner = host.and_then(|host| host.owner.as_ref());
+        match (host, owner) {
+            (Some(host), _) if !host.powered => Err(silent(machine)),
+            (Some(_), Some(owner)) if owner.machine != machine.id => Err(later(
+                format!("{address} is in use as {}", owner.name),
+                "continues when it is given back",
+            )),
+            (Some(host), Some(_)) if host.prepared => Ok(Step::Done),
+            (Some(_) | None, Some(_) | None) => Ok(Step::Begin(Some(Computer::Host(address)))),
+        }
+    }
+
+    fn step_init(&self, task: &Task, now: Timestamp) -> Result<Step, Refusal> {
+        let machine = &task.machine;
+        let kube = self.clusters.get(&task.cluster);
+        match kube.and_then(|kube| kube.started) {
+            Some(first) if first == machine.id => return Ok(Step::Done),
+            Some(_) => {
+                return Err(never(
+                    format!("{} already has a control plane", task.cluster_name),
+                    "join the machine instead; a second control plane would split the cluster",
+                ));
+            }
+            None => {}
+        }
+        Ok(Step::Begin(Some(self.computer(machine, now)?)))
+    }
+
+    fn step_join(&self, task: &Task, now: Timestamp) -> Result<Step, Refusal> {
+        let computer = self.computer(&task.machine, now)?;
+        self.reach(task, now)?;
+        let kube = self.clusters.get(&task.cluster);
+        let node = kube.and_then(|kube| kube.nodes.get(&task.machine.id));
+        match node {
+            Some(node) if node.on == computer && self.carries(node, now) && !node.leaving => {
+                Ok(Step::Done)
+            }
+            Some(_) | None => Ok(Step::Begin(Some(computer))),
+        }
+    }
+
+    fn step_node(&self, task: &Task, now: Timestamp) -> Result<Step, Refusal> {
+        self.reach(task, now)?;
+        let machine = &task.machine;
+        let kube = self.clusters.get(&task.cluster);
+        let Some(node) = kube.and_then(|kube| kube.nodes.get(&machine.id)) else {
+            return match task.action {
+                Action::Drain | Action::Leave => Ok(Step::Done),
+                Action::Upgrade { .. }
+                | Action::Uncordon
+                | Action::Create
+                | Action::Prepare
+                | Action::Init { .. }
+                | Action::Join { .. }
+                | Action::Delete
+                | Action::Release => Err(later(
+                    format!("{} is no node of {}", machine.name, task.cluster_name),
+                    BY_ITSELF,
+                )),
+            };
+        };
+        let done = match task.action {
+            Action::Drain => node.cordoned && node.empty,
+            Action::Uncordon => !node.cordoned,
+            Action::Upgrade { version } => node.version >= version && !node.changing,
+            Action::Leave
+            | Action::Create
+            | Action::Prepare
+            | Action::Init { .. }
+            | Action::Join { .. }
+            | Action::Delete
+            | Action::Release => false,
+        };
+        if done {
+            return Ok(Step::Done);
+        }
+        if matches!(task.action, Action::Upgrade { .. }) && !self.carries(node, now) {
+            return Err(silent(machine));
+        }
+        Ok(Step::Begin(Some(node.on)))
+    }
+
+    fn step_delete(&self, machine: &Machine) -> Step {
+        match self.labelled(machine.id).next() {
+            None => Step::Done,
+            Some((number, _)) => Step::Begin(Some(Computer::Vm(number))),
+        }
+    }
+
+    fn step_release(&self, machine: &Machine) -> Result<Step, Refusal> {
+        let Some(address) = endpoint(machine) else {
+            return Ok(Step::Done);
+        };
+        let host = self.hosts.get(&address);
+        let owner = host.and_then(|host| host.owner.as_ref());
+        match (host, owner) {
+            (Some(host), _) if !host.powered => Err(silent(machine)),
+            (Some(_), Some(owner)) if owner.machine == machine.id => {
+                Ok(Step::Begin(Some(Computer::Host(address))))
+            }
+            (Some(_) | None, Some(_) | None) => Ok(Step::Done),
+        }
+    }
+
+    /// The computer that a machine runs on, if it answers.
+    fn computer(&self, machine: &Machine, now: Timestamp) -> Result<Computer, Refusal> {
+        let computer = match endpoint(machine) {
+            Some(address) => self
+                .hosts
+                .get(&address)
+                .filter(|host| host.prepared)
+                .and_then(|host| host.owner.as_ref())
+                .filter(|owner| owner.machine == machine.id)
+                .map(|_| Computer::Host(address)),
+            None => self
+                .labelled(machine.id)
+                .next()
+                .map(|(number, _)| Computer::Vm(number)),
+        };
+        computer
+            .filter(|computer| self.answers(*computer, now))
+            .ok_or_else(|| silent(machine))
+    }
+
+    /// Whether the cluster answers.
+    fn reach(&self, task: &Task, now: Timestamp) -> Result<(), Refusal> {
+        if self.quorum(task.cluster, now) {
+            return Ok(());
+        }
+        let started = self
+            .clusters
+            .get(&task.cluster)
+            .is_some_and(|kube| kube.started.is_some());
+        let why = if started {
+            format!("etcd of {} has no quorum", task.cluster_name)
+        } else {
+            format!("{} has no control plane yet", task.cluster_name)
+        };
+        Err(later(why, "continues when its control nodes answer"))
+    }
+
+    /// What is seen of some machines of a cluster; what cannot be seen is left out.
+    pub(crate) fn facts(
+        &self,
+        cluster: ClusterId,
+        machines: &[Machine],
+        now: Timestamp,
+    ) -> Vec<Fact> {
+        let mut facts = Vec::with_capacity(machines.len() * 2 + 1);
+        let kube = self
+            .clusters
+            .get(&cluster)
+            .filter(|_| self.quorum(cluster, now));
+        if kube.is_some_and(|kube| kube.started.is_some()) {
+            facts.push(Fact::ControlPlane(ControlPlaneFact { initialised: true }));
+        }
+        for machine in machines {
+            facts.push(Fact::Machine(machine.id, self.machine_fact(machine, now)));
+            let Some(kube) = kube else { continue };
+            let node = match kube.nodes.get(&machine.id) {
+                None => NodeFact::Absent,
+                Some(node) => NodeFact::Joined {
+                    ready: self.ready(node, now),
+                    cordoned: node.cordoned,
+                    version: node.version,
+                },
+            };
+            facts.push(Fact::Node(machine.id, node));
+        }
+        facts
+    }
+
+    fn machine_fact(&self, machine: &Machine, now: Timestamp) -> MachineFact {
+        match endpoint(machine) {
+            Some(address) => self.host_fact(machine, address),
+            None => self.vm_fact(machine, now),
+        }
+    }
+
+    fn vm_fact(&self, machine: &Machine, now: Timestamp) -> MachineFact {
+        let Some((number, vm)) = self.labelled(machine.id).next() else {
+            return MachineFact::Absent;
+        };
+        let reference = Computer::Vm(number).reference();
+        if !vm.powered || vm.stopping {
+            MachineFact::Unreachable { reference }
+        } else if vm.boots_at > now {
+            MachineFact::Booting { reference }
+        } else {
+            MachineFact::Running {
+                reference,
+                address: IpAddr::V4(vm.address),
+            }
+        }
+    }
+
+    fn host_fact(&self, machine: &Machine, address: Ipv4Addr) -> MachineFact {
+        let reference = Computer::Host(address).reference();
+        let Some(host) = self.hosts.get(&address) else {
+            return MachineFact::Absent;
+        };
+        let ours = host
+            .owner
+            .as_ref()
+            .is_some_and(|owner| owner.machine == machine.id);
+        if !host.powered {
+            MachineFact::Unreachable { reference }
+        } else if !ours {
+            MachineFact::Absent
+        } else if host.prepared {
+            MachineFact::Running {
+                reference,
+                address: IpAddr::V4(address),
+            }
+        } else {
+            MachineFact::Booting { reference }
+        }
+    }
+}
+
+fn silent(machine: &Machine) -> Refusal {
+    later(
+        format!("{} does not answer", machine.name),
+        "continues when it answers again",
+    )
+}

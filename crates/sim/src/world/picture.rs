@@ -1,0 +1,65 @@
+//! The world as an outsider would draw it: what exists, and nothing about how it came to be.
+
+use super::state::{Node, State};
+use model::id::{ClusterId, MachineId};
+use model::time::Timestamp;
+use std::collections::BTreeMap;
+
+impl State {
+    /// One line per machine that exists or is still a node, by cluster and name.
+    ///
+    /// References are left out: how often a provider was asked does not matter to whoever
+    /// compares two ends.
+    pub(crate) fn picture(&self, cluster: Option<ClusterId>, now: Timestamp) -> String {
+        let mut lines: BTreeMap<(ClusterId, String, MachineId), Vec<String>> = BTreeMap::new();
+        let shown = |id: ClusterId| cluster.is_none_or(|cluster| cluster == id);
+        for vm in self.vms.values().filter(|vm| shown(vm.by.cluster)) {
+            let by = &vm.by;
+            let word = match () {
+                () if vm.stopping => "stopping",
+                () if !vm.powered => "off",
+                () if vm.boots_at > now => "booting",
+                () => "running",
+            };
+            let key = (by.cluster, by.name.to_string(), by.machine);
+            lines.entry(key).or_default().push(word.to_owned());
+        }
+        for (address, host) in &self.hosts {
+            let Some(by) = host.owner.as_ref().filter(|by| shown(by.cluster)) else {
+                continue;
+            };
+            let word = match (host.powered, host.prepared) {
+                (false, _) => "off",
+                (true, true) => "running",
+                (true, false) => "in preparation",
+            };
+            let key = (by.cluster, by.name.to_string(), by.machine);
+            let line = format!("at {address}, {word}");
+            lines.entry(key).or_default().push(line);
+        }
+        for (id, kube) in self.clusters.iter().filter(|(id, _)| shown(**id)) {
+            for (machine, node) in &kube.nodes {
+                let key = (*id, node.name.to_string(), *machine);
+                lines.entry(key).or_default().push(self.told(node, now));
+            }
+        }
+        lines
+            .into_iter()
+            .map(|((_, name, _), facts)| format!("{name}: {}\n", facts.join(", ")))
+            .collect()
+    }
+
+    fn told(&self, node: &Node, now: Timestamp) -> String {
+        let mut line = format!("{} node {}", node.role, node.version);
+        for (is, word) in [
+            (!self.ready(node, now), ", not ready"),
+            (node.cordoned, ", cordoned"),
+            (node.empty, ", drained"),
+        ] {
+            if is {
+                line.push_str(word);
+            }
+        }
+        line
+    }
+}

@@ -1,0 +1,403 @@
+//! Everything there is in the simulated world, and how effects change it.
+//!
+//! Changes take time: they begin, which is often visible at once, and take effect when
+//! their time has come, whether or not anybody still waits for them. Nothing runs in the
+//! meantime: whoever looks settles first what has become due, so an idle world costs
+//! nothing.
+//!
+//! **Invariant:** equal effects at equal times give equal states; the journal relies on it.
+
+use super::effect::{Bearer, Change, Computer, Effect, Operation};
+use super::watch::Violation;
+use model::cluster::Role;
+use model::id::{ClusterId, MachineId};
+use model::name::Name;
+use model::time::Timestamp;
+use model::version::Version;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
+
+/// Everything there is.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct State {
+    pub(crate) vms: BTreeMap<u64, Vm>,
+    /// Given hosts that somebody has touched; all others are there too, clean and running.
+    pub(crate) hosts: BTreeMap<Ipv4Addr, Host>,
+    pub(crate) clusters: BTreeMap<ClusterId, Kube>,
+    pub(crate) operations: BTreeMap<u64, Operation>,
+    /// The last number that the provider gave to a machine.
+    pub(crate) vm_last: u64,
+    /// The last number of a change.
+    pub(crate) operation_last: u64,
+    /// How often a machine was made for each label.
+    pub(crate) made: BTreeMap<MachineId, u32>,
+    /// Server types that the provider does not sell for now.
+    pub(crate) refused: BTreeSet<String>,
+    /// Clusters that are to go as a whole.
+    pub(crate) condemned: BTreeSet<ClusterId>,
+    /// Rules that were broken, in the order in which it happened.
+    pub(crate) violations: Vec<Violation>,
+    /// Whether the rules about clusters are watched: somebody must then tell who is condemned.
+    pub(crate) watched: bool,
+    #[serde(skip)]
+    labels: BTreeMap<MachineId, BTreeSet<u64>>,
+    #[serde(skip)]
+    due: BTreeSet<(Timestamp, u64)>,
+    #[serde(skip)]
+    busy: BTreeMap<MachineId, u64>,
+}
+
+/// A machine that the provider made.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Vm {
+    pub(crate) by: Bearer,
+    pub(crate) address: Ipv4Addr,
+    pub(crate) boots_at: Timestamp,
+    pub(crate) powered: bool,
+    pub(crate) stopping: bool,
+}
+
+/// A machine that was always there.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Host {
+    pub(crate) owner: Option<Bearer>,
+    pub(crate) prepared: bool,
+    pub(crate) powered: bool,
+}
+
+/// A cluster as Kubernetes itself sees it.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Kube {
+    /// Where the control plane was first started.
+    pub(crate) started: Option<MachineId>,
+    pub(crate) nodes: BTreeMap<MachineId, Node>,
+}
+
+/// A machine's face in its cluster.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Node {
+    pub(crate) name: Name,
+    pub(crate) role: Role,
+    pub(crate) on: Computer,
+    pub(crate) version: Version,
+    pub(crate) cordoned: bool,
+    /// Whether its workloads have moved elsewhere.
+    pub(crate) empty: bool,
+    /// Whether an upgrade was begun and has not ended.
+    pub(crate) changing: bool,
+    /// Whether it was begun to be taken out and is not out yet.
+    pub(crate) leaving: bool,
+}
+
+impl State {
+    /// Rebuilds what is not written down, after reading.
+    pub(crate) fn reindex(&mut self) {
+        self.labels.clear();
+        for (number, vm) in &self.vms {
+            let label = self.labels.entry(vm.by.machine).or_default();
+            label.insert(*number);
+        }
+        let operations = self.operations.iter();
+        self.due = operations.clone().map(|(id, of)| (of.until, *id)).collect();
+        self.busy = operations.map(|(id, of)| (of.by.machine, *id)).collect();
+    }
+
+    /// Lets everything take effect that is due at `now`.
+    pub(crate) fn settle(&mut self, now: Timestamp) {
+        while let Some((until, operation)) = self.due.first().copied()
+            && until <= now
+        {
+            if let Some(of) = self.forget(operation) {
+                self.finish(until, &of);
+            }
+        }
+    }
+
+    /// Lets one thing happen.
+    pub(crate) fn take(&mut self, at: Timestamp, effect: Effect) {
+        self.settle(at);
+        match effect {
+            Effect::Order {
+                vm,
+                by,
+                address,
+                boots_at,
+            } => self.order(at, vm, by, address, boots_at),
+            Effect::Begin { operation, of } => self.begin(at, operation, of),
+            Effect::LetGo { operation } => {
+                self.forget(operation);
+            }
+            Effect::Power { computer, on } => self.power(at, computer, on),
+            Effect::Offer {
+                server_type,
+                offered: true,
+            } => {
+                self.refused.remove(&server_type);
+            }
+            Effect::Offer {
+                server_type,
+                offered: false,
+            } => {
+                self.refused.insert(server_type);
+            }
+            Effect::Condemn { cluster } => {
+                self.condemned.insert(cluster);
+            }
+        }
+    }
+
+    fn order(
+        &mut self,
+        at: Timestamp,
+        number: u64,
+        by: Bearer,
+        address: Ipv4Addr,
+        boots_at: Timestamp,
+    ) {
+        self.vm_last = self.vm_last.max(number);
+        *self.made.entry(by.machine).or_insert(0) += 1;
+        self.watch_order(at, &by);
+        let label = self.labels.entry(by.machine).or_default();
+        label.insert(number);
+        let vm = Vm {
+            by,
+            address,
+            boots_at,
+            powered: true,
+            stopping: false,
+        };
+        self.vms.insert(number, vm);
+    }
+
+    fn begin(&mut self, at: Timestamp, operation: u64, of: Operation) {
+        self.operation_last = self.operation_last.max(operation);
+        // A machine that is destroyed takes along whatever was happening to it.
+        if let Some(other) = self.busy.get(&of.by.machine).copied() {
+            self.forget(other);
+        }
+        let had_quorum = self.quorum(of.by.cluster, at);
+        self.start(&of);
+        self.watch_begin(at, &of, had_quorum);
+        self.due.insert((of.until, operation));
+        self.busy.insert(of.by.machine, operation);
+        self.operations.insert(operation, of);
+    }
+
+    fn forget(&mut self, operation: u64) -> Option<Operation> {
+        let of = self.operations.remove(&operation)?;
+        self.due.remove(&(of.until, operation));
+        self.busy.remove(&of.by.machine);
+        Some(of)
+    }
+
+    /// What is visible of a change as soon as it begins, and stays if nobody ends it.
+    fn start(&mut self, of: &Operation) {
+        match of.change {
+            Change::Prepare => {
+                if let Computer::Host(address) = of.on {
+                    let host = self.host_mut(address);
+                    host.owner = Some(of.by.clone());
+                    host.prepared = false;
+                }
+            }
+            Change::Init { .. } | Change::Join { .. } | Change::Uncordon => {}
+            Change::Drain => self.edit(of, |node| node.cordoned = true),
+            Change::Upgrade { .. } => self.edit(of, |node| node.changing = true),
+            Change::Leave => self.edit(of, |node| node.leaving = true),
+            Change::Delete => {
+                if let Computer::Vm(number) = of.on
+                    && let Some(vm) = self.vms.get_mut(&number)
+                {
+                    vm.stopping = true;
+                }
+            }
+            Change::Release => {
+                if let Computer::Host(address) = of.on {
+                    self.host_mut(address).prepared = false;
+                }
+            }
+        }
+    }
+
+    /// What a change leads to.
+    fn finish(&mut self, at: Timestamp, of: &Operation) {
+        if of.change.on_the_machine() && !self.answers(of.on, at) {
+            return;
+        }
+        match of.change {
+            Change::Prepare => {
+                if let Computer::Host(address) = of.on {
+                    self.host_mut(address).prepared = true;
+                }
+            }
+            Change::Init { version } => {
+                self.watch_init(at, of);
+                let kube = self.clusters.entry(of.by.cluster).or_default();
+                kube.started = Some(of.by.machine);
+                self.join(of, version);
+            }
+            Change::Join { version } => self.join(of, version),
+            Change::Drain => self.edit(of, |node| node.empty = true),
+            Change::Upgrade { version } => {
+                self.edit(of, |node| {
+                    node.changing = false;
+                    node.version = version;
+                });
+                self.watch_upgraded(at, of);
+            }
+            Change::Uncordon => self.edit(of, |node| {
+                node.cordoned = false;
+                node.empty = false;
+            }),
+            Change::Leave => {
+                if let Some(kube) = self.clusters.get_mut(&of.by.cluster) {
+                    kube.nodes.remove(&of.by.machine);
+                }
+            }
+            Change::Delete => {
+                if let Computer::Vm(number) = of.on {
+                    self.destroy(number);
+                }
+                self.bury(of.by.cluster);
+            }
+            Change::Release => {
+                if let Computer::Host(address) = of.on {
+                    self.host_mut(address).owner = None;
+                }
+                self.bury(of.by.cluster);
+            }
+        }
+    }
+
+    fn join(&mut self, of: &Operation, version: Version) {
+        let node = Node {
+            name: of.by.name.clone(),
+            role: of.role,
+            on: of.on,
+            version,
+            cordoned: false,
+            empty: false,
+            changing: false,
+            leaving: false,
+        };
+        let kube = self.clusters.entry(of.by.cluster).or_default();
+        kube.nodes.insert(of.by.machine, node);
+    }
+
+    fn destroy(&mut self, number: u64) {
+        if let Some(vm) = self.vms.remove(&number)
+            && let Some(label) = self.labels.get_mut(&vm.by.machine)
+        {
+            label.remove(&number);
+            if label.is_empty() {
+                self.labels.remove(&vm.by.machine);
+            }
+        }
+    }
+
+    /// A cluster is gone when the last computer that carried it is.
+    fn bury(&mut self, cluster: ClusterId) {
+        let exists = |node: &Node| match node.on {
+            Computer::Vm(number) => self.vms.contains_key(&number),
+            Computer::Host(address) => self
+                .hosts
+                .get(&address)
+                .and_then(|host| host.owner.as_ref())
+                .is_some_and(|owner| owner.cluster == cluster),
+        };
+        let lives = self.clusters.get(&cluster);
+        if lives.is_some_and(|kube| !kube.nodes.values().any(exists)) {
+            self.clusters.remove(&cluster);
+        }
+    }
+
+    fn power(&mut self, at: Timestamp, computer: Computer, on: bool) {
+        match computer {
+            Computer::Vm(number) => {
+                if let Some(vm) = self.vms.get_mut(&number) {
+                    vm.powered = on;
+                }
+            }
+            Computer::Host(address) => self.host_mut(address).powered = on,
+        }
+        // What was happening on the machine is cut off, half done.
+        let cut: Vec<_> = self
+            .operations
+            .iter()
+            .filter(|(_, of)| of.on == computer && of.change.on_the_machine() && of.until > at)
+            .map(|(operation, _)| *operation)
+            .collect();
+        for operation in cut {
+            self.forget(operation);
+        }
+    }
+
+    fn edit(&mut self, of: &Operation, edit: impl FnOnce(&mut Node)) {
+        let node = self
+            .clusters
+            .get_mut(&of.by.cluster)
+            .and_then(|kube| kube.nodes.get_mut(&of.by.machine));
+        if let Some(node) = node {
+            edit(node);
+        }
+    }
+
+    fn host_mut(&mut self, address: Ipv4Addr) -> &mut Host {
+        self.hosts.entry(address).or_insert(Host {
+            owner: None,
+            prepared: false,
+            powered: true,
+        })
+    }
+
+    /// The machines that bear this label, oldest first.
+    pub(crate) fn labelled(&self, machine: MachineId) -> impl Iterator<Item = (u64, &Vm)> {
+        let numbers = self.labels.get(&machine).into_iter().flatten();
+        numbers.filter_map(|number| self.vms.get(number).map(|vm| (*number, vm)))
+    }
+
+    /// The change that is happening to a machine.
+    pub(crate) fn under_way(&self, machine: MachineId) -> Option<(u64, &Operation)> {
+        let operation = self.busy.get(&machine)?;
+        Some((*operation, self.operations.get(operation)?))
+    }
+
+    /// Whether a computer runs and answers.
+    pub(crate) fn answers(&self, computer: Computer, now: Timestamp) -> bool {
+        match computer {
+            Computer::Vm(number) => self
+                .vms
+                .get(&number)
+                .is_some_and(|vm| vm.powered && !vm.stopping && vm.boots_at <= now),
+            Computer::Host(address) => self.hosts.get(&address).is_none_or(|host| host.powered),
+        }
+    }
+
+    /// Whether the node's machine answers and nothing is being done to it.
+    pub(crate) fn ready(&self, node: &Node, now: Timestamp) -> bool {
+        !node.changing && !node.leaving && self.carries(node, now)
+    }
+
+    /// Whether the computer under a node is still the one it joined on, and answers.
+    pub(crate) fn carries(&self, node: &Node, now: Timestamp) -> bool {
+        let ours = match node.on {
+            Computer::Vm(_) => true,
+            Computer::Host(address) => self.hosts.get(&address).is_some_and(|host| host.prepared),
+        };
+        ours && self.answers(node.on, now)
+    }
+
+    /// Whether etcd can decide, so that the cluster answers.
+    pub(crate) fn quorum(&self, cluster: ClusterId, now: Timestamp) -> bool {
+        let Some(kube) = self.clusters.get(&cluster) else {
+            return false;
+        };
+        let voters = || {
+            let nodes = kube.nodes.values();
+            nodes.filter(|node| node.role == Role::Control && !node.leaving)
+        };
+        let ready = voters().filter(|node| self.ready(node, now)).count();
+        ready > voters().count() / 2
+    }
+}

@@ -1,0 +1,164 @@
+//! Rules that the world itself watches, whoever acts: what must never have happened.
+//!
+//! Most rules do not hold while a cluster is torn down as a whole. The world cannot know
+//! that by itself; a rehearsal tells it with `condemn`. A world that nobody tells watches
+//! only that no machine is made twice.
+
+use super::effect::{Bearer, Change, Operation};
+use super::state::State;
+use model::cluster::Role;
+use model::time::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Something that must never happen, and did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Violation {
+    /// When.
+    pub at: Timestamp,
+    /// To which machine.
+    pub machine: String,
+    /// Which rule was broken.
+    pub rule: Rule,
+}
+
+/// What must never happen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rule {
+    /// Two machines live that were made for the same place.
+    MadeTwice,
+    /// Two control planes were started in one cluster.
+    StartedTwice,
+    /// Etcd lost its quorum because of us.
+    QuorumLost,
+    /// More than one node of a cluster is out of service because of us.
+    BudgetExceeded,
+    /// A machine was destroyed that was still a node.
+    NodeDestroyed,
+    /// A node was changed or removed with its workloads on it.
+    NotDrained,
+    /// A node runs a newer version than the control plane.
+    Ahead,
+}
+
+impl Rule {
+    /// What happened, in words.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::MadeTwice => "was made while another of it lived",
+            Self::StartedTwice => "started a second control plane",
+            Self::QuorumLost => "was changed and etcd lost its quorum",
+            Self::BudgetExceeded => "went out of service while another was",
+            Self::NodeDestroyed => "was destroyed while it was a node",
+            Self::NotDrained => "was changed with workloads on it",
+            Self::Ahead => "runs a newer version than its control plane",
+        }
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.machine, self.rule.as_str())
+    }
+}
+
+impl State {
+    fn violated(&mut self, at: Timestamp, by: &Bearer, rule: Rule) {
+        self.violations.push(Violation {
+            at,
+            machine: by.name.to_string(),
+            rule,
+        });
+    }
+
+    fn watches(&self, by: &Bearer) -> bool {
+        self.watched && !self.condemned.contains(&by.cluster)
+    }
+
+    /// A machine is being made.
+    pub(super) fn watch_order(&mut self, at: Timestamp, by: &Bearer) {
+        if self.labelled(by.machine).next().is_some() {
+            self.violated(at, by, Rule::MadeTwice);
+        }
+    }
+
+    /// A control plane has been started.
+    pub(super) fn watch_init(&mut self, at: Timestamp, of: &Operation) {
+        let started = self
+            .clusters
+            .get(&of.by.cluster)
+            .and_then(|kube| kube.started);
+        if started.is_some() {
+            self.violated(at, &of.by, Rule::StartedTwice);
+        }
+    }
+
+    /// A change has just begun.
+    pub(super) fn watch_begin(&mut self, at: Timestamp, of: &Operation, had_quorum: bool) {
+        if !self.watches(&of.by) {
+            return;
+        }
+        let Some(kube) = self.clusters.get(&of.by.cluster) else {
+            return;
+        };
+        let Some(node) = kube.nodes.get(&of.by.machine) else {
+            return;
+        };
+        let (serves, control) = (self.carries(node, at), node.role == Role::Control);
+        let alone = kube
+            .nodes
+            .values()
+            .filter(|node| node.role == Role::Control)
+            .count()
+            == 1;
+        let out = kube.nodes.values().filter(|node| {
+            self.carries(node, at) && (node.cordoned || node.changing || node.leaving)
+        });
+        let (out, drained) = (out.count(), node.empty || !serves);
+        let mut broken = Vec::new();
+        match of.change {
+            Change::Delete => broken.push(Rule::NodeDestroyed),
+            Change::Upgrade { .. } | Change::Leave if !drained => broken.push(Rule::NotDrained),
+            Change::Drain if out > 1 => broken.push(Rule::BudgetExceeded),
+            Change::Upgrade { .. } | Change::Leave if serves && out > 1 => {
+                broken.push(Rule::BudgetExceeded);
+            }
+            Change::Drain
+            | Change::Upgrade { .. }
+            | Change::Leave
+            | Change::Prepare
+            | Change::Init { .. }
+            | Change::Join { .. }
+            | Change::Uncordon
+            | Change::Release => {}
+        }
+        // The only member has nobody to keep a quorum with, and is changed in place.
+        let in_place = alone && matches!(of.change, Change::Upgrade { .. });
+        if control && had_quorum && !in_place && !self.quorum(of.by.cluster, at) {
+            broken.push(Rule::QuorumLost);
+        }
+        for rule in broken {
+            self.violated(at, &of.by, rule);
+        }
+    }
+
+    /// A node runs another version now.
+    pub(super) fn watch_upgraded(&mut self, at: Timestamp, of: &Operation) {
+        let Some(kube) = self.clusters.get(&of.by.cluster) else {
+            return;
+        };
+        let control = kube
+            .nodes
+            .values()
+            .filter(|node| node.role == Role::Control)
+            .map(|node| node.version)
+            .min();
+        let ahead = kube.nodes.get(&of.by.machine).is_some_and(|node| {
+            node.role == Role::Compute && control.is_some_and(|control| node.version > control)
+        });
+        if ahead && self.watches(&of.by) {
+            self.violated(at, &of.by, Rule::Ahead);
+        }
+    }
+}

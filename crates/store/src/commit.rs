@@ -1,0 +1,303 @@
+//! Plan → tasks, in one transaction: is the plan still current, is what it needs free?
+//!
+//! **Invariant:** nothing else creates or withdraws tasks, takes claims or draws from the
+//! disruption ledger.
+
+use crate::Store;
+use crate::body::{FORMAT, Tx, Value, encode, first};
+use crate::error::Error;
+use crate::events::{count_of, note};
+use crate::queue::{self, object, title};
+use crate::{claims, clusters, intents};
+use model::cluster::Generation;
+use model::id::{ClusterId, MachineId, TaskId};
+use model::name::Name;
+use model::task::Task;
+use model::time::Timestamp;
+use plan::{Phase, Plan, Reason};
+
+/// How many machines of a cluster may be out of service because of us.
+///
+/// One, because etcd with three members survives the loss of one; the second would be
+/// our fault.
+const UNAVAILABLE_MAX: u32 = 1;
+
+/// Tasks that an event names before it only counts.
+const NAMED_MAX: usize = 3;
+
+/// Why a plan was not committed.
+#[derive(Debug, thiserror::Error)]
+pub enum CommitError {
+    /// What the plan was made from is no longer so; look and plan again.
+    #[error("the plan was overtaken")]
+    Stale,
+    /// What it would do to one machine cannot be begun now.
+    #[error("nothing can be begun on {machine} now")]
+    Refused {
+        /// Which machine.
+        machine: MachineId,
+        /// Why not now.
+        reason: Reason,
+    },
+    /// The store could not answer.
+    #[error(transparent)]
+    Store(#[from] Error),
+}
+
+impl Store {
+    /// Turns a plan into tasks, if it is still current and what it needs is free.
+    ///
+    /// A plan that changes nothing, not even what people are told, writes nothing.
+    pub async fn commit(&self, plan: Plan, now: Timestamp) -> Result<(), CommitError> {
+        self.runner.write(move |tx| commit(tx, &plan, now)).await
+    }
+}
+
+/// Whether a plan does more than tell people how things stand.
+pub(crate) fn acts(plan: &Plan) -> bool {
+    !(plan.tasks.is_empty()
+        && plan.disturbs.is_empty()
+        && plan.withdraw.is_empty()
+        && plan.reopen.is_empty()
+        && plan.release.is_empty())
+}
+
+/// The row of a cluster as a commit finds it.
+struct Head {
+    project: Name,
+    name: Name,
+    phase: Phase,
+    unplanned: bool,
+    told: (String, String),
+}
+
+fn commit(tx: &mut dyn Tx, plan: &Plan, now: Timestamp) -> Result<(), CommitError> {
+    let head = current(tx, plan)?;
+    if acts(plan) {
+        for task in &plan.withdraw {
+            withdraw(tx, *task, plan.cluster, now)?;
+            note(
+                tx,
+                (&head.project, now),
+                "task.withdrawn",
+                object(*task),
+                "nobody wants it any more".to_owned(),
+            )?;
+        }
+        for task in &plan.reopen {
+            reopen(tx, *task, plan.cluster, now)?;
+            note(
+                tx,
+                (&head.project, now),
+                "task.reopened",
+                object(*task),
+                "somebody asked for another attempt".to_owned(),
+            )?;
+        }
+        draw(tx, plan, now)?;
+        for task in &plan.tasks {
+            if let Some(claims::Taken { thing, by }) = claims::take(tx, task, now)? {
+                let reason = Reason::Claimed { thing, by };
+                return Err(CommitError::Refused {
+                    machine: task.machine.id,
+                    reason,
+                });
+            }
+            insert(tx, task, now)?;
+        }
+        queue::refresh(tx, plan.cluster)?;
+        claims::settle(tx, plan.cluster)?;
+        if !plan.tasks.is_empty() {
+            note(
+                tx,
+                (&head.project, now),
+                "plan.committed",
+                format!("cluster/{}", head.name),
+                begun(&plan.tasks),
+            )?;
+        }
+    }
+    tell(tx, plan, &head, now)?;
+    Ok(())
+}
+
+/// The row of the cluster, if the plan was made from what is still so.
+fn current(tx: &mut dyn Tx, plan: &Plan) -> Result<Head, CommitError> {
+    let row = first(
+        tx,
+        "SELECT project, name, generation, plans, phase, unplanned, summary, held FROM clusters WHERE id = $1",
+        &[plan.cluster.into()],
+    )?;
+    let Some(mut row) = row else {
+        return Err(CommitError::Stale);
+    };
+    let (project, name) = (row.take()?, row.take()?);
+    let (generation, plans): (Generation, u64) = (row.take()?, row.take()?);
+    let head = Head {
+        project,
+        name,
+        phase: row.take()?,
+        unplanned: row.take()?,
+        told: (row.take()?, row.take()?),
+    };
+    if generation != plan.generation || plans != plan.parent || head.phase == Phase::Gone {
+        return Err(CommitError::Stale);
+    }
+    Ok(head)
+}
+
+/// Withdraws a task that no worker holds; a worker that was quicker makes the plan stale.
+fn withdraw(
+    tx: &mut dyn Tx,
+    task: TaskId,
+    cluster: ClusterId,
+    now: Timestamp,
+) -> Result<(), CommitError> {
+    let changed = tx.execute(
+        "UPDATE tasks SET state = 'withdrawn', updated_at = $3
+         WHERE id = $1 AND cluster = $2 AND state IN ('waiting', 'stuck')",
+        &[task.into(), cluster.into(), now.into()],
+    )?;
+    if changed == 0 {
+        return Err(CommitError::Stale);
+    }
+    Ok(intents::fulfil_task(tx, task, now)?)
+}
+
+/// Makes a task due at once, and its wish fulfilled.
+fn reopen(
+    tx: &mut dyn Tx,
+    task: TaskId,
+    cluster: ClusterId,
+    now: Timestamp,
+) -> Result<(), CommitError> {
+    let changed = tx.execute(
+        "UPDATE tasks SET state = 'waiting', not_before = $3, error = NULL, updated_at = $3
+         WHERE id = $1 AND cluster = $2 AND state IN ('waiting', 'stuck')",
+        &[task.into(), cluster.into(), now.into()],
+    )?;
+    if changed == 0 {
+        return Err(CommitError::Stale);
+    }
+    Ok(intents::fulfil_task(tx, task, now)?)
+}
+
+/// Gives back rows of the disruption ledger and draws new ones, within the budget.
+fn draw(tx: &mut dyn Tx, plan: &Plan, now: Timestamp) -> Result<(), CommitError> {
+    for machine in &plan.release {
+        tx.execute(
+            "DELETE FROM ledger WHERE cluster = $1 AND machine = $2",
+            &[plan.cluster.into(), (*machine).into()],
+        )?;
+    }
+    for slot in &plan.disturbs {
+        let mut others = clusters::ledger(tx, plan.cluster)?;
+        others.retain(|other| other.machine != slot.machine);
+        let unavailable = u32::try_from(others.len()).unwrap_or(u32::MAX);
+        if let Some(other) = others
+            .into_iter()
+            .next()
+            .filter(|_| unavailable >= UNAVAILABLE_MAX)
+        {
+            let reason = Reason::Budget {
+                by: other.name,
+                unavailable,
+                budget: UNAVAILABLE_MAX,
+            };
+            return Err(CommitError::Refused {
+                machine: slot.machine,
+                reason,
+            });
+        }
+        tx.execute(
+            "INSERT INTO ledger (cluster, machine, name, since) VALUES ($1, $2, $3, $4)
+             ON CONFLICT (cluster, machine) DO NOTHING",
+            &[
+                plan.cluster.into(),
+                slot.machine.into(),
+                (&slot.name).into(),
+                now.into(),
+            ],
+        )?;
+    }
+    Ok(())
+}
+
+fn insert(tx: &mut dyn Tx, task: &Task, now: Timestamp) -> Result<(), Error> {
+    tx.execute(
+        "INSERT INTO tasks (id, project, cluster, cluster_name, machine, state, attempts, fence, not_before,
+                            lease_until, worker, lost, error, log_lines, created_at, updated_at, format, body)
+         VALUES ($1, $2, $3, $4, $5, 'waiting', 0, 0, $6, NULL, NULL, 0, NULL, 0, $6, $6, $7, $8)",
+        &[
+            task.id.into(),
+            (&task.project).into(),
+            task.cluster.into(),
+            (&task.cluster_name).into(),
+            task.machine.id.into(),
+            now.into(),
+            FORMAT.into(),
+            encode(task)?,
+        ],
+    )?;
+    Ok(())
+}
+
+/// `2 tasks: create edge-control-01, create edge-control-02`.
+fn begun(tasks: &[Task]) -> String {
+    let named: Vec<_> = tasks.iter().take(NAMED_MAX).map(title).collect();
+    let more = tasks.len() - named.len();
+    let more = if more == 0 {
+        String::new()
+    } else {
+        format!(" and {more} more")
+    };
+    format!(
+        "{}: {}{more}",
+        count_of(tasks.len(), "task"),
+        named.join(", ")
+    )
+}
+
+/// Puts what people are told on the cluster's row, where it differs.
+fn tell(tx: &mut dyn Tx, plan: &Plan, head: &Head, now: Timestamp) -> Result<(), Error> {
+    let (summary, held) = (encode(&plan.summary)?, encode(&plan.held)?);
+    let (told_summary, told_held) = &head.told;
+    let told = summary == Value::from(told_summary) && held == Value::from(told_held);
+    if told && !head.unplanned && !acts(plan) {
+        return Ok(());
+    }
+    let phase = plan.summary.phase;
+    tx.execute(
+        "UPDATE clusters SET plans = plans + $2, unplanned = 0, phase = $3, format = $4, summary = $5,
+                             held = $6, updated_at = $7 WHERE id = $1",
+        &[plan.cluster.into(), acts(plan).into(), phase.as_str().into(), FORMAT.into(), summary, held, now.into()],
+    )?;
+    if phase != head.phase {
+        let message = format!("{}: {}", phase.as_str(), plan.summary.message);
+        note(
+            tx,
+            (&head.project, now),
+            "cluster.phase",
+            format!("cluster/{}", head.name),
+            message,
+        )?;
+    }
+    if phase == Phase::Gone {
+        forget(tx, plan.cluster, now)?;
+    }
+    Ok(())
+}
+
+/// Clears away what only a cluster that exists can have; its generations stay readable.
+fn forget(tx: &mut dyn Tx, cluster: ClusterId, now: Timestamp) -> Result<(), Error> {
+    for sql in [
+        "DELETE FROM machines WHERE cluster = $1",
+        "DELETE FROM claims WHERE cluster = $1",
+        "DELETE FROM ledger WHERE cluster = $1",
+        "DELETE FROM lanes WHERE cluster = $1",
+        "DELETE FROM observations WHERE cluster = $1",
+    ] {
+        tx.execute(sql, &[cluster.into()])?;
+    }
+    intents::end_all(tx, cluster, now)
+}

@@ -1,0 +1,249 @@
+//! What was last seen, per object and source, and a log of what changed.
+//!
+//! **Invariant:** nothing but drivers' reports is written here, and nothing that began
+//! to be looked at before what is known already.
+
+use crate::Store;
+use crate::body::{FORMAT, Tx, Value, encode, first};
+use crate::error::Error;
+use crate::events::note;
+use crate::{claims, intents};
+use model::id::{ClusterId, MachineId};
+use model::name::Name;
+use model::observed::{Fact, MachineFact, NodeFact, Observation, Observed, fold};
+use model::time::Timestamp;
+
+impl Store {
+    /// Takes in what a probe of a whole cluster saw; answers whether anything changed.
+    pub async fn observe(
+        &self,
+        cluster: ClusterId,
+        observations: Vec<Observation>,
+        now: Timestamp,
+    ) -> Result<bool, Error> {
+        let question = move |tx: &mut dyn Tx| {
+            let alive = first(
+                tx,
+                "UPDATE clusters SET probed_at = $2 WHERE id = $1 AND phase <> 'gone' RETURNING project, name",
+                &[cluster.into(), now.into()],
+            )?;
+            let Some(mut row) = alive else {
+                return Ok(false);
+            };
+            let of = Of {
+                cluster,
+                project: &row.take()?,
+                name: &row.take()?,
+            };
+            take_in(tx, of, observations, now)
+        };
+        self.runner.write(question).await
+    }
+}
+
+/// The cluster that observations belong to.
+#[derive(Clone, Copy)]
+pub(crate) struct Of<'a> {
+    pub(crate) cluster: ClusterId,
+    pub(crate) project: &'a Name,
+    pub(crate) name: &'a Name,
+}
+
+/// A cluster as it was last seen.
+pub(crate) fn of_cluster(tx: &mut dyn Tx, cluster: ClusterId) -> Result<Observed, Error> {
+    let rows = tx.query(
+        "SELECT at, format, fact FROM observations WHERE cluster = $1",
+        &[cluster.into()],
+    )?;
+    let observations = rows.into_iter().map(|mut row| {
+        let at = row.take()?;
+        Ok(Observation {
+            cluster,
+            at,
+            fact: row.document()?,
+        })
+    });
+    Ok(fold(observations.collect::<Result<Vec<_>, Error>>()?))
+}
+
+/// Takes in observations of one cluster; answers whether anything changed.
+pub(crate) fn take_in(
+    tx: &mut dyn Tx,
+    of: Of<'_>,
+    observations: Vec<Observation>,
+    now: Timestamp,
+) -> Result<bool, Error> {
+    let mut changed = false;
+    for observation in observations
+        .into_iter()
+        .filter(|seen| seen.cluster == of.cluster)
+    {
+        if let Some(before) = replace(tx, of.cluster, &observation)? {
+            changed = true;
+            tell(tx, of, &observation.fact, before, now)?;
+        }
+    }
+    if changed {
+        claims::settle(tx, of.cluster)?;
+    }
+    Ok(changed)
+}
+
+/// Whether there was a fact before the one that changed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Before {
+    Nothing,
+    Another,
+}
+
+/// Stores an observation unless something newer is known; answers what it changed.
+fn replace(
+    tx: &mut dyn Tx,
+    cluster: ClusterId,
+    observation: &Observation,
+) -> Result<Option<Before>, Error> {
+    let Observation {
+        cluster: _,
+        fact,
+        at,
+    } = observation;
+    let object = fact
+        .machine()
+        .map_or_else(|| cluster.to_string(), |machine| machine.to_string());
+    let key: [Value; 3] = [cluster.into(), object.into(), fact.source().as_str().into()];
+    let [of, object, source] = key.clone();
+    let known = first(
+        tx,
+        "SELECT at, fact FROM observations WHERE cluster = $1 AND object = $2 AND source = $3",
+        &key,
+    )?;
+    let encoded = encode(fact)?;
+    let before = match known {
+        None => Before::Nothing,
+        Some(mut row) => {
+            let (known_at, known): (Timestamp, String) = (row.take()?, row.take()?);
+            if known_at > *at {
+                return Ok(None);
+            }
+            if Value::Text(known) == encoded {
+                tx.execute(
+                    "UPDATE observations SET at = $4 WHERE cluster = $1 AND object = $2 AND source = $3",
+                    &[of, object, source, (*at).into()],
+                )?;
+                return Ok(None);
+            }
+            Before::Another
+        }
+    };
+    let values = [of, object, source, (*at).into(), FORMAT.into(), encoded];
+    tx.execute(
+        "INSERT INTO observations (cluster, object, source, at, format, fact) VALUES ($1, $2, $3, $4, $5, $6)
+         ON CONFLICT (cluster, object, source)
+         DO UPDATE SET at = excluded.at, format = excluded.format, fact = excluded.fact",
+        &values,
+    )?;
+    tx.execute(
+        "INSERT INTO observation_changes (cluster, object, source, at, format, fact)
+         VALUES ($1, $2, $3, $4, $5, $6)",
+        &values,
+    )?;
+    Ok(Some(before))
+}
+
+/// Lets others know of a change: lists, wishes that it fulfils, people.
+fn tell(
+    tx: &mut dyn Tx,
+    of: Of<'_>,
+    fact: &Fact,
+    before: Before,
+    now: Timestamp,
+) -> Result<(), Error> {
+    let about = (of.project, now);
+    match fact {
+        Fact::Machine(machine, fact) => {
+            let absent = *fact == MachineFact::Absent;
+            let row = first(
+                tx,
+                "UPDATE machines SET absent = $2 WHERE id = $1 RETURNING name, leaving",
+                &[(*machine).into(), absent.into()],
+            )?;
+            let (name, leaving) = match row {
+                Some(mut row) => (row.take()?, row.take()?),
+                None => (machine.to_string(), false),
+            };
+            if absent && leaving {
+                intents::fulfil_machine(tx, *machine, now)?;
+            }
+            // That a machine is not there before it was made is no news.
+            if absent && before == Before::Nothing {
+                return Ok(());
+            }
+            note(
+                tx,
+                about,
+                "machine.changed",
+                format!("machine/{name}"),
+                said_of_machine(fact),
+            )
+        }
+        Fact::Node(_, NodeFact::Absent) if before == Before::Nothing => Ok(()),
+        Fact::Node(machine, fact) => {
+            let name = machine_name(tx, *machine)?;
+            note(
+                tx,
+                about,
+                "machine.changed",
+                format!("machine/{name}"),
+                said_of_node(fact),
+            )
+        }
+        Fact::ControlPlane(fact) if fact.initialised => {
+            let message = "the control plane was started".to_owned();
+            note(
+                tx,
+                about,
+                "cluster.started",
+                format!("cluster/{}", of.name),
+                message,
+            )
+        }
+        Fact::ControlPlane(_) => Ok(()),
+    }
+}
+
+fn machine_name(tx: &mut dyn Tx, machine: MachineId) -> Result<String, Error> {
+    let row = first(
+        tx,
+        "SELECT name FROM machines WHERE id = $1",
+        &[machine.into()],
+    )?;
+    row.map_or_else(|| Ok(machine.to_string()), |mut row| row.take())
+}
+
+fn said_of_machine(fact: &MachineFact) -> String {
+    match fact {
+        MachineFact::Absent => "the machine is gone".to_owned(),
+        MachineFact::Booting { .. } => "the machine is booting".to_owned(),
+        MachineFact::Running { address, .. } => format!("the machine runs at {address}"),
+        MachineFact::Unreachable { .. } => "the machine does not answer".to_owned(),
+    }
+}
+
+fn said_of_node(fact: &NodeFact) -> String {
+    match fact {
+        NodeFact::Absent => "the node left the cluster".to_owned(),
+        NodeFact::Joined {
+            ready,
+            cordoned,
+            version,
+        } => {
+            let ready = if *ready { "ready" } else { "not ready" };
+            let cordoned = if *cordoned {
+                ", takes no new workloads"
+            } else {
+                ""
+            };
+            format!("the node is {ready}{cordoned}, Kubernetes {version}")
+        }
+    }
+}

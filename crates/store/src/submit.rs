@@ -1,0 +1,545 @@
+//! Manifests in: expanded, judged and stored with all that follows, or refused whole.
+
+use crate::Store;
+use crate::body::{FORMAT, Tx, encode, first};
+use crate::clusters::{self, ClusterView};
+use crate::error::Error;
+use crate::events::{count_of, note};
+use crate::{desired, intents, manifests};
+use model::cluster::{Desired, Generation};
+use model::fault::Fault;
+use model::id::ClusterId;
+use model::manifest::Manifest;
+use model::name::Name;
+use model::time::Timestamp;
+use plan::{Blast, Change, Limits};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A manifest on its way in.
+#[derive(Debug, Clone)]
+pub struct Submission {
+    /// Who shall own it.
+    pub project: Name,
+    /// What was admitted.
+    pub manifest: Manifest,
+    /// What was written.
+    pub text: String,
+    /// Who submits it.
+    pub author: String,
+    /// The generation it replaces; refused unless current. Zero: there must be none yet.
+    pub parent: Option<Generation>,
+    /// The share of machines, in per cent, that it may remove at once.
+    pub allow_blast: Option<u8>,
+    /// A repeat with the same key gets the same answer and does nothing.
+    pub key: Option<String>,
+}
+
+/// What became of a submission.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Submitted {
+    /// Who owns it.
+    pub project: Name,
+    /// What people call it.
+    pub manifest: Name,
+    /// Which generation is current now.
+    pub generation: Generation,
+    /// Clusters that are new or changed, or are to be removed.
+    pub changed: Vec<(ClusterId, Name)>,
+    /// How many clusters stay as they are.
+    pub unchanged: u32,
+}
+
+/// One cluster as a manifest would have it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Preview {
+    /// As it would be.
+    pub desired: Desired,
+    /// All that is known of it; for a new cluster, only how it would be.
+    pub known: ClusterView,
+    /// Compared with before.
+    pub change: Change,
+}
+
+impl Preview {
+    /// What the planner would be given.
+    pub fn view(&self, now: Timestamp) -> plan::View<'_> {
+        plan::View {
+            desired: &self.desired,
+            ..self.known.view(now)
+        }
+    }
+}
+
+/// Why a submission was refused; nothing of it was stored.
+#[derive(Debug, thiserror::Error)]
+pub enum SubmitError {
+    /// The manifest asks of living clusters what cannot be.
+    #[error("the manifest cannot be applied to what there is")]
+    Faults(Vec<Fault>),
+    /// It would remove more machines at once than somebody agreed to.
+    #[error("{removed} of the {of} machines of {what} would be removed at once")]
+    Blast {
+        /// Whose machines: `cluster NAME` or `the fleet`.
+        what: String,
+        /// How many would go.
+        removed: u32,
+        /// Of how many.
+        of: u32,
+        /// The per cent that must be allowed for all of the change.
+        percent_needed: u32,
+    },
+    /// It was made for another generation than the current one.
+    #[error("the manifest is at generation {current}, not at the one this was made for")]
+    Conflict {
+        /// The current generation; zero when there is no such manifest.
+        current: Generation,
+    },
+    /// Another manifest has a cluster of that name.
+    #[error("cluster {cluster} belongs to manifest {manifest}")]
+    NameTaken {
+        /// The cluster.
+        cluster: Name,
+        /// The manifest that declares it.
+        manifest: Name,
+    },
+    /// The key came with another manifest before.
+    #[error("idempotency key `{key}` was used for another request")]
+    KeyReused {
+        /// The key.
+        key: String,
+    },
+    /// There is no such manifest.
+    #[error("there is no manifest {manifest}")]
+    NotFound {
+        /// What was asked for.
+        manifest: Name,
+    },
+    /// The store could not answer.
+    #[error(transparent)]
+    Store(#[from] Error),
+}
+
+/// A change that would remove more machines at once than somebody agreed to.
+#[derive(Debug)]
+pub(crate) struct TooMuch {
+    pub(crate) what: String,
+    pub(crate) removed: u32,
+    pub(crate) of: u32,
+    pub(crate) percent_needed: u32,
+}
+
+impl From<TooMuch> for SubmitError {
+    fn from(
+        TooMuch {
+            what,
+            removed,
+            of,
+            percent_needed,
+        }: TooMuch,
+    ) -> Self {
+        Self::Blast {
+            what,
+            removed,
+            of,
+            percent_needed,
+        }
+    }
+}
+
+impl Store {
+    /// Stores a manifest and what its clusters should be from now on.
+    pub async fn submit(
+        &self,
+        submission: Submission,
+        now: Timestamp,
+    ) -> Result<Submitted, SubmitError> {
+        self.runner
+            .write(move |tx| submit(tx, &submission, now))
+            .await
+    }
+
+    /// What a submission would do; nothing is written.
+    pub async fn preview(
+        &self,
+        project: &Name,
+        manifest: &Manifest,
+        allow_blast: Option<u8>,
+        now: Timestamp,
+    ) -> Result<Vec<Preview>, SubmitError> {
+        let (project, manifest) = (project.clone(), manifest.clone());
+        self.runner
+            .read(move |tx| expand(tx, &project, &manifest, allow_blast, now))
+            .await
+    }
+
+    /// Puts a tombstone on a manifest and on all its clusters; once more does nothing more.
+    pub async fn delete_manifest(
+        &self,
+        project: &Name,
+        name: &Name,
+        author: &str,
+        now: Timestamp,
+    ) -> Result<Submitted, SubmitError> {
+        let (project, name, author) = (project.clone(), name.clone(), author.to_owned());
+        self.runner
+            .write(move |tx| delete(tx, &project, &name, &author, now))
+            .await
+    }
+}
+
+fn submit(
+    tx: &mut dyn Tx,
+    submission: &Submission,
+    now: Timestamp,
+) -> Result<Submitted, SubmitError> {
+    if let Some(answer) = recall(tx, submission)? {
+        return Ok(answer);
+    }
+    let Submission {
+        project,
+        manifest,
+        text,
+        author,
+        parent,
+        allow_blast,
+        key: _,
+    } = submission;
+    let name = &manifest.name;
+    let head = manifests::head(tx, project, name)?;
+    let same = match head {
+        Some(head) => {
+            !head.deleted && manifests::text(tx, project, name, head.generation)? == *text
+        }
+        None => false,
+    };
+    let current = head.map_or(Generation(0), |head| head.generation);
+    if !same && parent.is_some_and(|parent| parent != current) {
+        return Err(SubmitError::Conflict { current });
+    }
+    let previews = expand(tx, project, manifest, *allow_blast, now)?;
+    let generation = if same { current } else { current.next() };
+    if !same {
+        let next = Next {
+            project,
+            name,
+            generation,
+            author,
+            deleted: false,
+            now,
+        };
+        store_manifest(tx, &next, text, manifest)?;
+        intents::end_outdated_scales(tx, manifest, &previews, now)?;
+    }
+    let submitted = store_all(tx, submission, generation, &previews, now)?;
+    if !same {
+        let message = format!(
+            "{author} submitted generation {generation}: {} changed, {} unchanged",
+            count_of(submitted.changed.len(), "cluster"),
+            submitted.unchanged
+        );
+        note(
+            tx,
+            (project, now),
+            "manifest.submitted",
+            format!("manifest/{name}"),
+            message,
+        )?;
+    }
+    remember(tx, submission, &submitted, now)?;
+    Ok(submitted)
+}
+
+fn store_all(
+    tx: &mut dyn Tx,
+    submission: &Submission,
+    generation: Generation,
+    previews: &[Preview],
+    now: Timestamp,
+) -> Result<Submitted, Error> {
+    let mut submitted = Submitted {
+        project: submission.project.clone(),
+        manifest: submission.manifest.name.clone(),
+        generation,
+        changed: Vec::new(),
+        unchanged: 0,
+    };
+    for preview in previews {
+        let before = match preview.change {
+            Change::Unchanged => {
+                submitted.unchanged += 1;
+                continue;
+            }
+            Change::New => None,
+            Change::Changed | Change::Removed => Some(&preview.known.desired),
+        };
+        desired::store(tx, &preview.desired, before, &submission.author, now)?;
+        submitted
+            .changed
+            .push((preview.desired.cluster, preview.desired.name.clone()));
+    }
+    Ok(submitted)
+}
+
+/// Expands a manifest against what there is, and judges the result.
+fn expand(
+    tx: &mut dyn Tx,
+    project: &Name,
+    manifest: &Manifest,
+    allow_blast: Option<u8>,
+    now: Timestamp,
+) -> Result<Vec<Preview>, SubmitError> {
+    let views = clusters::of_manifest(tx, project, &manifest.name)?;
+    let mut lives = BTreeMap::new();
+    for cluster in &manifest.clusters {
+        free_name(tx, project, &manifest.name, &cluster.name)?;
+        lives.insert(cluster.name.clone(), lives_of(tx, project, &cluster.name)?);
+    }
+    let known: Vec<_> = views.iter().map(ClusterView::known).collect();
+    let expansions =
+        plan::expand(project, manifest, &known, &lives, now).map_err(SubmitError::Faults)?;
+    let mut views: BTreeMap<_, _> = views
+        .into_iter()
+        .map(|view| (view.desired.cluster, view))
+        .collect();
+    let previews: Vec<_> = expansions
+        .into_iter()
+        .map(|expansion| {
+            let known = views.remove(&expansion.desired.cluster);
+            let known = known.unwrap_or_else(|| ClusterView::unseen(expansion.desired.clone()));
+            Preview {
+                desired: expansion.desired,
+                known,
+                change: expansion.change,
+            }
+        })
+        .collect();
+    let changes = previews
+        .iter()
+        .map(|preview| (&preview.known.desired, &preview.desired));
+    judge(tx, changes, Limits::default().allowing(allow_blast))??;
+    Ok(previews)
+}
+
+/// Refuses the name of a living cluster of another manifest.
+fn free_name(
+    tx: &mut dyn Tx,
+    project: &Name,
+    manifest: &Name,
+    cluster: &Name,
+) -> Result<(), SubmitError> {
+    let other = first(
+        tx,
+        "SELECT manifest FROM clusters WHERE project = $1 AND name = $2 AND manifest <> $3 AND tombstone = 0",
+        &[project.into(), cluster.into(), manifest.into()],
+    )?;
+    match other {
+        None => Ok(()),
+        Some(mut row) => Err(SubmitError::NameTaken {
+            cluster: cluster.clone(),
+            manifest: row.take()?,
+        }),
+    }
+}
+
+/// How many clusters of a name there ever were.
+fn lives_of(tx: &mut dyn Tx, project: &Name, cluster: &Name) -> Result<u32, Error> {
+    let row = first(
+        tx,
+        "SELECT COALESCE(MAX(incarnation) + 1, 0) FROM clusters WHERE project = $1 AND name = $2",
+        &[project.into(), cluster.into()],
+    )?;
+    row.map_or(Ok(0), |mut row| row.take())
+}
+
+/// Whether changes, each from one desired state to the next, stay within the limits.
+pub(crate) fn judge<'a>(
+    tx: &mut dyn Tx,
+    changes: impl Iterator<Item = (&'a Desired, &'a Desired)>,
+    limits: Limits,
+) -> Result<Result<(), TooMuch>, Error> {
+    let mut worst: Option<TooMuch> = None;
+    let mut exceed = |what: String, blast: Blast| {
+        let percent_needed = worst
+            .as_ref()
+            .map_or(0, |worst| worst.percent_needed)
+            .max(blast.percent());
+        let (what, removed, of) = match worst.take() {
+            Some(worst) if worst.percent_needed >= blast.percent() => {
+                (worst.what, worst.removed, worst.of)
+            }
+            Some(_) | None => (what, blast.removed, blast.of),
+        };
+        worst = Some(TooMuch {
+            what,
+            removed,
+            of,
+            percent_needed,
+        });
+    };
+    let mut removed = 0_u32;
+    for (before, next) in changes {
+        let blast = Blast::between(before, next);
+        removed = removed.saturating_add(blast.removed);
+        if !limits.allow_cluster(blast) {
+            exceed(format!("cluster {}", next.name), blast);
+        }
+    }
+    if removed > 0 {
+        let row = first(tx, "SELECT COUNT(*) FROM machines WHERE leaving = 0", &[])?;
+        let of = row.map_or(Ok(0), |mut row| row.take())?;
+        let blast = Blast { removed, of };
+        if !limits.allow_fleet(blast) {
+            exceed("the fleet".to_owned(), blast);
+        }
+    }
+    Ok(worst.map_or(Ok(()), Err))
+}
+
+/// The next generation of a manifest.
+struct Next<'a> {
+    project: &'a Name,
+    name: &'a Name,
+    generation: Generation,
+    author: &'a str,
+    deleted: bool,
+    now: Timestamp,
+}
+
+fn store_manifest(
+    tx: &mut dyn Tx,
+    next: &Next<'_>,
+    text: &str,
+    manifest: &Manifest,
+) -> Result<(), Error> {
+    let Next {
+        project,
+        name,
+        generation,
+        author,
+        deleted,
+        now,
+    } = *next;
+    tx.execute(
+        "INSERT INTO manifest_generations (project, name, generation, author, created_at, deleted, text, format, body)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+        &[
+            project.into(),
+            name.into(),
+            generation.into(),
+            author.into(),
+            now.into(),
+            deleted.into(),
+            text.into(),
+            FORMAT.into(),
+            encode(manifest)?,
+        ],
+    )?;
+    tx.execute(
+        "INSERT INTO manifests (project, name, generation, deleted) VALUES ($1, $2, $3, $4)
+         ON CONFLICT (project, name) DO UPDATE SET generation = excluded.generation, deleted = excluded.deleted",
+        &[project.into(), name.into(), generation.into(), deleted.into()],
+    )?;
+    Ok(())
+}
+
+fn delete(
+    tx: &mut dyn Tx,
+    project: &Name,
+    name: &Name,
+    author: &str,
+    now: Timestamp,
+) -> Result<Submitted, SubmitError> {
+    let Some(head) = manifests::head(tx, project, name)? else {
+        return Err(SubmitError::NotFound {
+            manifest: name.clone(),
+        });
+    };
+    let mut submitted = Submitted {
+        project: project.clone(),
+        manifest: name.clone(),
+        generation: head.generation,
+        changed: Vec::new(),
+        unchanged: 0,
+    };
+    if head.deleted {
+        return Ok(submitted);
+    }
+    submitted.generation = head.generation.next();
+    let text = manifests::text(tx, project, name, head.generation)?;
+    let manifest = manifests::document(tx, project, name, head.generation)?;
+    let next = Next {
+        project,
+        name,
+        generation: submitted.generation,
+        author,
+        deleted: true,
+        now,
+    };
+    store_manifest(tx, &next, &text, &manifest)?;
+    for view in clusters::of_manifest(tx, project, name)? {
+        desired::store(
+            tx,
+            &plan::retire(view.known()),
+            Some(&view.desired),
+            author,
+            now,
+        )?;
+        submitted
+            .changed
+            .push((view.desired.cluster, view.desired.name));
+    }
+    let clusters = count_of(submitted.changed.len(), "cluster");
+    let message = format!("{author} deleted it, with {clusters}");
+    note(
+        tx,
+        (project, now),
+        "manifest.deleted",
+        format!("manifest/{name}"),
+        message,
+    )?;
+    Ok(submitted)
+}
+
+/// The answer that a submission with this key got before.
+fn recall(tx: &mut dyn Tx, submission: &Submission) -> Result<Option<Submitted>, SubmitError> {
+    let Some(key) = &submission.key else {
+        return Ok(None);
+    };
+    let row = first(
+        tx,
+        "SELECT manifest, text, format, answer FROM idempotency_keys WHERE project = $1 AND idempotency_key = $2",
+        &[(&submission.project).into(), key.into()],
+    )?;
+    let Some(mut row) = row else { return Ok(None) };
+    let (manifest, text): (Name, String) = (row.take()?, row.take()?);
+    if manifest != submission.manifest.name || text != submission.text {
+        return Err(SubmitError::KeyReused { key: key.clone() });
+    }
+    Ok(Some(row.document()?))
+}
+
+fn remember(
+    tx: &mut dyn Tx,
+    submission: &Submission,
+    submitted: &Submitted,
+    now: Timestamp,
+) -> Result<(), Error> {
+    let Some(key) = &submission.key else {
+        return Ok(());
+    };
+    tx.execute(
+        "INSERT INTO idempotency_keys (project, idempotency_key, at, manifest, text, format, answer)
+         VALUES ($1, $2, $3, $4, $5, $6, $7)",
+        &[
+            (&submission.project).into(),
+            key.into(),
+            now.into(),
+            (&submission.manifest.name).into(),
+            (&submission.text).into(),
+            FORMAT.into(),
+            encode(submitted)?,
+        ],
+    )?;
+    Ok(())
+}
