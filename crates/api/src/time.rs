@@ -36,6 +36,22 @@ impl Time {
     pub fn age(self, now: Self) -> Duration {
         now.0.since(self.0)
     }
+
+    /// The text with all three digits of the milliseconds, so that times stand in columns.
+    pub fn aligned(self) -> String {
+        format!("{:.3}", self.moment())
+    }
+
+    /// The nearest point that the calendar has.
+    fn moment(self) -> jiff::Timestamp {
+        let millis = self.0.as_millis();
+        let end = if millis < 0 {
+            jiff::Timestamp::MIN
+        } else {
+            jiff::Timestamp::MAX
+        };
+        jiff::Timestamp::from_millisecond(millis).unwrap_or(end)
+    }
 }
 
 impl From<Timestamp> for Time {
@@ -46,14 +62,7 @@ impl From<Timestamp> for Time {
 
 impl std::fmt::Display for Time {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let millis = self.0.as_millis();
-        let end = if millis < 0 {
-            jiff::Timestamp::MIN
-        } else {
-            jiff::Timestamp::MAX
-        };
-        let moment = jiff::Timestamp::from_millisecond(millis).unwrap_or(end);
-        f.pad(&moment.to_string())
+        f.pad(&self.moment().to_string())
     }
 }
 
@@ -104,6 +113,14 @@ mod tests {
         let text = serde_json::to_string(&time).unwrap();
         assert_eq!(text, "\"2023-11-14T22:13:20.123Z\"");
         assert_eq!(serde_json::from_str::<Time>(&text).unwrap(), time);
+        let whole = Time::from(Timestamp::from_millis(1_700_000_000_000));
+        assert_eq!(
+            (whole.to_string(), whole.aligned()),
+            (
+                "2023-11-14T22:13:20Z".to_owned(),
+                "2023-11-14T22:13:20.000Z".to_owned()
+            )
+        );
     }
 
     #[test]

@@ -179,7 +179,9 @@ impl Error {
             .unwrap_or_default();
         let mut lines = vec![format!("error: {self}{root} ({})", self.code())];
         if let Self::Client(api::client::Error::Problem(problem)) = self {
-            lines.extend(problem.faults.iter().map(ToString::to_string));
+            // A single fault may be all that the problem says.
+            let faults = problem.faults.iter().map(ToString::to_string);
+            lines.extend(faults.filter(|fault| *fault != problem.detail));
         }
         lines.extend(hint.map(|hint| format!("hint: {hint}")));
         lines.push(String::new());

@@ -11,6 +11,12 @@ const ROWS_KEPT: usize = 3;
 /// How often the clock beside the bar moves.
 const TICK: Duration = Duration::from_millis(250);
 
+/// The overall bar.
+const OVERALL: &str = "{bar:30} {pos}/{len} machines  {msg}  {elapsed_precise}";
+
+/// One line below it.
+const ROW: &str = "  {wide_msg}";
+
 /// Something that shows scenes as they come.
 pub(crate) enum Show {
     /// Lines, on change.
@@ -25,6 +31,7 @@ pub(crate) enum Show {
 pub(crate) struct Drawing {
     all: MultiProgress,
     overall: ProgressBar,
+    ticking: bool,
     rows: Vec<ProgressBar>,
     tally: Tally,
 }
@@ -74,13 +81,11 @@ impl Show {
 impl Drawing {
     fn new() -> Self {
         let all = MultiProgress::new();
-        let overall = all.add(ProgressBar::new(0).with_style(style(
-            "{bar:30} {pos}/{len} machines  {msg}  {elapsed_precise}",
-        )));
-        overall.enable_steady_tick(TICK);
+        let overall = all.add(ProgressBar::new(0).with_style(style(OVERALL)));
         Self {
             all,
             overall,
+            ticking: false,
             rows: Vec::new(),
             tally: Tally::default(),
         }
@@ -96,6 +101,10 @@ impl Drawing {
         self.overall.set_length(total);
         self.overall.set_position(done);
         self.overall.set_message(headline);
+        if !std::mem::replace(&mut self.ticking, true) {
+            // Not before the first scene: until then there is nothing to draw.
+            self.overall.enable_steady_tick(TICK);
+        }
         while self.rows.len() > rows.len() {
             if let Some(row) = self.rows.pop() {
                 row.finish_and_clear();
@@ -103,10 +112,8 @@ impl Drawing {
             }
         }
         while self.rows.len() < rows.len() {
-            self.rows.push(
-                self.all
-                    .add(ProgressBar::new(0).with_style(style("  {wide_msg}"))),
-            );
+            self.rows
+                .push(self.all.add(ProgressBar::new(0).with_style(style(ROW))));
         }
         for (row, text) in self.rows.iter().zip(rows) {
             row.set_message(text);
@@ -114,9 +121,21 @@ impl Drawing {
     }
 }
 
-/// The style of a template; the templates are ours and a test draws each of them.
+/// The style of a template; a test reads both of them.
 fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template)
         .unwrap_or_else(|_| ProgressStyle::default_bar())
         .progress_chars("█▓░")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_templates_can_be_read() {
+        for template in [OVERALL, ROW] {
+            assert!(ProgressStyle::with_template(template).is_ok(), "{template}");
+        }
+    }
 }

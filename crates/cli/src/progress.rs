@@ -5,14 +5,15 @@
 
 use crate::table::{count, plain};
 use api::{ClusterState, ClusterSummary, ManifestState, ManifestView, TaskView};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// How long a manifest may be in error before waiting for it ends. Some errors mend
 /// themselves within seconds: a machine that came up late, a limit that was hit.
 const ERROR_GRACE: Duration = Duration::from_secs(10);
 
-/// More clusters than this are counted instead of told one by one.
+/// More clusters than this are counted instead of told one by one, and no more errors than
+/// this are named: nobody reads on.
 const TOLD_MAX: usize = 20;
 
 /// The width of a cluster's own bar.
@@ -37,11 +38,9 @@ pub(crate) struct Goal {
     failing: Option<Duration>,
 }
 
-/// Whether to go on waiting.
+/// How waiting ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// Go on.
-    Working,
     /// All is as declared.
     Done,
     /// It needs a person.
@@ -59,28 +58,25 @@ impl Goal {
         }
     }
 
-    /// Judges a scene that was seen so long after the waiting began.
-    pub(crate) fn judge(&mut self, scene: &Scene, elapsed: Duration) -> Verdict {
+    /// Judges a scene that was seen so long after the waiting began; nothing means go on.
+    pub(crate) fn judge(&mut self, scene: &Scene, elapsed: Duration) -> Option<Verdict> {
         let manifest = &scene.manifest;
         if manifest.generation < self.generation {
-            return Verdict::Working;
+            return None;
         }
         if manifest.deleted != self.deletion {
-            return Verdict::Overtaken;
+            return Some(Verdict::Overtaken);
         }
         match manifest.state {
-            ManifestState::Done => Verdict::Done,
+            ManifestState::Done => Some(Verdict::Done),
             ManifestState::Error => {
                 let since = *self.failing.get_or_insert(elapsed);
-                if elapsed.saturating_sub(since) >= ERROR_GRACE {
-                    Verdict::Failing
-                } else {
-                    Verdict::Working
-                }
+                let long = elapsed.saturating_sub(since) >= ERROR_GRACE;
+                long.then_some(Verdict::Failing)
             }
             ManifestState::Pending | ManifestState::Scheduled => {
                 self.failing = None;
-                Verdict::Working
+                None
             }
         }
     }
@@ -128,10 +124,27 @@ fn finished(cluster: &ClusterSummary) -> bool {
     }
 }
 
+/// A cluster among those of a manifest: its name, and which of several bearers of it. The old
+/// one may still be leaving when the new one comes.
+type Key = (String, usize);
+
+fn keyed(clusters: &[ClusterSummary]) -> Vec<(Key, &ClusterSummary)> {
+    let mut bearers: BTreeMap<&str, usize> = BTreeMap::new();
+    clusters
+        .iter()
+        .map(|cluster| {
+            let bearer = bearers.entry(&cluster.name).or_default();
+            *bearer += 1;
+            ((cluster.name.clone(), *bearer), cluster)
+        })
+        .collect()
+}
+
 /// Plain lines for logs and pipes: only what changed since the last look.
 #[derive(Debug, Default)]
 pub(crate) struct Lines {
-    told: BTreeMap<String, String>,
+    overall: String,
+    told: BTreeMap<Key, String>,
 }
 
 impl Lines {
@@ -139,50 +152,47 @@ impl Lines {
     pub(crate) fn changes(&mut self, scene: &Scene) -> Vec<String> {
         let manifest = &scene.manifest;
         let many = manifest.clusters.len() > TOLD_MAX;
-        let mut now = BTreeMap::new();
-        for cluster in &manifest.clusters {
-            if !many || cluster.state == ClusterState::Error {
-                now.insert(cluster.name.clone(), line(cluster));
-            }
-        }
+        let clusters = keyed(&manifest.clusters);
         let mut news = Vec::new();
         if many {
-            news.push((format!("manifest {}", manifest.name), tally_line(manifest)));
-        }
-        for cluster in &manifest.clusters {
-            news.extend(
-                now.get(&cluster.name)
-                    .map(|line| (cluster.name.clone(), line.clone())),
-            );
-        }
-        for name in self.told.keys() {
-            if !manifest
-                .clusters
-                .iter()
-                .any(|cluster| cluster.name == *name)
-                && !name.starts_with("manifest ")
-            {
-                news.push((name.clone(), format!("{name}: gone")));
+            let overall = tally_line(manifest);
+            if self.overall != overall {
+                self.overall.clone_from(&overall);
+                news.push(overall);
             }
         }
-        news.retain(|(name, line)| self.told.get(name) != Some(line));
-        self.told.extend(news.iter().cloned());
-        news.into_iter().map(|(_, line)| line).collect()
+        let known: BTreeSet<&Key> = clusters.iter().map(|(key, _)| key).collect();
+        let gone = self.told.extract_if(.., |key, _| !known.contains(key));
+        news.extend(gone.map(|((name, _), _)| format!("{name}: gone")));
+        for (key, cluster) in clusters {
+            let named = self.told.len() < TOLD_MAX || self.told.contains_key(&key);
+            if many && !(cluster.state == ClusterState::Error && named) {
+                continue;
+            }
+            let line = line(cluster);
+            if self.told.get(&key) != Some(&line) {
+                self.told.insert(key, line.clone());
+                news.push(line);
+            }
+        }
+        news
     }
 }
 
 fn tally_line(manifest: &ManifestView) -> String {
-    let ready = manifest
-        .clusters
-        .iter()
-        .filter(|cluster| finished(cluster))
-        .count();
+    let number =
+        |of: fn(&ClusterSummary) -> bool| manifest.clusters.iter().filter(|c| of(c)).count();
+    let ready = number(finished);
+    let failing = match number(|cluster| cluster.state == ClusterState::Error) {
+        0 => String::new(),
+        failing => format!(", {failing} in error"),
+    };
     let tasks: u32 = manifest.clusters.iter().map(|cluster| cluster.tasks).sum();
     let total = count(manifest.clusters.len(), "cluster");
+    let tasks = count(wide(tasks), "open task");
     format!(
-        "{}: {ready} of {total} ready, {}",
-        manifest.name,
-        count(wide(tasks), "open task")
+        "{}: {ready} of {total} ready{failing}, {tasks}",
+        manifest.name
     )
 }
 
@@ -191,41 +201,26 @@ fn tally_line(manifest: &ManifestView) -> String {
 /// Machines that leave are remembered, so that the share does not fall when they are gone.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    clusters: BTreeMap<String, (u32, u32)>,
+    leaving: BTreeMap<Key, u32>,
 }
 
 impl Tally {
     /// Done and total after this scene.
     pub(crate) fn count(&mut self, scene: &Scene) -> (u64, u64) {
-        for (name, (wanted, _)) in &mut self.clusters {
-            if !scene
-                .manifest
-                .clusters
-                .iter()
-                .any(|cluster| cluster.name == *name)
-            {
-                *wanted = 0;
-            }
-        }
-        let (mut done, mut total) = (0_u64, 0_u64);
-        for cluster in &scene.manifest.clusters {
+        let clusters = keyed(&scene.manifest.clusters);
+        let known: BTreeSet<&Key> = clusters.iter().map(|(key, _)| key).collect();
+        let gone = self.leaving.iter().filter(|(key, _)| !known.contains(key));
+        let gone: u64 = gone.map(|(_, leaving)| u64::from(*leaving)).sum();
+        let (mut done, mut total) = (gone, gone);
+        for (key, cluster) in clusters {
             let (control, compute) = (cluster.control, cluster.compute);
-            let (wanted, leaving) = self.clusters.entry(cluster.name.clone()).or_default();
-            *wanted = control.wanted.saturating_add(compute.wanted);
+            let leaving = self.leaving.entry(key).or_default();
             *leaving = (*leaving).max(cluster.leaving);
             let ready = control.ready.min(control.wanted) + compute.ready.min(compute.wanted);
             done += u64::from(ready) + u64::from(*leaving - cluster.leaving);
-            total += u64::from(*wanted) + u64::from(*leaving);
+            total += u64::from(control.wanted) + u64::from(compute.wanted) + u64::from(*leaving);
         }
-        let vanished = self.clusters.iter().filter(|(name, _)| {
-            !scene
-                .manifest
-                .clusters
-                .iter()
-                .any(|cluster| cluster.name == **name)
-        });
-        let gone: u64 = vanished.map(|(_, (_, leaving))| u64::from(*leaving)).sum();
-        (done + gone, total + gone)
+        (done, total)
     }
 }
 

@@ -24,7 +24,8 @@ fn ago(time: Time, now: Time) -> String {
 }
 
 fn observed(time: Option<Time>, now: Time) -> String {
-    time.map_or_else(|| "never".to_owned(), |time| ago(time, now))
+    // Before the first look at the whole, what is known was seen by tasks on their way.
+    time.map_or_else(|| "by tasks".to_owned(), |time| ago(time, now))
 }
 
 pub(crate) fn manifests(manifests: &[ManifestView], now: Time) -> String {
@@ -120,6 +121,17 @@ pub(crate) fn machines(machines: &[MachineView], now: Time) -> String {
     table.render()
 }
 
+/// One machine in one sentence.
+pub(crate) fn standing(view: &MachineView, now: Time) -> String {
+    format!(
+        "machine {} is {}; its provider: {}; Kubernetes: {}",
+        view.name,
+        if view.leaving { "to leave" } else { "to stay" },
+        provider_says(view.machine.as_ref(), now),
+        kubernetes_says(view.node.as_ref(), now),
+    )
+}
+
 pub(crate) fn tasks(tasks: &[TaskView], now: Time) -> String {
     let mut table = Table::new([
         "ID",
@@ -185,7 +197,7 @@ pub(crate) fn events(events: &[EventView], now: Time) -> String {
 pub(crate) fn event(event: &EventView) -> String {
     format!(
         "{}  {} {}: {}\n",
-        event.at,
+        event.at.aligned(),
         event.kind,
         plain(&event.object),
         plain(&event.message)

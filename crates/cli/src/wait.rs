@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::global::Format;
 use crate::live::Show;
 use crate::progress::{Goal, Scene, Verdict};
+use crate::table::indent;
 use crate::view;
 use api::client::{ClusterFilter, Page, TaskFilter};
 use api::{Client, ClusterState, Events, Exit, ManifestView, Signal, TaskState};
@@ -83,8 +84,7 @@ pub(crate) async fn wait(
                     show.remark("the server is back", context.out());
                 }
                 show.scene(&scene, context.out());
-                let verdict = goal.judge(&scene, start.elapsed());
-                if verdict != Verdict::Working {
+                if let Some(verdict) = goal.judge(&scene, start.elapsed()) {
                     show.finish();
                     return conclude(context, client, &scene.manifest, verdict).await;
                 }
@@ -219,7 +219,7 @@ async fn conclude(
 ) -> Result<Exit, Error> {
     let name = &manifest.name;
     match verdict {
-        Verdict::Working | Verdict::Done => {
+        Verdict::Done => {
             let ended = if manifest.deleted { "gone" } else { "done" };
             context.show(manifest, |_| {
                 format!(
@@ -269,11 +269,14 @@ async fn tell_errors(
     ));
     for head in &listed.items {
         let name = &head.summary.name;
-        let text = view::held(&head.held);
-        context
-            .out()
-            .say(&format!("cluster {name}: {}", head.summary.message));
-        context.out().complain(&crate::table::indent(&text));
+        let held = view::held(&head.held);
+        let why = if held.is_empty() {
+            format!("{}\n", head.summary.message)
+        } else {
+            held
+        };
+        context.out().say(&format!("cluster {name}"));
+        context.out().complain(&indent(&why));
         context.out().say(&format!(
             "hint: `slipway why cluster {name}` shows the whole chain"
         ));

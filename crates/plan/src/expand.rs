@@ -12,6 +12,7 @@ use model::intent::{Intent, Wish};
 use model::manifest::{Cluster, Dynamic, Manifest, Pool, Static};
 use model::name::Name;
 use model::observed::{MachineFact, NodeFact, Observed, Seen};
+use model::task::Open;
 use model::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -25,6 +26,8 @@ pub struct Known<'a> {
     pub observed: &'a Observed,
     /// Wishes about it.
     pub intents: &'a [Intent],
+    /// Tasks that are not finished.
+    pub open: &'a [Open],
 }
 
 /// One cluster after expansion.
@@ -106,7 +109,7 @@ pub fn retire(known: Known<'_>) -> Desired {
     desired.tombstone = true;
     desired
         .leaving
-        .retain(|machine| !gone(known.observed, machine.id));
+        .retain(|machine| !gone(&known, machine.id));
     desired.leaving.append(&mut desired.machines);
     desired
 }
@@ -249,7 +252,7 @@ impl<'a> Growing<'a> {
         if let Some(before) = before {
             desired
                 .leaving
-                .retain(|machine| !gone(before.observed, machine.id));
+                .retain(|machine| !gone(&before, machine.id));
         }
         let spare = std::mem::take(&mut desired.machines);
         let wishes = before.map(|known| known.intents).unwrap_or_default();
@@ -463,12 +466,14 @@ fn nodes(observed: &Observed) -> BTreeSet<MachineId> {
 }
 
 /// Whether the machine was seen to be absent; never having been seen is not enough.
-fn gone(observed: &Observed, machine: MachineId) -> bool {
-    let seen = observed
-        .machines
-        .get(&machine)
-        .and_then(|seen| seen.machine.as_ref());
-    matches!(seen, Some((MachineFact::Absent, _)))
+///
+/// While a task on it is unfinished, absence may have been seen before an attempt made the
+/// machine: then nobody knows, and it is not forgotten.
+fn gone(known: &Known<'_>, machine: MachineId) -> bool {
+    let seen = known.observed.machines.get(&machine);
+    let fact = seen.and_then(|seen| seen.machine.as_ref());
+    matches!(fact, Some((MachineFact::Absent, _)))
+        && !known.open.iter().any(|open| open.machine == machine)
 }
 
 #[cfg(test)]

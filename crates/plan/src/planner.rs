@@ -82,13 +82,19 @@ impl Plan {
             .partition(|task| task.machine.id == machine);
         self.tasks = go;
         self.disturbs.retain(|slot| slot.machine != machine);
+        let tasks = u32::try_from(back.len()).unwrap_or(u32::MAX);
+        self.summary.tasks = self.summary.tasks.saturating_sub(tasks);
         for task in back {
-            self.held.push(Held {
+            let held = Held {
                 kind: task.action.kind(),
                 machine: task.machine.name,
                 machines: 1,
                 reason: reason.clone(),
-            });
+            };
+            if self.summary.tasks == 0 {
+                self.summary.message = held.to_string();
+            }
+            self.held.push(held);
         }
     }
 }

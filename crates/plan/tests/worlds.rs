@@ -45,6 +45,7 @@ fn grown(previous: Option<(&Desired, &Observed)>, manifest: &model::manifest::Ma
             desired,
             observed,
             intents: &[],
+            open: &[],
         })
         .collect();
     let project = Name::default_project();
@@ -171,6 +172,7 @@ fn made(world: &World) -> (Desired, Observed) {
             desired: &next,
             observed: &observed,
             intents: &[],
+            open: &[],
         })
     } else {
         next

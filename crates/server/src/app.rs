@@ -4,16 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{Request, State};
-use axum::http::header;
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
 use axum::{Router, serve::ListenerExt as _};
 use metrics_exporter_prometheus::PrometheusHandle;
 use model::time::Timestamp;
 use store::Store;
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
+use tokio::sync::{Mutex, Semaphore};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::Admin;
@@ -25,7 +24,7 @@ use crate::{layers, openapi, page, routes};
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// How long a journey or a rehearsal may take: they compute, and clients wait for minutes.
-const WORK_TIME_MAX: Duration = Duration::from_secs(120);
+const WORK_TIME_MAX: Duration = Duration::from_mins(2);
 
 /// How long requests under way may take to end after the server was told to stop.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(5);
@@ -64,9 +63,16 @@ pub(crate) struct App(Arc<Inner>);
 struct Inner {
     server: Server,
     stop: CancellationToken,
-    rehearsals: Arc<Semaphore>,
+    rehearsals: Semaphore,
     streams: Arc<Semaphore>,
+    readiness: Mutex<Option<Readiness>>,
     document: String,
+}
+
+/// Whether the store could be written, and when that was found out.
+pub(crate) struct Readiness {
+    pub(crate) found_at: Instant,
+    pub(crate) problem: Option<Problem>,
 }
 
 impl App {
@@ -96,13 +102,18 @@ impl App {
     }
 
     /// One permit per rehearsal.
-    pub(crate) fn rehearsals(&self) -> &Arc<Semaphore> {
+    pub(crate) fn rehearsals(&self) -> &Semaphore {
         &self.0.rehearsals
     }
 
     /// One permit per client that follows events.
     pub(crate) fn streams(&self) -> &Arc<Semaphore> {
         &self.0.streams
+    }
+
+    /// What was last found out about the store.
+    pub(crate) fn readiness(&self) -> &Mutex<Option<Readiness>> {
+        &self.0.readiness
     }
 
     /// The document of the API.
@@ -116,8 +127,9 @@ pub fn router(server: Server, stop: CancellationToken) -> Router {
     let app = App(Arc::new(Inner {
         server,
         stop,
-        rehearsals: Arc::new(Semaphore::new(REHEARSALS_MAX)),
+        rehearsals: Semaphore::new(REHEARSALS_MAX),
         streams: Arc::new(Semaphore::new(STREAMS_MAX)),
+        readiness: Mutex::new(None),
         document: openapi::text(&openapi::document()),
     }));
     let (quick, _) = routes::quick().split_for_parts();
@@ -131,7 +143,6 @@ pub fn router(server: Server, stop: CancellationToken) -> Router {
     let pages = page::router(&app).layer(limited(REQUEST_TIME_MAX));
     closed
         .merge(open.layer(limited(REQUEST_TIME_MAX)))
-        .route("/openapi.json", get(described))
         .merge(pages)
         .fallback(layers::no_route)
         .method_not_allowed_fallback(layers::no_method)
@@ -168,7 +179,7 @@ pub async fn run(listener: TcpListener, server: Server, stop: CancellationToken)
             tracing::warn!(waited_s = DRAIN_TIME_MAX.as_secs(), "requests under way were cut off at the end");
             Ok(())
         }
-        () = upkeep => Ok(()),
+        never = upkeep => never,
     }
 }
 
@@ -178,9 +189,4 @@ async fn only_admin(State(app): State<App>, request: Request, next: Next) -> Res
     let known = app.admin().knows_bearer(headers)
         || (layers::reads(request.method()) && app.admin().knows_cookie(headers));
     if known { next.run(request).await } else { Problem::unauthorised().into_response() }
-}
-
-/// The document of the API.
-async fn described(State(app): State<App>) -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, "application/json")], app.document().to_owned())
 }

@@ -254,7 +254,22 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
     async fn from_request(request: Request, _state: &S) -> Result<Self, Problem> {
         media_type(request.headers(), &["application/json"])?;
         let bytes = bytes(request).await?;
-        serde_json::from_slice(&bytes).map(Self).map_err(|error| Problem::body(error.to_string()))
+        let read = serde_json::from_slice(&bytes).map_err(|error| Problem::body(error.to_string()))?;
+        // A list of the right length would pass for an object, which the contract does not say.
+        let tree = serde_json::from_slice(&bytes).map_err(|error| Problem::body(error.to_string()))?;
+        if has_list(&tree) { Err(Problem::body("a list where an object belongs")) } else { Ok(Self(read)) }
+    }
+}
+
+/// Whether there is a list anywhere; no body that is read as JSON has one.
+fn has_list(tree: &serde_json::Value) -> bool {
+    match tree {
+        serde_json::Value::Array(_) => true,
+        serde_json::Value::Object(fields) => fields.values().any(has_list),
+        serde_json::Value::Null
+        | serde_json::Value::Bool(_)
+        | serde_json::Value::Number(_)
+        | serde_json::Value::String(_) => false,
     }
 }
 

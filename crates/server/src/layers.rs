@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, Method, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt as _;
@@ -38,8 +38,10 @@ impl RequestId {
     fn of(request: &Request) -> Self {
         static START: LazyLock<String> = LazyLock::new(|| {
             let mut bytes = [0; 4];
-            // Without randomness the ids of two runs may meet, which harms nobody.
-            drop(getrandom::fill(&mut bytes));
+            if getrandom::fill(&mut bytes).is_err() {
+                // The ids of two runs may meet then, which harms nobody.
+                bytes = std::process::id().to_be_bytes();
+            }
             crate::hex(&bytes)
         });
         static COUNT: AtomicU64 = AtomicU64::new(1);
@@ -133,9 +135,4 @@ fn fallen(id: &RequestId, panic: &(dyn Any + Send)) -> Response {
 /// Whether a request can change anything.
 pub(crate) fn reads(method: &Method) -> bool {
     method == Method::GET || method == Method::HEAD
-}
-
-/// Whether the answer to a request is no failure of ours.
-pub(crate) fn healthy(status: StatusCode) -> bool {
-    !status.is_server_error()
 }

@@ -7,10 +7,10 @@
 use std::collections::BTreeMap;
 
 use api::problem::MEDIA_TYPE;
-use utoipa::openapi::content::ContentBuilder;
+use utoipa::openapi::content::{Content, ContentBuilder};
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn, PathItem};
 use utoipa::openapi::response::{Response, ResponseBuilder};
-use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, SchemaFormat, Type};
+use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, SchemaFormat, SchemaType, Type};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{
     ComponentsBuilder, HttpMethod, InfoBuilder, OpenApi, OpenApiBuilder, Ref, RefOr, Required, Schema,
@@ -28,6 +28,12 @@ const DIGITS: &str = "[0-9bcdfgh][0-9bcdfghjkmnpqrstvwxyzeu]{12}";
 /// How the token is shown.
 const BEARER: &str = "bearer";
 
+/// The schema of a manifest.
+const MANIFEST: &str = "InputManifest";
+
+/// The kinds of body in which a manifest comes; the first is what routes declare.
+const MANIFEST_TYPES: [&str; 4] = ["application/yaml", "application/json", "text/yaml", "text/plain"];
+
 /// The document, from the routes as they are.
 pub fn document() -> OpenApi {
     let routes = routes::quick().merge(routes::slow()).merge(routes::open());
@@ -39,7 +45,9 @@ pub fn document() -> OpenApi {
     schemas.extend(referenced);
     let mut components = ComponentsBuilder::new()
         .security_scheme(BEARER, SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer)));
-    for (name, schema) in schemas {
+    schemas.insert(MANIFEST.to_owned(), manifest().into());
+    for (name, mut schema) in schemas {
+        camel_case(&mut schema);
         components = components.schema(name, schema);
     }
     for problem in PROBLEMS {
@@ -123,9 +131,17 @@ fn complete(path: &str, item: &mut PathItem) {
     for (method, operation) in operations {
         let Some(operation) = operation else { continue };
         let body = operation.request_body.is_some();
+        if let Some(RefOr::T(body)) = &mut operation.request_body
+            && body.content.contains_key(MANIFEST_TYPES[0])
+        {
+            body.content = MANIFEST_TYPES.iter().map(|kind| ((*kind).to_owned(), manifest_as(kind).into())).collect();
+        }
         for problem in PROBLEMS.iter().filter(|problem| problem.applies(path, &method, body)) {
             let told = RefOr::Ref(Ref::from_response_name(problem.name));
             operation.responses.responses.entry(problem.status.to_owned()).or_insert(told);
+        }
+        for parameter in operation.parameters.iter_mut().flatten() {
+            never_null(parameter);
         }
         let pieces = path.split('/').filter_map(|piece| piece.strip_prefix('{')?.strip_suffix('}'));
         let parameters: Vec<RefOr<Parameter>> = pieces.map(|piece| parameter(path, piece).into()).collect();
@@ -135,11 +151,95 @@ fn complete(path: &str, item: &mut PathItem) {
     }
 }
 
+/// What a manifest looks like from afar; admission knows the rest, and tells it better.
+fn manifest() -> ObjectBuilder {
+    let text = |words: &[&str]| ObjectBuilder::new().schema_type(Type::String).enum_values(Some(words.iter().copied()));
+    let name = ObjectBuilder::new().schema_type(Type::String).pattern(Some(NAME));
+    ObjectBuilder::new()
+        .schema_type(Type::Object)
+        .description(Some("A manifest: what is declared."))
+        .property("apiVersion", text(&["slipway.dev/v1"]))
+        .property("kind", text(&["InputManifest"]))
+        .property("metadata", ObjectBuilder::new().schema_type(Type::Object).property("name", name).required("name"))
+        .property("spec", ObjectBuilder::new().schema_type(Type::Object))
+        .required("apiVersion")
+        .required("kind")
+        .required("metadata")
+        .required("spec")
+}
+
+/// A manifest in one of the kinds of body in which it comes.
+fn manifest_as(kind: &str) -> Content {
+    let plain = kind == "text/plain";
+    let example = serde_json::json!({
+        "apiVersion": "slipway.dev/v1",
+        "kind": "InputManifest",
+        "metadata": {"name": "hello"},
+        "spec": {
+            "providers": [{"name": "lab", "providerType": "simulated"}],
+            "nodePools": {"dynamic": [{
+                "name": "control", "providerSpec": {"name": "lab", "region": "north"},
+                "count": 1, "serverType": "small", "image": "debian-12",
+            }]},
+            "kubernetes": {"clusters": [{
+                "name": "hello", "version": "v1.35.0", "network": "10.0.0.0/24",
+                "pools": {"control": ["control"], "compute": []},
+            }]},
+        },
+    });
+    let text = RefOr::from(ObjectBuilder::new().schema_type(Type::String));
+    let schema = if plain { text } else { Ref::from_schema_name(MANIFEST).into() };
+    let example = if plain { example.to_string().into() } else { example };
+    ContentBuilder::new().schema(Some(schema)).example(Some(example)).build()
+}
+
+/// Names the fields of variants as the wire has them: utoipa does not know serde's
+/// `rename_all_fields`. To be removed when it does.
+fn camel_case(schema: &mut RefOr<Schema>) {
+    match schema {
+        RefOr::T(Schema::Object(object)) => {
+            object.properties = std::mem::take(&mut object.properties)
+                .into_iter()
+                .map(|(name, mut property)| {
+                    camel_case(&mut property);
+                    (camel(&name), property)
+                })
+                .collect();
+            object.required = object.required.iter().map(|name| camel(name)).collect();
+        }
+        RefOr::T(Schema::OneOf(one_of)) => one_of.items.iter_mut().for_each(camel_case),
+        RefOr::T(_) | RefOr::Ref(_) => {}
+    }
+}
+
+/// `server_type` becomes `serverType`.
+fn camel(name: &str) -> String {
+    let mut pieces = name.split('_');
+    let first = pieces.next().unwrap_or_default().to_owned();
+    pieces.fold(first, |name, piece| {
+        let (head, tail) = piece.split_at_checked(1).unwrap_or(("", piece));
+        name + &head.to_uppercase() + tail
+    })
+}
+
+/// A header or a query parameter that is not there is not there; it is never null.
+fn never_null(parameter: &mut RefOr<Parameter>) {
+    if let RefOr::T(Parameter { schema: Some(RefOr::T(Schema::Object(object))), .. }) = parameter
+        && let SchemaType::Array(types) = &object.schema_type
+        && let Some(only) = types.iter().find(|kind| **kind != Type::Null)
+    {
+        object.schema_type = SchemaType::Type(only.clone());
+    }
+}
+
 /// One piece of a path, with the form it must have.
 fn parameter(path: &str, piece: &str) -> Parameter {
     let text = |pattern: &str| ObjectBuilder::new().schema_type(Type::String).pattern(Some(pattern.to_owned()));
     let (schema, description) = match piece {
-        "project" => (text(NAME).examples([serde_json::json!("default")]), "who owns it; `default` exists from the start"),
+        "project" => (
+            ObjectBuilder::new().schema_type(Type::String).enum_values(Some(["default"])),
+            "who owns it; `default` exists from the start",
+        ),
         "generation" => (
             ObjectBuilder::new()
                 .schema_type(Type::Integer)

@@ -243,7 +243,7 @@ impl Problem {
             "INPUT-003",
             "body too large",
             format!("the body has more than {limit} bytes"),
-            "split the manifest: clusters that share nothing may live in manifests of their own",
+            "send less; a manifest can be split, because clusters that share nothing may live in manifests of their own",
         )
     }
 
@@ -275,8 +275,8 @@ impl Problem {
     }
 
     /// What happened, in the words of the contract.
-    pub(crate) fn into_wire(self) -> Box<api::Problem> {
-        self.0
+    pub(crate) fn into_wire(self) -> api::Problem {
+        *self.0
     }
 
     /// What happened, to be read.

@@ -54,4 +54,5 @@ pub(crate) fn open() -> OpenApiRouter<App> {
         .routes(routes!(system::healthz))
         .routes(routes!(system::readyz))
         .routes(routes!(system::metrics))
+        .routes(routes!(system::described))
 }

@@ -57,12 +57,7 @@ impl Stage {
     }
 
     /// Starts the engine, and whoever starts it again when it is killed.
-    pub(crate) fn start(&mut self, seed: u64) {
-        let settings = Settings {
-            worker: "rehearsal".to_owned(),
-            seed,
-            ..Settings::default()
-        };
+    pub(crate) fn start(&mut self, settings: Settings) {
         let driver = Simulated::rehearsing(
             self.world.clone(),
             Arc::clone(&self.faults),
@@ -270,6 +265,6 @@ async fn stuck(store: &Store) -> Result<Vec<TaskRow>, store::Error> {
         limit: 500,
         after: None,
     };
-    let listed = store.tasks(&Name::default_project(), filter, page);
-    Ok(listed.await?.items)
+    let project = Name::default_project();
+    Ok(store.tasks(&project, filter, page).await?.items)
 }

@@ -85,10 +85,8 @@ pub(crate) struct Begun {
 impl World {
     /// An empty world in memory, whose rules are watched.
     pub fn new(clock: Clock, pace: Pace, seed: u64) -> Self {
-        let state = State {
-            watched: true,
-            ..State::default()
-        };
+        let mut state = State::default();
+        state.watched = true;
         Self::from_parts(clock, pace, seed, state, None)
     }
 

@@ -91,7 +91,7 @@ pub(crate) async fn start(data_dir: &Path, listen: SocketAddr, stop: Cancellatio
         let (code, hint) = (error.code(), error.hint().to_owned());
         anyhow::Error::new(error).context(Failure { what: "cannot start without a token".to_owned(), code, hint })
     })?;
-    let world = World::open(&data_dir.join("world.jsonl"), Pace::demo(), 0).map_err(|cause| {
+    let world = World::open(&data_dir.join("world.jsonl"), Pace::Demo, 0).map_err(|cause| {
         anyhow::Error::new(cause).context(Failure {
             what: format!("cannot open the simulated world in {}", data_dir.display()),
             code: "SERVE-002",
@@ -112,7 +112,7 @@ pub(crate) async fn start(data_dir: &Path, listen: SocketAddr, stop: Cancellatio
 
     let clock = Clock::System;
     let settings = Settings { worker: format!("{}-{}", address, std::process::id()), ..Settings::default() };
-    let engine = Engine::new(store.clone(), Arc::new(Simulated::new(Arc::new(world))), clock, settings);
+    let engine = Engine::new(store.clone(), Arc::new(Simulated::new(world)), clock, settings);
     let server = Server {
         store: store.clone(),
         admin,

@@ -113,6 +113,7 @@ impl ClusterView {
             desired: &self.desired,
             observed: &self.observed,
             intents: &self.intents,
+            open: &self.open,
         }
     }
 }

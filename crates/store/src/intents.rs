@@ -1,407 +1,42 @@
-//! Wishes outside the manifest: made, read by `expand` and `plan`, and ended.
-//!
-//! A wish about the shape of a cluster changes its desired state in the transaction that
-//! stores the wish, through the same expansion as a submission. Every change of wishes
-//! makes plans stale that did not know of it.
+//! The rows of wishes: open until they are fulfilled, withdrawn or over.
 
 use crate::Store;
-use crate::body::{FORMAT, Row, Tx, encode, first};
-use crate::clusters::{self, ClusterView};
+use crate::body::{FORMAT, Row, Tx, encode};
 use crate::error::Error;
-use crate::events::note;
 use crate::page::{Listed, Page, cursor};
-use crate::submit::{Preview, TooMuch, judge};
-use crate::{desired, manifests};
-use model::cluster::{Desired, Origin, Role};
-use model::id::{self, ClusterId, IntentId, MachineId, TaskId};
+use crate::submit::Preview;
+use model::id::{ClusterId, IntentId, MachineId, TaskId};
 use model::intent::{Intent, Wish};
-use model::manifest::{Manifest, Pool};
+use model::manifest::Manifest;
 use model::name::Name;
-use model::task::Task;
 use model::time::Timestamp;
-use plan::{Change, Limits};
-use std::collections::{BTreeMap, BTreeSet};
-
-/// The largest pool, as admission has it.
-const POOL_COUNT_MAX: u32 = 5_000;
-
-/// A wish on its way in.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Draft {
-    /// Who owns the cluster.
-    pub project: Name,
-    /// The cluster it is about.
-    pub cluster: Name,
-    /// What is wished. What it repeats of other documents (`was` of a scale, machine and
-    /// kind of a cancel) is filled in from them.
-    pub wish: Wish,
-    /// Who wishes it.
-    pub author: String,
-    /// Why.
-    pub reason: String,
-    /// Until when; absent means until it is fulfilled or withdrawn.
-    pub expires_at: Option<Timestamp>,
-}
-
-/// Why a wish was refused; nothing of it was stored.
-#[derive(Debug, thiserror::Error)]
-pub enum WishError {
-    /// What it is about does not exist.
-    #[error("there is no {what} {name}")]
-    NotFound {
-        /// What kind of thing.
-        what: &'static str,
-        /// What was asked for.
-        name: String,
-    },
-    /// It makes no sense for what there is.
-    #[error("{reason}")]
-    Refused {
-        /// Why, as one clause.
-        reason: String,
-    },
-    /// It would remove more machines at once than a wish may.
-    #[error("{removed} of the {of} machines of {what} would be removed at once")]
-    Blast {
-        /// Whose machines: `cluster NAME` or `the fleet`.
-        what: String,
-        /// How many would go.
-        removed: u32,
-        /// Of how many.
-        of: u32,
-        /// The per cent that a manifest with the same effect must allow.
-        percent_needed: u32,
-    },
-    /// The store could not answer.
-    #[error(transparent)]
-    Store(#[from] Error),
-}
-
-impl From<TooMuch> for WishError {
-    fn from(
-        TooMuch {
-            what,
-            removed,
-            of,
-            percent_needed,
-        }: TooMuch,
-    ) -> Self {
-        Self::Blast {
-            what,
-            removed,
-            of,
-            percent_needed,
-        }
-    }
-}
 
 impl Store {
-    /// Stores a wish, and what the cluster should be because of it; the same wish again
-    /// is answered with the one there is.
-    pub async fn wish(&self, draft: Draft, now: Timestamp) -> Result<Intent, WishError> {
-        self.runner.write(move |tx| wish(tx, draft, now)).await
-    }
-
     /// Wishes of a project that are neither fulfilled nor withdrawn, oldest first.
     pub async fn intents(&self, project: &Name, page: Page) -> Result<Listed<Intent>, Error> {
         let project = project.clone();
         self.runner.read(move |tx| list(tx, &project, &page)).await
     }
-
-    /// Takes a wish back; answers whether there was one.
-    pub async fn withdraw_intent(
-        &self,
-        project: &Name,
-        intent: IntentId,
-        now: Timestamp,
-    ) -> Result<bool, WishError> {
-        let project = project.clone();
-        self.runner
-            .write(move |tx| withdraw(tx, &project, intent, now))
-            .await
-    }
 }
 
-fn wish(tx: &mut dyn Tx, draft: Draft, now: Timestamp) -> Result<Intent, WishError> {
-    let view = target(tx, &draft)?;
-    let wish = checked(tx, &view, draft.wish)?;
-    let same = |intent: &&Intent| intent.wish == wish && intent.expires_at == draft.expires_at;
-    if let Some(intent) = view.intents.iter().find(same) {
-        return Ok(intent.clone());
-    }
-    for older in view
-        .intents
-        .iter()
-        .filter(|older| outlived(&older.wish, &wish))
-    {
-        end(tx, older.id, now)?;
-    }
-    let intent = Intent {
-        id: fresh(tx, view.desired.cluster, &wish, now)?,
-        project: draft.project,
-        cluster: draft.cluster,
-        wish,
-        author: draft.author,
-        reason: draft.reason,
-        created_at: now,
-        expires_at: draft.expires_at,
-    };
-    insert(tx, view.desired.cluster, &intent)?;
-    clusters::unplan(tx, view.desired.cluster)?;
-    let message = format!(
-        "{} wishes: {}; {}",
-        intent.author,
-        said(&intent.wish),
-        intent.reason
-    );
-    note(
-        tx,
-        (&intent.project, now),
-        "intent.wished",
-        format!("cluster/{}", intent.cluster),
-        message,
+fn list(tx: &mut dyn Tx, project: &Name, page: &Page) -> Result<Listed<Intent>, Error> {
+    let after = page.after_number("intents", 0)?;
+    let rows = tx.query(
+        "SELECT seq, format, body FROM intents WHERE project = $1 AND seq > $2 AND open = 1
+         ORDER BY seq LIMIT $3",
+        &[project.into(), after.into(), page.rows().into()],
     )?;
-    if shapes(&intent.wish) {
-        reshape(tx, view.desired.cluster, &intent.author, now)?;
-    }
-    Ok(intent)
-}
-
-/// The cluster a wish is about: the one to stay, else the newest that is not gone.
-fn target(tx: &mut dyn Tx, draft: &Draft) -> Result<ClusterView, WishError> {
-    let row = first(
-        tx,
-        "SELECT id FROM clusters WHERE project = $1 AND name = $2 AND phase <> 'gone'
-         ORDER BY tombstone, incarnation DESC LIMIT 1",
-        &[(&draft.project).into(), (&draft.cluster).into()],
-    )?;
-    let view = match row {
-        Some(mut row) => clusters::view(tx, row.take()?)?,
-        None => None,
-    };
-    view.ok_or_else(|| WishError::NotFound {
-        what: "cluster",
-        name: draft.cluster.to_string(),
+    let read = |mut row: Row| Ok((row.take::<u64>()?, row.document()?));
+    let rows: Vec<_> = rows.into_iter().map(read).collect::<Result<_, Error>>()?;
+    let Listed { items, next } = page.cut(rows, |(seq, _)| cursor("intents", &[seq]));
+    Ok(Listed {
+        items: items.into_iter().map(|(_, intent)| intent).collect(),
+        next,
     })
 }
 
-/// Whether a wish changes what a cluster should be.
-const fn shapes(wish: &Wish) -> bool {
-    match wish {
-        Wish::Scale { .. } | Wish::Replace { .. } => true,
-        Wish::Retry { .. } | Wish::Cancel { .. } | Wish::Pause => false,
-    }
-}
-
-/// Whether the newer of two wishes leaves nothing of the older.
-fn outlived(older: &Wish, newer: &Wish) -> bool {
-    match (older, newer) {
-        (Wish::Scale { pool: older, .. }, Wish::Scale { pool: newer, .. }) => older == newer,
-        (older, newer) => older == newer,
-    }
-}
-
-/// The wish with what it repeats of other documents, if it makes sense for the cluster.
-fn checked(tx: &mut dyn Tx, view: &ClusterView, wish: Wish) -> Result<Wish, WishError> {
-    if view.desired.tombstone && shapes(&wish) {
-        return Err(refused(format!(
-            "cluster {} is being removed",
-            view.desired.name
-        )));
-    }
-    match wish {
-        Wish::Scale {
-            pool,
-            count,
-            was: _,
-        } => {
-            let was = declared(tx, view, &pool)?;
-            if !(1..=POOL_COUNT_MAX).contains(&count) {
-                return Err(refused(format!(
-                    "found {count} machines, allowed: 1 to {POOL_COUNT_MAX}"
-                )));
-            }
-            Ok(Wish::Scale { pool, count, was })
-        }
-        Wish::Replace { machine } => {
-            let found = view.desired.all().find(|found| found.id == machine);
-            let found = found.ok_or_else(|| WishError::NotFound {
-                what: "machine",
-                name: machine.to_string(),
-            })?;
-            if view
-                .desired
-                .leaving
-                .iter()
-                .any(|leaving| leaving.id == machine)
-            {
-                return Err(refused(format!(
-                    "machine {} is on its way out already",
-                    found.name
-                )));
-            }
-            match found.origin {
-                Origin::Made { .. } => Ok(Wish::Replace { machine }),
-                Origin::Given { .. } => Err(refused(format!(
-                    "machine {} was given and cannot be made again",
-                    found.name
-                ))),
-            }
-        }
-        Wish::Retry { task } => unfinished(tx, view, task).map(|_| Wish::Retry { task }),
-        Wish::Cancel { task, .. } => {
-            let found = unfinished(tx, view, task)?;
-            Ok(Wish::Cancel {
-                task,
-                machine: found.machine.id,
-                kind: found.action.kind(),
-            })
-        }
-        Wish::Pause => Ok(Wish::Pause),
-    }
-}
-
-fn refused(reason: String) -> WishError {
-    WishError::Refused { reason }
-}
-
-/// How many machines the manifest declares for a dynamic pool of the cluster.
-fn declared(tx: &mut dyn Tx, view: &ClusterView, pool: &Name) -> Result<u32, WishError> {
-    let manifest = manifest_of(tx, &view.desired)?;
-    let cluster = manifest.clusters.first();
-    let used = cluster
-        .is_some_and(|cluster| cluster.control.contains(pool) || cluster.compute.contains(pool));
-    match manifest.pools.get(pool).filter(|_| used) {
-        Some(Pool::Dynamic(dynamic)) => Ok(dynamic.count),
-        Some(Pool::Static(_)) => Err(refused(format!(
-            "pool {pool} has given machines; add or remove them in the manifest"
-        ))),
-        None => Err(WishError::NotFound {
-            what: "pool",
-            name: pool.to_string(),
-        }),
-    }
-}
-
-fn unfinished(tx: &mut dyn Tx, view: &ClusterView, task: TaskId) -> Result<Task, WishError> {
-    let row = first(
-        tx,
-        "SELECT format, body FROM tasks WHERE id = $1 AND cluster = $2",
-        &[task.into(), view.desired.cluster.into()],
-    )?;
-    let Some(mut row) = row else {
-        return Err(WishError::NotFound {
-            what: "task",
-            name: task.to_string(),
-        });
-    };
-    if !view.open.iter().any(|open| open.id == task) {
-        return Err(refused(format!("task {task} is finished")));
-    }
-    Ok(row.document()?)
-}
-
-/// The current manifest of a cluster, with no other cluster in it.
-fn manifest_of(tx: &mut dyn Tx, desired: &Desired) -> Result<Manifest, WishError> {
-    let head = manifests::head(tx, &desired.project, &desired.manifest)?;
-    let head = head.ok_or_else(|| WishError::NotFound {
-        what: "manifest",
-        name: desired.manifest.to_string(),
-    })?;
-    let mut manifest =
-        manifests::document(tx, &desired.project, &desired.manifest, head.generation)?;
-    manifest
-        .clusters
-        .retain(|cluster| cluster.name == desired.name);
-    Ok(manifest)
-}
-
-/// Expands one cluster again and stores what it should be, where that differs.
-fn reshape(
-    tx: &mut dyn Tx,
-    cluster: ClusterId,
-    author: &str,
-    now: Timestamp,
-) -> Result<(), WishError> {
-    let Some(view) = clusters::view(tx, cluster)?.filter(|view| !view.desired.tombstone) else {
-        return Ok(());
-    };
-    let manifest = manifest_of(tx, &view.desired)?;
-    let expanded = plan::expand(
-        &view.desired.project,
-        &manifest,
-        &[view.known()],
-        &BTreeMap::new(),
-        now,
-    );
-    let expanded = expanded.map_err(|faults| {
-        refused(
-            faults
-                .iter()
-                .map(ToString::to_string)
-                .collect::<Vec<_>>()
-                .join("; "),
-        )
-    })?;
-    for expansion in expanded
-        .iter()
-        .filter(|expansion| expansion.change == Change::Changed)
-    {
-        sound(&expansion.desired)?;
-        let change = std::iter::once((&view.desired, &expansion.desired));
-        judge(tx, change, Limits::default())??;
-        desired::store(tx, &expansion.desired, Some(&view.desired), author, now)?;
-    }
-    Ok(())
-}
-
-/// What admission demands of a declared cluster, asked of a wished one.
-fn sound(desired: &Desired) -> Result<(), WishError> {
-    let control = desired
-        .machines
-        .iter()
-        .filter(|machine| machine.role == Role::Control)
-        .count();
-    if !matches!(control, 1 | 3 | 5 | 7) {
-        return Err(refused(format!(
-            "found {control} control machines, allowed: 1, 3, 5 or 7"
-        )));
-    }
-    let capacity = desired.network.capacity();
-    if u32::try_from(desired.machines.len()).unwrap_or(u32::MAX) >= capacity {
-        let machines = desired.machines.len();
-        return Err(refused(format!(
-            "network {} has no room for {machines} machines",
-            desired.network
-        )));
-    }
-    Ok(())
-}
-
-/// An id that no wish had before.
-fn fresh(
-    tx: &mut dyn Tx,
-    cluster: ClusterId,
-    wish: &Wish,
-    now: Timestamp,
-) -> Result<IntentId, Error> {
-    let mut incarnation = 0;
-    loop {
-        let origin = id::Origin {
-            parent: &cluster.to_string(),
-            name: wish.as_str(),
-            ordinal: u64::try_from(now.as_millis()).unwrap_or(0),
-            incarnation,
-        };
-        let id = IntentId::derive(origin);
-        if first(tx, "SELECT 1 FROM intents WHERE id = $1", &[id.into()])?.is_none() {
-            return Ok(id);
-        }
-        incarnation += 1;
-    }
-}
-
-fn insert(tx: &mut dyn Tx, cluster: ClusterId, intent: &Intent) -> Result<(), Error> {
+/// Stores a new wish.
+pub(crate) fn insert(tx: &mut dyn Tx, cluster: ClusterId, intent: &Intent) -> Result<(), Error> {
     let (task, machine) = match &intent.wish {
         Wish::Retry { task } => (Some(*task), None),
         Wish::Replace { machine } | Wish::Cancel { machine, .. } => (None, Some(*machine)),
@@ -423,75 +58,6 @@ fn insert(tx: &mut dyn Tx, cluster: ClusterId, intent: &Intent) -> Result<(), Er
         ],
     )?;
     Ok(())
-}
-
-fn withdraw(
-    tx: &mut dyn Tx,
-    project: &Name,
-    intent: IntentId,
-    now: Timestamp,
-) -> Result<bool, WishError> {
-    let row = first(
-        tx,
-        "SELECT cluster, format, body FROM intents WHERE id = $1 AND project = $2 AND open = 1",
-        &[intent.into(), project.into()],
-    )?;
-    let Some(mut row) = row else { return Ok(false) };
-    let (cluster, intent): (ClusterId, Intent) = (row.take()?, row.document()?);
-    end(tx, intent.id, now)?;
-    clusters::unplan(tx, cluster)?;
-    let message = format!("withdrawn: {}", said(&intent.wish));
-    note(
-        tx,
-        (project, now),
-        "intent.withdrawn",
-        format!("cluster/{}", intent.cluster),
-        message,
-    )?;
-    if shapes(&intent.wish) {
-        reshape(tx, cluster, &intent.author, now)?;
-    }
-    Ok(true)
-}
-
-/// Ends wishes whose time is over; answers which clusters that concerns.
-pub(crate) fn expire(tx: &mut dyn Tx, now: Timestamp) -> Result<BTreeSet<ClusterId>, Error> {
-    let rows = tx.query(
-        "SELECT cluster, format, body FROM intents WHERE open = 1 AND expires_at <= $1 ORDER BY seq",
-        &[now.into()],
-    )?;
-    let mut clusters = BTreeSet::new();
-    for mut row in rows {
-        let (cluster, intent): (ClusterId, Intent) = (row.take()?, row.document()?);
-        end(tx, intent.id, now)?;
-        clusters::unplan(tx, cluster)?;
-        clusters.insert(cluster);
-        let mut message = format!("expired: {}", said(&intent.wish));
-        if shapes(&intent.wish) {
-            match reshape(tx, cluster, &intent.author, now) {
-                Ok(()) => {}
-                Err(WishError::Store(error)) => return Err(error),
-                // Nobody is there to agree to it, so the machines stay until somebody does.
-                Err(
-                    refused @ (WishError::NotFound { .. }
-                    | WishError::Refused { .. }
-                    | WishError::Blast { .. }),
-                ) => {
-                    message = format!(
-                        "{message}; the machines stay until the manifest is applied again: {refused}"
-                    );
-                }
-            }
-        }
-        note(
-            tx,
-            (&intent.project, now),
-            "intent.expired",
-            format!("cluster/{}", intent.cluster),
-            message,
-        )?;
-    }
-    Ok(clusters)
 }
 
 /// Ends wishes for another size of pools whose declared size has changed.
@@ -547,7 +113,8 @@ pub(crate) fn end_all(tx: &mut dyn Tx, cluster: ClusterId, now: Timestamp) -> Re
     Ok(())
 }
 
-fn end(tx: &mut dyn Tx, intent: IntentId, now: Timestamp) -> Result<(), Error> {
+/// Ends one wish.
+pub(crate) fn end(tx: &mut dyn Tx, intent: IntentId, now: Timestamp) -> Result<(), Error> {
     tx.execute(
         "UPDATE intents SET open = 0, updated_at = $2 WHERE id = $1",
         &[intent.into(), now.into()],
@@ -562,30 +129,4 @@ pub(crate) fn of_cluster(tx: &mut dyn Tx, cluster: ClusterId) -> Result<Vec<Inte
         &[cluster.into()],
     )?;
     rows.into_iter().map(|mut row| row.document()).collect()
-}
-
-fn list(tx: &mut dyn Tx, project: &Name, page: &Page) -> Result<Listed<Intent>, Error> {
-    let after = page.after_number("intents", 0)?;
-    let rows = tx.query(
-        "SELECT seq, format, body FROM intents WHERE project = $1 AND seq > $2 AND open = 1
-         ORDER BY seq LIMIT $3",
-        &[project.into(), after.into(), page.rows().into()],
-    )?;
-    let read = |mut row: Row| Ok((row.take::<u64>()?, row.document()?));
-    let rows: Vec<_> = rows.into_iter().map(read).collect::<Result<_, Error>>()?;
-    let Listed { items, next } = page.cut(rows, |(seq, _)| cursor("intents", &[seq]));
-    Ok(Listed {
-        items: items.into_iter().map(|(_, intent)| intent).collect(),
-        next,
-    })
-}
-
-fn said(wish: &Wish) -> String {
-    match wish {
-        Wish::Scale { pool, count, was } => format!("scale pool {pool} from {was} to {count}"),
-        Wish::Replace { machine } => format!("replace {machine}"),
-        Wish::Retry { task } => format!("retry {task}"),
-        Wish::Cancel { task, .. } => format!("cancel {task}"),
-        Wish::Pause => "pause".to_owned(),
-    }
 }

@@ -9,6 +9,7 @@
 //! `plan::retire`, in the transaction that stores it. Nothing here decides what to do
 //! next and nothing here touches the world.
 
+mod blast;
 mod body;
 mod claims;
 mod clusters;
@@ -18,6 +19,7 @@ mod error;
 mod events;
 mod intents;
 mod journeys;
+mod keys;
 mod logs;
 mod machines;
 mod manifests;
@@ -31,12 +33,12 @@ mod submit;
 mod sweep;
 mod tasks;
 mod twin;
+mod wish;
 
 pub use clusters::{ClusterFilter, ClusterRow, ClusterView, Counts, LiveCluster};
 pub use commit::CommitError;
 pub use error::Error;
 pub use events::Event;
-pub use intents::{Draft, WishError};
 pub use logs::LogLine;
 pub use machines::{MachineFilter, MachineRow};
 pub use manifests::{GenerationRow, ManifestRow};
@@ -45,6 +47,7 @@ pub use queue::{Claim, Ended, Recorded};
 pub use submit::{Preview, Submission, SubmitError, Submitted};
 pub use sweep::Swept;
 pub use tasks::{TaskFilter, TaskRow};
+pub use wish::{Draft, WishError};
 
 use runner::Runner;
 use std::path::Path;

@@ -9,7 +9,7 @@ use crate::body::{Row, Tx, first};
 use crate::error::Error;
 use crate::events::note;
 use crate::observations::{Of, take_in};
-use crate::{claims, intents, logs};
+use crate::{claims, intents, logs, wish};
 use model::id::{ClusterId, TaskId};
 use model::observed::Observation;
 use model::task::{OnLost, State, Task};
@@ -169,7 +169,7 @@ impl Store {
                 &[now.into()],
             )?;
             let mut clusters = lose(tx, rows, now)?;
-            clusters.extend(intents::expire(tx, now)?);
+            clusters.extend(wish::expire(tx, now)?);
             Ok(clusters.into_iter().collect())
         };
         self.runner.write(question).await

@@ -143,20 +143,32 @@ fn inline<T, E: From<Error>>(
     question: impl FnOnce(&mut dyn Tx) -> Result<T, E>,
     newest: Option<&watch::Sender<u64>>,
 ) -> Result<T, E> {
-    if !connection.is_autocommit() {
-        control(connection, "ROLLBACK")?;
-    }
+    undo(connection);
     control(connection, "BEGIN")?;
     let mut tx = Transaction::on(connection);
     let answer = question(&mut tx);
-    match newest {
-        Some(newest) if answer.is_ok() => {
-            control(connection, "COMMIT")?;
-            tell(newest, tx.newest());
-        }
-        Some(_) | None => control(connection, "ROLLBACK")?,
+    let stands = match newest {
+        Some(_) if answer.is_ok() => control(connection, "COMMIT"),
+        Some(_) | None => Ok(()),
+    };
+    undo(connection);
+    stands?;
+    if let Some(newest) = newest.filter(|_| answer.is_ok()) {
+        tell(newest, tx.newest());
     }
     answer
+}
+
+/// Ends a transaction that is still open, whoever left it so.
+fn undo(connection: &Connection) {
+    if !connection.is_autocommit()
+        && let Err(error) = control(connection, "ROLLBACK")
+    {
+        tracing::error!(
+            error.code = error.code(),
+            "could not undo a transaction: {error}"
+        );
+    }
 }
 
 /// Hands a question to a thread and waits for its answer.
@@ -191,6 +203,7 @@ where
 struct Threads {
     writes: Option<mpsc::Sender<Job>>,
     reads: Option<mpsc::Sender<Job>>,
+    /// The readers, then the writer.
     running: Vec<JoinHandle<()>>,
     /// Held until the threads have ended.
     _lock: File,
@@ -206,16 +219,16 @@ impl Threads {
             running: Vec::new(),
             _lock: opened.lock,
         };
-        let newest = newest.clone();
-        let writer = opened.writer;
-        threads.spawn("store-writer", move || {
-            write_all(&writer, to_write, &newest);
-        })?;
         let to_read = Arc::new(Mutex::new(to_read));
         for reader in opened.readers {
             let to_read = Arc::clone(&to_read);
             threads.spawn("store-reader", move || read_all(&reader, &to_read))?;
         }
+        let newest = newest.clone();
+        let writer = opened.writer;
+        threads.spawn("store-writer", move || {
+            write_all(&writer, to_write, &newest);
+        })?;
         Ok(threads)
     }
 
@@ -231,14 +244,20 @@ impl Threads {
 }
 
 impl Drop for Threads {
+    /// The writer ends last: whoever closes the database last folds the log into it, and
+    /// those who only read cannot.
     fn drop(&mut self) {
-        self.writes = None;
         self.reads = None;
-        for thread in self.running.drain(..) {
-            if thread.join().is_err() {
-                tracing::error!("a thread of the store panicked");
-            }
-        }
+        let writer = self.running.pop();
+        self.running.drain(..).for_each(join);
+        self.writes = None;
+        writer.into_iter().for_each(join);
+    }
+}
+
+fn join(thread: JoinHandle<()>) {
+    if thread.join().is_err() {
+        tracing::error!("a thread of the store panicked");
     }
 }
 
@@ -269,9 +288,7 @@ fn transact(connection: &Connection, jobs: &mut std::vec::Drain<'_, Job>) -> u64
         stands = savepoint(connection, &mut tx, job, &mut answered);
     }
     let stands = stands.and_then(|()| control(connection, "COMMIT"));
-    if stands.is_err() && !connection.is_autocommit() && control(connection, "ROLLBACK").is_err() {
-        tracing::error!("could not undo a transaction that failed");
-    }
+    undo(connection);
     let count = u64::try_from(answered.len()).unwrap_or(u64::MAX);
     metrics::counter!("slipway_store_writes_total").increment(count);
     metrics::histogram!("slipway_store_commit_seconds").record(start.elapsed());
@@ -327,11 +344,161 @@ fn read_all(connection: &Connection, queue: &Mutex<mpsc::Receiver<Job>>) {
             Ok(()) => job(Ok(&mut tx)),
             Err(error) => job(Err(error)),
         }));
-        if !connection.is_autocommit() && control(connection, "ROLLBACK").is_err() {
-            tracing::error!("could not end a transaction that only read");
-        }
+        undo(connection);
         if let Ok(Answered { keep: _, reply }) = answer {
             reply(Ok(()));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::body::Value;
+    use std::sync::Barrier;
+
+    const INSERT: &str = "INSERT INTO journeys (project, id, at, body) VALUES ('p', $1, 0, $2)";
+
+    fn insert(tx: &mut dyn Tx, id: u32, bytes: usize) -> Result<(), Error> {
+        tx.execute(
+            INSERT,
+            &[Value::Text(id.to_string()), "x".repeat(bytes).into()],
+        )
+        .map(drop)
+    }
+
+    async fn count(runner: &Runner) -> u64 {
+        let question = |tx: &mut dyn Tx| {
+            first(tx, "SELECT COUNT(*) FROM journeys", &[])?.map_or(Ok(0), |mut row| row.take())
+        };
+        runner.read::<u64, Error>(question).await.unwrap()
+    }
+
+    /// Allows the database so many pages more than it has; the last resort of a test that
+    /// may not fill a real disk.
+    async fn leave_room(runner: &Runner, pages: u64) {
+        let question = move |tx: &mut dyn Tx| {
+            let used =
+                first(tx, "PRAGMA page_count", &[])?.map_or(Ok(0), |mut row| row.take::<u64>())?;
+            tx.query(&format!("PRAGMA max_page_count = {}", used + pages), &[])
+                .map(drop)
+        };
+        runner.write::<(), Error>(question).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_full_disk_refuses_writes_and_nothing_else() {
+        let directory = tempfile::tempdir().unwrap();
+        for runner in [
+            Runner::open(directory.path()).unwrap(),
+            Runner::in_memory().unwrap(),
+        ] {
+            runner.write(|tx| insert(tx, 1, 10)).await.unwrap();
+            leave_room(&runner, 4).await;
+            let refused = runner
+                .write(|tx| insert(tx, 2, 1_000_000))
+                .await
+                .unwrap_err();
+            assert!(matches!(refused, Error::Full), "{refused:?}");
+            assert_eq!(count(&runner).await, 1, "reading goes on");
+            leave_room(&runner, 1_000).await;
+            runner.write(|tx| insert(tx, 2, 1_000_000)).await.unwrap();
+            assert_eq!(count(&runner).await, 2);
+        }
+    }
+
+    /// Keeps the writer busy, hands it questions, and lets it take them all at once.
+    async fn batched(runner: &Runner, questions: Vec<Question>) -> Vec<Result<(), Error>> {
+        let gate = Arc::new(Barrier::new(2));
+        let opened = Arc::clone(&gate);
+        let busy = runner.write::<(), Error>(move |_| {
+            opened.wait();
+            Ok(())
+        });
+        let all = async {
+            let mut answers = Vec::new();
+            let mut asked: Vec<_> = questions
+                .into_iter()
+                .map(|question| Box::pin(runner.write(question)))
+                .collect();
+            // One poll puts each question into the queue, in order.
+            for question in &mut asked {
+                assert!(futures_poll(question.as_mut()).is_none());
+            }
+            gate.wait();
+            for question in asked {
+                answers.push(question.await);
+            }
+            answers
+        };
+        let (busy, answers) = tokio::join!(busy, all);
+        busy.unwrap();
+        answers
+    }
+
+    type Question = Box<dyn FnOnce(&mut dyn Tx) -> Result<(), Error> + Send>;
+
+    fn futures_poll<F: Future>(future: std::pin::Pin<&mut F>) -> Option<F::Output> {
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        match future.poll(&mut context) {
+            std::task::Poll::Ready(answer) => Some(answer),
+            std::task::Poll::Pending => None,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_refused_question_undoes_nothing_but_itself() {
+        let directory = tempfile::tempdir().unwrap();
+        let runner = Runner::open(directory.path()).unwrap();
+        let answers = batched(
+            &runner,
+            vec![
+                Box::new(|tx| insert(tx, 1, 10)),
+                Box::new(|tx| {
+                    insert(tx, 2, 10)?;
+                    Err(Error::Cursor {
+                        found: "refused".to_owned(),
+                    })
+                }),
+                Box::new(|tx| insert(tx, 3, 10)),
+            ],
+        )
+        .await;
+        assert!(answers[0].is_ok() && answers[1].is_err() && answers[2].is_ok());
+        assert_eq!(count(&runner).await, 2);
+    }
+
+    #[tokio::test]
+    async fn a_question_that_panics_is_nobody_elses_trouble() {
+        let directory = tempfile::tempdir().unwrap();
+        let runner = Runner::open(directory.path()).unwrap();
+        let answers = batched(
+            &runner,
+            vec![
+                Box::new(|tx| insert(tx, 1, 10)),
+                Box::new(|tx| {
+                    insert(tx, 2, 10)?;
+                    panic!("a defect");
+                }),
+                Box::new(|tx| insert(tx, 3, 10)),
+            ],
+        )
+        .await;
+        assert!(answers[0].is_ok() && answers[1].is_err() && answers[2].is_ok());
+        assert_eq!(count(&runner).await, 2);
+
+        let read = runner.read::<(), Error>(|_| panic!("a defect")).await;
+        assert!(read.is_err());
+        assert_eq!(count(&runner).await, 2);
+    }
+
+    #[tokio::test]
+    async fn a_reader_cannot_write() {
+        let directory = tempfile::tempdir().unwrap();
+        let runner = Runner::open(directory.path()).unwrap();
+        assert!(matches!(
+            runner.read(|tx| insert(tx, 1, 10)).await,
+            Err(Error::ReadOnly)
+        ));
     }
 }

@@ -5,6 +5,7 @@
 use crate::body::{Row, Tx, Value};
 use crate::error::Error;
 use crate::migrations;
+use rusqlite::config::DbConfig;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ErrorCode, OpenFlags, Statement, ToSql, ffi};
 use std::fs::{File, OpenOptions, TryLockError};
@@ -73,6 +74,7 @@ pub(crate) fn open(directory: &Path, readers: usize) -> Result<Opened, Error> {
 /// A database that lives as long as its connection.
 pub(crate) fn in_memory() -> Result<Connection, Error> {
     let mut connection = Connection::open_in_memory().map_err(|error| meaning(error, None))?;
+    stable(&connection)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
     migrations::apply(&mut connection)?;
     Ok(connection)
@@ -148,7 +150,19 @@ fn connect(path: &PathBuf, access: OpenFlags) -> Result<Connection, Error> {
     let connection =
         Connection::open_with_flags(path, flags).map_err(|error| meaning(error, Some(path)))?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+    stable(&connection)?;
     Ok(connection)
+}
+
+/// Keeps the plan of a statement once it is prepared.
+///
+/// This build of `SQLite` would otherwise prepare a statement again whenever one of its
+/// parameters changes, in the hope of a better plan: most of its time, for nothing here.
+fn stable(connection: &Connection) -> Result<(), Error> {
+    connection
+        .set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)
+        .map(|_| ())
+        .map_err(|error| meaning(error, None))
 }
 
 fn pragmas(connection: &Connection, sql: &str) -> Result<(), Error> {

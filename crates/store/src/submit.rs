@@ -1,18 +1,19 @@
 //! Manifests in: expanded, judged and stored with all that follows, or refused whole.
 
 use crate::Store;
+use crate::blast::{TooMuch, judge};
 use crate::body::{FORMAT, Tx, encode, first};
 use crate::clusters::{self, ClusterView};
 use crate::error::Error;
 use crate::events::{count_of, note};
-use crate::{desired, intents, manifests};
+use crate::{desired, intents, keys, manifests};
 use model::cluster::{Desired, Generation};
 use model::fault::Fault;
 use model::id::ClusterId;
 use model::manifest::Manifest;
 use model::name::Name;
 use model::time::Timestamp;
-use plan::{Blast, Change, Limits};
+use plan::{Change, Limits};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -120,15 +121,6 @@ pub enum SubmitError {
     Store(#[from] Error),
 }
 
-/// A change that would remove more machines at once than somebody agreed to.
-#[derive(Debug)]
-pub(crate) struct TooMuch {
-    pub(crate) what: String,
-    pub(crate) removed: u32,
-    pub(crate) of: u32,
-    pub(crate) percent_needed: u32,
-}
-
 impl From<TooMuch> for SubmitError {
     fn from(
         TooMuch {
@@ -193,7 +185,7 @@ fn submit(
     submission: &Submission,
     now: Timestamp,
 ) -> Result<Submitted, SubmitError> {
-    if let Some(answer) = recall(tx, submission)? {
+    if let Some(answer) = keys::recall(tx, submission)? {
         return Ok(answer);
     }
     let Submission {
@@ -246,7 +238,7 @@ fn submit(
             message,
         )?;
     }
-    remember(tx, submission, &submitted, now)?;
+    keys::remember(tx, submission, &submitted, now)?;
     Ok(submitted)
 }
 
@@ -352,50 +344,6 @@ fn lives_of(tx: &mut dyn Tx, project: &Name, cluster: &Name) -> Result<u32, Erro
     row.map_or(Ok(0), |mut row| row.take())
 }
 
-/// Whether changes, each from one desired state to the next, stay within the limits.
-pub(crate) fn judge<'a>(
-    tx: &mut dyn Tx,
-    changes: impl Iterator<Item = (&'a Desired, &'a Desired)>,
-    limits: Limits,
-) -> Result<Result<(), TooMuch>, Error> {
-    let mut worst: Option<TooMuch> = None;
-    let mut exceed = |what: String, blast: Blast| {
-        let percent_needed = worst
-            .as_ref()
-            .map_or(0, |worst| worst.percent_needed)
-            .max(blast.percent());
-        let (what, removed, of) = match worst.take() {
-            Some(worst) if worst.percent_needed >= blast.percent() => {
-                (worst.what, worst.removed, worst.of)
-            }
-            Some(_) | None => (what, blast.removed, blast.of),
-        };
-        worst = Some(TooMuch {
-            what,
-            removed,
-            of,
-            percent_needed,
-        });
-    };
-    let mut removed = 0_u32;
-    for (before, next) in changes {
-        let blast = Blast::between(before, next);
-        removed = removed.saturating_add(blast.removed);
-        if !limits.allow_cluster(blast) {
-            exceed(format!("cluster {}", next.name), blast);
-        }
-    }
-    if removed > 0 {
-        let row = first(tx, "SELECT COUNT(*) FROM machines WHERE leaving = 0", &[])?;
-        let of = row.map_or(Ok(0), |mut row| row.take())?;
-        let blast = Blast { removed, of };
-        if !limits.allow_fleet(blast) {
-            exceed("the fleet".to_owned(), blast);
-        }
-    }
-    Ok(worst.map_or(Ok(()), Err))
-}
-
 /// The next generation of a manifest.
 struct Next<'a> {
     project: &'a Name,
@@ -499,47 +447,4 @@ fn delete(
         message,
     )?;
     Ok(submitted)
-}
-
-/// The answer that a submission with this key got before.
-fn recall(tx: &mut dyn Tx, submission: &Submission) -> Result<Option<Submitted>, SubmitError> {
-    let Some(key) = &submission.key else {
-        return Ok(None);
-    };
-    let row = first(
-        tx,
-        "SELECT manifest, text, format, answer FROM idempotency_keys WHERE project = $1 AND idempotency_key = $2",
-        &[(&submission.project).into(), key.into()],
-    )?;
-    let Some(mut row) = row else { return Ok(None) };
-    let (manifest, text): (Name, String) = (row.take()?, row.take()?);
-    if manifest != submission.manifest.name || text != submission.text {
-        return Err(SubmitError::KeyReused { key: key.clone() });
-    }
-    Ok(Some(row.document()?))
-}
-
-fn remember(
-    tx: &mut dyn Tx,
-    submission: &Submission,
-    submitted: &Submitted,
-    now: Timestamp,
-) -> Result<(), Error> {
-    let Some(key) = &submission.key else {
-        return Ok(());
-    };
-    tx.execute(
-        "INSERT INTO idempotency_keys (project, idempotency_key, at, manifest, text, format, answer)
-         VALUES ($1, $2, $3, $4, $5, $6, $7)",
-        &[
-            (&submission.project).into(),
-            key.into(),
-            now.into(),
-            (&submission.manifest.name).into(),
-            (&submission.text).into(),
-            FORMAT.into(),
-            encode(submitted)?,
-        ],
-    )?;
-    Ok(())
 }

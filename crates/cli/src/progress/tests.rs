@@ -153,6 +153,27 @@ fn a_cluster_that_vanishes_is_gone() {
 }
 
 #[test]
+fn an_old_cluster_and_its_namesake_are_told_apart() {
+    let young = cluster("b", ClusterState::Scheduled, 1, 0, "join");
+    told(
+        &[
+            vec![leaving("b", 1), young.clone()],
+            vec![leaving("b", 1), young.clone()],
+            vec![young],
+        ],
+        &expect![[r"
+            b: 1 machine left — drain b-compute-01
+            b: 1/3 control, 0/3 compute — join
+            --
+            --
+            b: gone
+            b: 1/3 control, 0/3 compute — join
+            --
+        "]],
+    );
+}
+
+#[test]
 fn many_clusters_are_counted_and_only_errors_are_named() {
     let fleet = |ready: usize, broken: bool| -> Vec<ClusterSummary> {
         (0..30)
@@ -178,7 +199,7 @@ fn many_clusters_are_counted_and_only_errors_are_named() {
         &expect![[r"
             hello: 0 of 30 clusters ready, 30 open tasks
             --
-            hello: 12 of 30 clusters ready, 30 open tasks
+            hello: 12 of 30 clusters ready, 1 in error, 30 open tasks
             c29: 0/3 control, 0/3 compute — error: stuck: no quota
             --
             --
@@ -273,21 +294,18 @@ fn the_overall_bar_counts_machines_that_come_and_machines_that_go() {
 #[test]
 fn done_counts_only_for_the_generation_that_was_applied() {
     let done = scene(ManifestState::Done, Vec::new());
-    assert_eq!(
-        Goal::new(3, false).judge(&done, Duration::ZERO),
-        Verdict::Working
-    );
+    assert_eq!(Goal::new(3, false).judge(&done, Duration::ZERO), None);
     assert_eq!(
         Goal::new(2, false).judge(&done, Duration::ZERO),
-        Verdict::Done
+        Some(Verdict::Done)
     );
     assert_eq!(
         Goal::new(1, false).judge(&done, Duration::ZERO),
-        Verdict::Done
+        Some(Verdict::Done)
     );
     assert_eq!(
         Goal::new(1, true).judge(&done, Duration::ZERO),
-        Verdict::Overtaken
+        Some(Verdict::Overtaken)
     );
 }
 
@@ -296,9 +314,9 @@ fn an_error_must_last_to_end_the_wait() {
     let mut goal = Goal::new(2, false);
     let mut judge =
         |state, seconds| goal.judge(&scene(state, Vec::new()), Duration::from_secs(seconds));
-    assert_eq!(judge(ManifestState::Error, 5), Verdict::Working);
-    assert_eq!(judge(ManifestState::Error, 14), Verdict::Working);
-    assert_eq!(judge(ManifestState::Scheduled, 15), Verdict::Working);
-    assert_eq!(judge(ManifestState::Error, 16), Verdict::Working);
-    assert_eq!(judge(ManifestState::Error, 26), Verdict::Failing);
+    assert_eq!(judge(ManifestState::Error, 5), None);
+    assert_eq!(judge(ManifestState::Error, 14), None);
+    assert_eq!(judge(ManifestState::Scheduled, 15), None);
+    assert_eq!(judge(ManifestState::Error, 16), None);
+    assert_eq!(judge(ManifestState::Error, 26), Some(Verdict::Failing));
 }

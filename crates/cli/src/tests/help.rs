@@ -133,15 +133,15 @@ fn the_help_of_simulate() {
     check(
         "simulate",
         &expect![[r"
-        Rehearse a manifest in a simulated world
-        Usage: slipway simulate [OPTIONS] --file <FILE>
-        Options:
-          -f, --file <FILE>       The manifest; `-` reads standard input
-              --seed <N>          The same number tells the same story
-              --faults <PROFILE>  Which faults to let loose
-          -h, --help              Print help (see more with '--help')
-        Example:
-          slipway simulate -f examples/hello.yaml --seed 7 --faults harsh"]],
+            Rehearse a manifest in a simulated world
+            Usage: slipway simulate [OPTIONS] --file <FILE>
+            Options:
+              -f, --file <FILE>       The manifest; `-` reads standard input
+                  --seed <N>          The same number tells the same story
+                  --faults <PROFILE>  Which faults to let loose: none, flaky, slow, lossy, crashes or storm
+              -h, --help              Print help (see more with '--help')
+            Example:
+              slipway simulate -f examples/hello.yaml --seed 7 --faults storm"]],
     );
 }
 

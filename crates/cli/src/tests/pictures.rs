@@ -145,8 +145,8 @@ fn tasks_intents_events_and_generations() {
     check(
         &view::event(&event),
         &expect![[r"
-        2026-03-01T12:30:00Z  cluster edge: control plane [2J is ready
-    "]],
+            2026-03-01T12:30:00.000Z  cluster edge: control plane [2J is ready
+        "]],
     );
     check(
         &view::events(&[event], now()),
@@ -258,20 +258,20 @@ fn a_task_in_full_with_its_log() {
     check(
         &view::task(&wire(task()), &[line], now()),
         &expect![[r"
-        task        task-1
-        does        join edge-compute-02
-        cluster     edge
-        generation  3
-        state       waiting
-        attempts    2
-        due         in 30s
-        last error  the machine does not answer
-        planned     10m ago
-        changed     40s ago
+            task        task-1
+            does        join edge-compute-02
+            cluster     edge
+            generation  3
+            state       waiting
+            attempts    2
+            due         in 30s
+            last error  the machine does not answer
+            planned     10m ago
+            changed     40s ago
 
-        LOG
-          2026-03-01T12:29:00Z  attempt 2  dialling
-    "]],
+            LOG
+              2026-03-01T12:29:00.000Z  attempt 2  dialling
+        "]],
     );
 }
 

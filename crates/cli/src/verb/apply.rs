@@ -59,9 +59,11 @@ pub(crate) async fn run(arguments: Arguments, context: &mut Context<'_>) -> Resu
     let name = &accepted.manifest;
     if !waits {
         context.show(&accepted, |_| told(&accepted))?;
-        context.out().say(&format!(
-            "follow it with `slipway describe manifest {name}`"
-        ));
+        if !accepted.changed.is_empty() {
+            context.out().say(&format!(
+                "follow it with `slipway describe manifest {name}`"
+            ));
+        }
         return Ok(Exit::Done);
     }
     context.out().complain(&told(&accepted));

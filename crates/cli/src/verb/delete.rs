@@ -8,7 +8,7 @@ use crate::progress::Goal;
 use crate::source;
 use crate::table::count;
 use crate::wait::{Wait, wait};
-use api::{Exit, ManifestView};
+use api::{Accepted, Exit, ManifestView};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -89,15 +89,15 @@ pub(crate) async fn run(arguments: Arguments, context: &mut Context<'_>) -> Resu
     }
     let accepted = client.delete_manifest(&name).await?;
     if !waits {
-        context.show(&accepted, |_| match accepted.changed.as_slice() {
-            [] => format!("manifest {name} was deleted before\n"),
-            changed => format!("manifest {name} goes, with {}\n", named(changed)),
-        })?;
-        context.out().say(&format!(
-            "follow it with `slipway describe manifest {name}`"
-        ));
+        context.show(&accepted, |_| told(&accepted))?;
+        if !accepted.changed.is_empty() {
+            context.out().say(&format!(
+                "follow it with `slipway describe manifest {name}`"
+            ));
+        }
         return Ok(Exit::Done);
     }
+    context.out().complain(&told(&accepted));
     let again = format!("slipway delete manifest {name} --yes --wait");
     let goal = Goal::new(accepted.generation, true);
     wait(
@@ -111,6 +111,15 @@ pub(crate) async fn run(arguments: Arguments, context: &mut Context<'_>) -> Resu
         },
     )
     .await
+}
+
+/// What goes, in one line.
+fn told(accepted: &Accepted) -> String {
+    let name = &accepted.manifest;
+    match accepted.changed.as_slice() {
+        [] => format!("manifest {name} was deleted before\n"),
+        changed => format!("manifest {name} goes, with {}\n", named(changed)),
+    }
 }
 
 /// What would go, put as a question.

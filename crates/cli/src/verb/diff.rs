@@ -124,11 +124,12 @@ impl Title<'_> {
             if text.is_empty() {
                 return text;
             }
-            let from = from.unwrap_or(0);
             let kind = kind.as_str();
-            format!(
-                "--- {kind} {name} generation {from}\n+++ {kind} {name} generation {to}\n{text}"
-            )
+            let old = from.map_or_else(
+                || "nothing".to_owned(),
+                |from| format!("{kind} {name} generation {from}"),
+            );
+            format!("--- {old}\n+++ {kind} {name} generation {to}\n{text}")
         })
     }
 }

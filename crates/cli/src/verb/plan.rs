@@ -23,9 +23,12 @@ pub(crate) async fn run(arguments: Arguments, context: &mut Context<'_>) -> Resu
     let journey = client.plan(&text, arguments.allow_blast).await?;
     context.show(&journey, |_| ensure_newline(&journey.text))?;
     if let Some(refused) = journey.refused {
-        let refused = api::client::Error::Problem(refused);
-        context.out().say("applying this would be refused:");
-        return Err(refused.into());
+        // The journey itself tells why; here it is only about the shell.
+        context.out().say(&format!(
+            "applying this would be refused ({})",
+            refused.code
+        ));
+        return Ok(refused.exit());
     }
     if !journey.empty {
         let file = arguments.source.file.display();

@@ -9,7 +9,7 @@ use api::Exit;
 /// Arguments of `slipway simulate`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example:\n  slipway simulate -f examples/hello.yaml --seed 7 --faults harsh"
+    after_help = "Example:\n  slipway simulate -f examples/hello.yaml --seed 7 --faults storm"
 )]
 pub struct Arguments {
     #[command(flatten)]
@@ -19,7 +19,7 @@ pub struct Arguments {
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 
-    /// Which faults to let loose
+    /// Which faults to let loose: none, flaky, slow, lossy, crashes or storm
     #[arg(long, value_name = "PROFILE")]
     faults: Option<String>,
 }

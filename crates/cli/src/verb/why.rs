@@ -3,8 +3,9 @@
 use crate::context::Context;
 use crate::error::Error;
 use crate::kind::Kind;
+use crate::table::count;
 use crate::view;
-use api::{CauseView, Client, ClusterState, Exit};
+use api::{CauseView, Client, ClusterState, Exit, Time};
 use serde::Serialize;
 
 /// How many clusters of a manifest are explained.
@@ -40,21 +41,24 @@ pub(crate) async fn run(arguments: Arguments, context: &mut Context<'_>) -> Resu
         Kind::Manifest => of_manifest(&client, &name, context).await?,
         Kind::Machine => {
             let machine = client.machine(&name).await?;
-            vec![explain(&client, machine.cluster, Some(&machine.name)).await?]
+            let fact = view::standing(&machine, Time::now());
+            vec![explain(&client, machine.cluster, Some((&machine.name, fact))).await?]
         }
         Kind::Task => {
             let task = client.task(&name).await?;
-            let mut explained = explain(&client, task.cluster, Some(&task.machine)).await?;
             let error = task
                 .error
                 .map(|error| format!(": {error}"))
                 .unwrap_or_default();
-            let fact = format!(
-                "task {} ({} {}) is {} after {} attempts{error}",
-                task.id, task.kind, task.machine, task.state, task.attempts
+            let attempts = count(
+                usize::try_from(task.attempts).unwrap_or(usize::MAX),
+                "attempt",
             );
-            explained.chain.insert(0, CauseView { fact, next: None });
-            vec![explained]
+            let fact = format!(
+                "task {} ({} {}) is {} after {attempts}{error}",
+                task.id, task.kind, task.machine, task.state
+            );
+            vec![explain(&client, task.cluster, Some((&task.machine, fact))).await?]
         }
         Kind::Intent | Kind::Event => return Err(kind.unfit("why", fit)),
     };
@@ -65,21 +69,19 @@ pub(crate) async fn run(arguments: Arguments, context: &mut Context<'_>) -> Resu
     Ok(Exit::Done)
 }
 
-/// The chain of a cluster; about one machine, its first link and those that name the machine.
+/// The chain of a cluster; about one machine, what is known of it, then the first link and
+/// those that name the machine.
 async fn explain(
     client: &Client,
     cluster: String,
-    machine: Option<&str>,
+    about: Option<(&str, String)>,
 ) -> Result<Explained, Error> {
-    let why = client.why(&cluster).await?;
-    let about = |at: usize, cause: &CauseView| {
-        machine.is_none_or(|machine| at == 0 || cause.fact.contains(machine))
-    };
-    let links = why.chain.into_iter().enumerate();
-    let chain = links
-        .filter(|(at, cause)| about(*at, cause))
-        .map(|(_, cause)| cause)
-        .collect();
+    let mut chain = client.why(&cluster).await?.chain;
+    if let Some((machine, fact)) = about {
+        let mut first = true;
+        chain.retain(|cause| std::mem::take(&mut first) || cause.fact.contains(machine));
+        chain.insert(0, CauseView { fact, next: None });
+    }
     Ok(Explained { cluster, chain })
 }
 

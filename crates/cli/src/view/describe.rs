@@ -176,7 +176,7 @@ pub(crate) fn lines(log: &[LogLine]) -> String {
     log.iter().fold(String::new(), |text, line| {
         text + &format!(
             "{}  attempt {}  {}\n",
-            line.at,
+            line.at.aligned(),
             line.attempt,
             plain(&line.text)
         )

@@ -72,6 +72,7 @@ impl History {
                 desired,
                 observed: &self.observed,
                 intents: &self.wishes,
+                open: &[],
             })
             .collect();
         let mut expanded = expand(
@@ -260,6 +261,7 @@ fn what_cannot_change_is_refused() {
         desired: first.desired.as_ref().unwrap(),
         observed: &first.observed,
         intents: &[],
+        open: &[],
     }];
     let refused = |manifest: &Manifest| -> String {
         let project = Name::default_project();
@@ -275,6 +277,7 @@ fn what_cannot_change_is_refused() {
         desired: older.desired.as_ref().unwrap(),
         observed: &older.observed,
         intents: &[],
+        open: &[],
     }];
     let faults = expand(
         &Name::default_project(),
@@ -301,6 +304,7 @@ fn a_cluster_that_is_declared_no_more_gets_a_tombstone() {
         desired,
         observed: &first.observed,
         intents: &[],
+        open: &[],
     }];
     let mut other = manifest(1, 1, "1.34.0", &[]);
     other.clusters.clear();
@@ -345,6 +349,7 @@ fn a_machine_that_serves_keeps_its_type_and_one_that_does_not_is_made_anew() {
         desired: &desired,
         observed: &first.observed,
         intents: &[],
+        open: &[],
     }];
     let faults = expand(
         &Name::default_project(),

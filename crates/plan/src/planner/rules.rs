@@ -263,6 +263,14 @@ fn quorum_at_risk(survey: &Survey<'_>, place: &Place<'_>, after: After) -> Optio
     })
 }
 
+/// Whether something of a machine may be left.
+///
+/// An unfinished attempt may have made it since it was last seen to be absent; removing
+/// what is not there does no harm, forgetting what is there does.
+fn remains(place: &Place<'_>) -> bool {
+    place.life != Life::Absent || place.open.is_some_and(|open| open.attempts > 0)
+}
+
 /// Machines that should go: out of service, out of the cluster, out of the world.
 pub(super) fn remove(draft: &mut Draft<'_>) {
     let nodes: Vec<_> = draft
@@ -276,7 +284,7 @@ pub(super) fn remove(draft: &mut Draft<'_>) {
         .or(nodes.first())
         .copied();
     for place in draft.survey.leaving() {
-        if place.life == Life::Absent {
+        if !remains(place) {
             continue;
         }
         match (place.node, next) {
@@ -321,7 +329,7 @@ fn remove_node(draft: &mut Draft<'_>, place: &Place<'_>) {
 
 /// Everything goes: workers first, so that their departure can still be recorded.
 pub(super) fn tear_down(draft: &mut Draft<'_>) {
-    let remaining = |place: &&Place<'_>| place.life != Life::Absent;
+    let remaining = |place: &&Place<'_>| remains(place);
     let worker = draft
         .survey
         .leaving()

@@ -102,7 +102,7 @@ struct Line {
 struct Seen {
     state: Sign,
     note: Option<String>,
-    seen: Option<Stamp>,
+    at: Option<Stamp>,
 }
 
 /// A list of tasks under its title.
@@ -110,7 +110,7 @@ struct Tasks {
     title: &'static str,
     anchor: &'static str,
     nothing: &'static str,
-    tasks: Vec<task::Line>,
+    lines: Vec<task::Line>,
 }
 
 /// Something that happened.
@@ -193,10 +193,16 @@ fn line(row: &MachineRow, now: Timestamp) -> Line {
     let (node, node_at) = seen.node.as_ref().map(|(fact, at)| (fact, *at)).unzip();
     let age = |at: Timestamp| Stamp::new(at, now);
     let reached = match provider {
-        Some(MachineFact::Running { address, .. }) => format!("{}, {address}", machine.address),
-        Some(MachineFact::Absent | MachineFact::Booting { .. } | MachineFact::Unreachable { .. }) | None => {
-            machine.address.to_string()
+        Some(MachineFact::Running { address, .. }) if *address != machine.address => {
+            format!("{}, {address}", machine.address)
         }
+        Some(
+            MachineFact::Running { .. }
+            | MachineFact::Absent
+            | MachineFact::Booting { .. }
+            | MachineFact::Unreachable { .. },
+        )
+        | None => machine.address.to_string(),
     };
     let version = match node {
         Some(NodeFact::Joined { version, .. }) => Some(version.to_string()),
@@ -207,8 +213,8 @@ fn line(row: &MachineRow, now: Timestamp) -> Line {
         pool: machine.pool.clone(),
         role: machine.role,
         desired: if *leaving { "to leave" } else { "to stay" },
-        provider: Seen { state: provider.into(), note: None, seen: provider_at.map(age) },
-        kubernetes: Seen { state: node.into(), note: version, seen: node_at.map(age) },
+        provider: Seen { state: provider.into(), note: None, at: provider_at.map(age) },
+        kubernetes: Seen { state: node.into(), note: version, at: node_at.map(age) },
         address: reached,
     }
 }
@@ -229,13 +235,13 @@ fn task_lists(open: Vec<TaskRow>, finished: Vec<TaskRow>, now: Timestamp) -> [Ta
             title: "Open tasks",
             anchor: "open-tasks",
             nothing: "Nothing is being done.",
-            tasks: lines(open, OPEN_TASKS),
+            lines: lines(open, OPEN_TASKS),
         },
         Tasks {
             title: "Finished tasks",
             anchor: "finished-tasks",
             nothing: "Nothing was finished lately.",
-            tasks: lines(finished, FINISHED_TASKS),
+            lines: lines(finished, FINISHED_TASKS),
         },
     ]
 }

@@ -10,58 +10,60 @@ use plan::Phase;
 pub(super) struct Sign {
     pub(super) sign: &'static str,
     pub(super) word: &'static str,
+    /// How the style colours it: `ok`, `busy`, `warn`, `bad` or `calm`.
+    pub(super) tone: &'static str,
 }
 
 impl From<Phase> for Sign {
     fn from(phase: Phase) -> Self {
-        let sign = match phase {
-            Phase::Pending => "○",
-            Phase::Scheduled => "◐",
-            Phase::Done => "✓",
-            Phase::Error => "▲",
-            Phase::Deleting => "▽",
-            Phase::Gone => "×",
+        let (sign, tone) = match phase {
+            Phase::Pending => ("○", "calm"),
+            Phase::Scheduled => ("◐", "busy"),
+            Phase::Done => ("✓", "ok"),
+            Phase::Error => ("▲", "bad"),
+            Phase::Deleting => ("▽", "warn"),
+            Phase::Gone => ("×", "calm"),
         };
-        Self { sign, word: phase.as_str() }
+        Self { sign, word: phase.as_str(), tone }
     }
 }
 
 impl From<State> for Sign {
     fn from(state: State) -> Self {
-        let sign = match state {
-            State::Waiting => "○",
-            State::Running => "◐",
-            State::Stuck => "▲",
-            State::Done => "✓",
-            State::Withdrawn => "×",
+        let (sign, tone) = match state {
+            State::Waiting => ("○", "calm"),
+            State::Running => ("◐", "busy"),
+            State::Stuck => ("▲", "bad"),
+            State::Done => ("✓", "ok"),
+            State::Withdrawn => ("×", "calm"),
         };
-        Self { sign, word: state.as_str() }
+        Self { sign, word: state.as_str(), tone }
     }
 }
 
 impl From<Option<&MachineFact>> for Sign {
     fn from(fact: Option<&MachineFact>) -> Self {
-        let (sign, word) = match fact {
-            None => ("·", "unseen"),
-            Some(MachineFact::Absent) => ("×", "absent"),
-            Some(MachineFact::Booting { .. }) => ("◐", "booting"),
-            Some(MachineFact::Running { .. }) => ("✓", "running"),
-            Some(MachineFact::Unreachable { .. }) => ("▲", "unreachable"),
+        let (sign, word, tone) = match fact {
+            None => ("·", "unseen", "calm"),
+            Some(MachineFact::Absent) => ("×", "absent", "calm"),
+            Some(MachineFact::Booting { .. }) => ("◐", "booting", "busy"),
+            Some(MachineFact::Running { .. }) => ("✓", "running", "ok"),
+            Some(MachineFact::Unreachable { .. }) => ("▲", "unreachable", "bad"),
         };
-        Self { sign, word }
+        Self { sign, word, tone }
     }
 }
 
 impl From<Option<&NodeFact>> for Sign {
     fn from(fact: Option<&NodeFact>) -> Self {
-        let (sign, word) = match fact {
-            None => ("·", "unseen"),
-            Some(NodeFact::Absent) => ("×", "absent"),
-            Some(NodeFact::Joined { cordoned: true, .. }) => ("▽", "cordoned"),
-            Some(NodeFact::Joined { ready: true, .. }) => ("✓", "ready"),
-            Some(NodeFact::Joined { ready: false, .. }) => ("▲", "unready"),
+        let (sign, word, tone) = match fact {
+            None => ("·", "unseen", "calm"),
+            Some(NodeFact::Absent) => ("×", "absent", "calm"),
+            Some(NodeFact::Joined { ready: false, .. }) => ("▲", "not ready", "bad"),
+            Some(NodeFact::Joined { cordoned: true, .. }) => ("▽", "cordoned", "warn"),
+            Some(NodeFact::Joined { .. }) => ("✓", "ready", "ok"),
         };
-        Self { sign, word }
+        Self { sign, word, tone }
     }
 }
 

@@ -145,7 +145,7 @@ pub(crate) fn machines(seen: &store::ClusterView) -> Vec<MachineRow> {
 /// Every task of a cluster that is not finished; at most one per machine.
 pub(crate) async fn open_tasks(app: &App, project: &Name, name: &Name) -> Result<Vec<TaskRow>, Problem> {
     let mut tasks = Vec::new();
-    for state in [TaskState::Running, TaskState::Stuck, TaskState::Waiting] {
+    for state in [TaskState::Stuck, TaskState::Running, TaskState::Waiting] {
         let mut page = extract::page(Some(api::page::LIMIT_MAX), None)?;
         loop {
             let filter = TaskFilter { cluster: Some(name.clone()), state: Some(state) };

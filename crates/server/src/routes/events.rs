@@ -57,7 +57,7 @@ pub(crate) struct EventsQuery {
     params(EventsQuery, ("Last-Event-ID" = Option<u64>, Header, description = "the last event a stream has shown")),
     responses((status = 200, description = "one page, or a stream", content(
         (api::Listed<EventView> = "application/json"),
-        (String = "text/event-stream"),
+        (serde_json::Value = "text/event-stream"),
     ))),
 )]
 pub(crate) async fn list(

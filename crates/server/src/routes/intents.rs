@@ -71,7 +71,10 @@ pub(crate) async fn list(
 /// Takes a wish back.
 #[utoipa::path(
     delete, path = "/intents/{id}", operation_id = "withdrawIntent", tag = "intents",
-    responses((status = 202, description = "withdrawn; the work follows", body = IntentView, headers(("Location" = String, description = "the cluster to follow")))),
+    responses(
+        (status = 202, description = "withdrawn; the work follows", body = IntentView, headers(("Location" = String, description = "the cluster to follow"))),
+        (status = 409, description = "without it too much would be removed at once", body = api::Problem, content_type = "application/problem+json"),
+    ),
 )]
 pub(crate) async fn withdraw(
     State(app): State<App>,

@@ -59,15 +59,10 @@ pub(crate) struct SubmitQuery {
     post, path = "/manifests", operation_id = "submitManifest", tag = "manifests",
     params(
         SubmitQuery,
-        ("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255, description = "makes a repeat of the request harmless"),
+        ("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255, pattern = "^[!-~]+$", description = "makes a repeat of the request harmless"),
         ("If-Match" = Option<u64>, Header, description = "the generation this change is based on; refused when there is another"),
     ),
-    request_body(description = "the manifest, as YAML or JSON", content(
-        (String = "application/yaml", example = "apiVersion: slipway.dev/v1\nkind: InputManifest\nmetadata:\n  name: hello\n"),
-        (String = "text/yaml"),
-        (String = "text/plain"),
-        (serde_json::Value = "application/json"),
-    )),
+    request_body(description = "the manifest, as YAML or JSON", content = String, content_type = "application/yaml"),
     responses(
         (status = 202, description = "stored; the work follows", body = Accepted, headers(("Location" = String, description = "what to follow"))),
         (status = 409, description = "removes too much at once, exceeds the plan, or a name is taken", body = api::Problem, content_type = "application/problem+json"),

@@ -1,6 +1,6 @@
 //! Journeys: all that would follow, shown before anything is touched, and agreed to later.
 
-use std::fmt::Write as _;
+use std::fmt;
 
 use api::{JourneyBlock, JourneyCluster, JourneyStep, JourneyView};
 use axum::Json;
@@ -39,12 +39,7 @@ pub(crate) struct PlanQuery {
 /// Nothing is stored but the journey itself, for a day.
 #[utoipa::path(
     post, path = "/plans", operation_id = "planManifest", tag = "plans", params(PlanQuery),
-    request_body(description = "the manifest, as YAML or JSON", content(
-        (String = "application/yaml"),
-        (String = "text/yaml"),
-        (String = "text/plain"),
-        (serde_json::Value = "application/json"),
-    )),
+    request_body(description = "the manifest, as YAML or JSON", content = String, content_type = "application/yaml"),
     responses(
         (status = 200, description = "the journey", body = JourneyView),
         (status = 409, description = "a name is taken", body = api::Problem, content_type = "application/problem+json"),
@@ -146,22 +141,14 @@ fn journeys(previews: &[Preview], now: Timestamp) -> Vec<Journey> {
 /// The journeys in the words of the contract; the id follows.
 fn show(journeys: &[Journey], refused: Option<Problem>) -> JourneyView {
     let (moving, still): (Vec<&Journey>, Vec<&Journey>) = journeys.iter().partition(|journey| moves(journey));
-    let mut text = told(&moving, still.len());
-    if let Some(problem) = &refused {
-        let wire = problem.wire();
-        // Writing to a string cannot fail.
-        drop(writeln!(text, "refused: {} ({})", wire.detail, wire.code));
-        if let Some(hint) = &wire.hint {
-            drop(writeln!(text, "         {hint}"));
-        }
-    }
+    let refused = refused.map(Problem::into_wire);
     JourneyView {
         id: String::new(),
-        text,
+        text: Told { moving: &moving, still: still.len(), refused: refused.as_ref() }.to_string(),
         empty: moving.is_empty(),
         minutes: moving.iter().map(|journey| journey.minutes).max().unwrap_or(0),
         clusters: moving.into_iter().map(cluster).collect(),
-        refused: refused.map(Problem::into_wire),
+        refused: refused.map(Box::new),
     }
 }
 
@@ -170,41 +157,71 @@ fn moves(journey: &Journey) -> bool {
     !journey.blocks.is_empty() || !journey.held.is_empty()
 }
 
-/// The journeys as people read them: clusters alike are told once.
-fn told(moving: &[&Journey], still: usize) -> String {
-    let mut text = String::new();
-    let mut groups: Vec<(String, String, Vec<&str>)> = Vec::new();
-    for journey in moving {
-        let said = journey.to_string();
-        let shape = said.replace(journey.cluster.as_str(), "\0");
-        match groups.last_mut() {
-            Some((alike, _, names)) if *alike == shape => names.push(journey.cluster.as_str()),
-            Some(_) | None => groups.push((shape, said, vec![journey.cluster.as_str()])),
+/// The journeys as people read them.
+struct Told<'a> {
+    moving: &'a [&'a Journey],
+    still: usize,
+    refused: Option<&'a api::Problem>,
+}
+
+/// Clusters that follow one another and whose journeys differ in nothing but the name.
+struct Alike<'a> {
+    /// The journey without the name.
+    shape: String,
+    first: &'a Journey,
+    others: usize,
+    last: &'a Name,
+}
+
+impl<'a> Told<'a> {
+    fn groups(&self) -> Vec<Alike<'a>> {
+        let mut groups: Vec<Alike<'a>> = Vec::new();
+        for journey in self.moving {
+            let shape = journey.to_string().replace(journey.cluster.as_str(), "");
+            match groups.last_mut() {
+                Some(group) if group.shape == shape => {
+                    group.others += 1;
+                    group.last = &journey.cluster;
+                }
+                Some(_) | None => {
+                    groups.push(Alike { shape, first: journey, others: 0, last: &journey.cluster });
+                }
+            }
         }
+        groups
     }
-    // Writing to a string cannot fail.
-    for (_, said, names) in groups.iter().take(TOLD_MAX) {
-        text.push_str(said);
-        if let [_, others @ ..] = names.as_slice()
-            && let Some(last) = others.last()
-        {
-            drop(writeln!(text, "  and {} clusters alike, up to {last}", others.len()));
+}
+
+impl fmt::Display for Told<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let groups = self.groups();
+        for group in groups.iter().take(TOLD_MAX) {
+            write!(f, "{}", group.first)?;
+            match group.others {
+                0 => {}
+                1 => writeln!(f, "  the same for {}", group.last)?,
+                others => writeln!(f, "  the same for {others} more clusters, up to {}", group.last)?,
+            }
         }
+        let untold: usize = groups.iter().skip(TOLD_MAX).map(|group| group.others + 1).sum();
+        if untold > 0 {
+            writeln!(f, "and {untold} more clusters")?;
+        }
+        match (self.moving.is_empty(), self.still) {
+            (true, _) => writeln!(f, "nothing to do: every cluster is as declared")?,
+            (false, 0) => {}
+            (false, 1) => writeln!(f, "1 cluster stays as it is")?,
+            (false, still) => writeln!(f, "{still} clusters stay as they are")?,
+        }
+        if !self.moving.is_empty() {
+            writeln!(f, "this is the happy path; `slipway simulate` shows the others")?;
+        }
+        if let Some(problem) = self.refused {
+            writeln!(f, "refused: {} ({})", problem.detail, problem.code)?;
+            writeln!(f, "         {}", problem.hint.as_deref().unwrap_or_default())?;
+        }
+        Ok(())
     }
-    let untold: usize = groups.iter().skip(TOLD_MAX).map(|(_, _, names)| names.len()).sum();
-    if untold > 0 {
-        drop(writeln!(text, "and {untold} more clusters"));
-    }
-    match (moving.is_empty(), still) {
-        (true, _) => text.push_str("nothing to do: every cluster is as declared\n"),
-        (false, 0) => {}
-        (false, 1) => text.push_str("1 cluster stays as it is\n"),
-        (false, still) => drop(writeln!(text, "{still} clusters stay as they are")),
-    }
-    if !moving.is_empty() {
-        text.push_str("this is the happy path; `slipway simulate` shows the others\n");
-    }
-    text
 }
 
 fn cluster(journey: &Journey) -> JourneyCluster {

@@ -30,12 +30,7 @@ pub(crate) struct SimulateQuery {
 /// Rehearses a manifest in the simulated world; nothing real is touched or stored.
 #[utoipa::path(
     post, path = "/simulations", operation_id = "simulateManifest", tag = "simulations", params(SimulateQuery),
-    request_body(description = "the manifest, as YAML or JSON", content(
-        (String = "application/yaml"),
-        (String = "text/yaml"),
-        (String = "text/plain"),
-        (serde_json::Value = "application/json"),
-    )),
+    request_body(description = "the manifest, as YAML or JSON", content = String, content_type = "application/yaml"),
     responses(
         (status = 200, description = "what happened", body = SimulationView),
         (status = 422, description = "the manifest has faults, or cannot be rehearsed", body = api::Problem, content_type = "application/problem+json"),

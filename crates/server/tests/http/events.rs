@@ -30,8 +30,9 @@ impl Stream {
     async fn next(&mut self) -> Option<u64> {
         loop {
             if let Some((event, rest)) = self.text.split_once("\n\n") {
+                let rest = rest.len();
                 let id = event.lines().find_map(|line| line.strip_prefix("id: ")).map(|id| id.parse().unwrap());
-                self.text = rest.to_owned();
+                self.text.drain(..self.text.len() - rest);
                 if id.is_some() {
                     return id;
                 }
@@ -92,5 +93,5 @@ async fn the_list_says_where_it_goes_on() {
     let page = world.get("/events?limit=1").await.json();
     let event = &page["items"][0];
     assert_eq!(page["next"], event["id"].to_string());
-    assert_eq!((&event["kind"], &event["object"]), (&"manifest".into(), &"hello".into()), "{event}");
+    assert_eq!((&event["kind"], &event["object"]), (&"cluster".into(), &"first".into()), "{event}");
 }

@@ -21,7 +21,10 @@ async fn crowded() -> World {
     world
 }
 
-async fn walk(world: &World, path: &str, limit: usize, key: fn(&Value) -> String) -> Vec<String> {
+/// What tells one item from another.
+type Key = fn(&Value) -> String;
+
+async fn walk(world: &World, path: &str, limit: usize, key: Key) -> Vec<String> {
     let mut seen = Vec::new();
     let separator = if path.contains('?') { '&' } else { '?' };
     let mut cursor = String::new();
@@ -44,9 +47,9 @@ async fn every_list_pages() {
     let name = |item: &Value| item["name"].to_string();
     let id = |item: &Value| item["id"].to_string();
     let generation = |item: &Value| item["generation"].to_string();
-    let mut told = String::new();
-    for (path, key) in [
-        ("/manifests", name as fn(&Value) -> String),
+    let mut told = Vec::new();
+    let lists: [(&str, Key); 11] = [
+        ("/manifests", name),
         ("/clusters", name),
         ("/clusters?state=scheduled", name),
         ("/clusters?manifest=hello-3", name),
@@ -57,13 +60,26 @@ async fn every_list_pages() {
         ("/events", id),
         ("/manifests/hello-0/generations", generation),
         ("/clusters/first-0/generations", generation),
-    ] {
+    ];
+    for (path, key) in lists {
         let paged = walk(&world, path, 2, key).await;
         let whole = walk(&world, path, 500, key).await;
         assert_eq!(paged, whole, "{path}");
-        told.push_str(&format!("{path}: {}\n", whole.len()));
+        told.push(format!("{path}: {}\n", whole.len()));
     }
-    expect![[r#""#]].assert_eq(&told);
+    expect![[r#"
+        /manifests: 5
+        /clusters: 5
+        /clusters?state=scheduled: 5
+        /clusters?manifest=hello-3: 1
+        /machines: 30
+        /machines?cluster=first-2: 6
+        /tasks: 30
+        /tasks?cluster=first-1&state=waiting: 6
+        /events: 35
+        /manifests/hello-0/generations: 2
+        /clusters/first-0/generations: 2
+    "#]].assert_eq(&told.concat());
 }
 
 #[tokio::test]
@@ -73,5 +89,25 @@ async fn limits_and_cursors_are_checked() {
     for query in ["limit=0", "limit=501", "limit=x", "limit=1&limit=2", "cursor=nonsense", "cursor=", "colour=red"] {
         told.push_str(&world.get(&format!("/clusters?{query}")).await.picture());
     }
-    expect![[r#""#]].assert_eq(&told);
+    expect![[r#"
+        400 API-008: limit: found 0, allowed: 1 to 500
+          limit [format] found 0, allowed: 1 to 500
+          hint: compare the request with /openapi.json
+        400 API-008: limit: found 501, allowed: 1 to 500
+          limit [format] found 501, allowed: 1 to 500
+          hint: compare the request with /openapi.json
+        400 API-008: query: limit: invalid digit found in string
+          query [format] limit: invalid digit found in string
+          hint: compare the request with /openapi.json
+        400 API-008: query: duplicate field `limit`
+          query [format] duplicate field `limit`
+          hint: compare the request with /openapi.json
+        400 STORE-008: `nonsense` is not a cursor of this list
+          hint: start again without a cursor and use the one that each page returns
+        400 STORE-008: `` is not a cursor of this list
+          hint: start again without a cursor and use the one that each page returns
+        400 API-008: query: colour: unknown field `colour`, expected one of `limit`, `cursor`, `manifest`, `state`
+          query [format] colour: unknown field `colour`, expected one of `limit`, `cursor`, `manifest`, `state`
+          hint: compare the request with /openapi.json
+    "#]].assert_eq(&told);
 }

@@ -1,13 +1,24 @@
 //! The server through its door: requests in, answers out, on a store in memory.
 
+#[cfg(test)]
 mod access;
+#[cfg(test)]
 mod events;
+#[cfg(test)]
 mod intents;
+#[cfg(test)]
 mod lists;
+#[cfg(test)]
 mod manifests;
+#[cfg(test)]
 mod openapi;
+#[cfg(test)]
 mod pages;
+#[cfg(test)]
 mod plans;
+#[cfg(test)]
 mod refusals;
+#[cfg(test)]
 mod system;
+#[cfg(test)]
 mod world;

@@ -23,7 +23,9 @@ async fn check(edits: &[(&str, &str)], expected: &Expect) {
 async fn an_accepted_manifest_says_what_to_follow() {
     let world = World::new();
     let answer = world.submit(HELLO).await;
-    expect![[r#""#]].assert_eq(&format!("{} {}\n{}", answer.status, answer.header("location"), answer.text));
+    expect![[r#"
+        202 Accepted /api/v1/projects/default/manifests/hello
+        {"manifest":"hello","generation":1,"changed":["first"],"unchanged":0,"follow":"/api/v1/projects/default/manifests/hello"}"#]].assert_eq(&format!("{} {}\n{}", answer.status, answer.header("location"), answer.text));
     let follow = world.send(request(Method::GET, answer.header("location"))).await;
     let view = follow.json();
     assert_eq!(view["state"], "pending");
@@ -36,14 +38,24 @@ async fn an_accepted_manifest_says_what_to_follow() {
 
 #[tokio::test]
 async fn the_same_manifest_again_changes_nothing() {
-    check(&[], &expect![[r#""#]]).await;
+    check(&[], &expect![[r#"
+        202 Accepted {"manifest":"hello","generation":1,"changed":[],"unchanged":1,"follow":"/api/v1/projects/default/manifests/hello"}
+    "#]]).await;
 }
 
 #[tokio::test]
 async fn all_faults_are_told_at_once_and_nothing_is_stored() {
     check(
         &[("count: 3", "count: 0"), ("count: 2", "count: many"), ("image: debian-12}\n      - {name: muscle", "imagee: debian-12}\n      - {name: muscle"), ("v1.34.1", "1.34")],
-        &expect![[r#""#]],
+        &expect![[r#"
+            422 INPUT-001: the manifest has 5 faults
+              spec.nodePools.dynamic[0].count [range] found `0`, allowed: a whole number from 1 to 5000
+              spec.nodePools.dynamic[0].image [required] found nothing; this field is required
+              spec.nodePools.dynamic[0].imagee [unknown-field] unknown field; did you mean `image`? allowed: name, providerSpec, count, serverType, image
+              spec.nodePools.dynamic[1].count [type] found `many` (a text), allowed: a whole number from 1 to 5000
+              spec.kubernetes.clusters[0].version [type] found `1.34` (a number), allowed: a text
+              hint: correct every place that is listed; nothing was stored
+        "#]],
     )
     .await;
 }
@@ -52,7 +64,11 @@ async fn all_faults_are_told_at_once_and_nothing_is_stored() {
 async fn a_downgrade_is_a_fault_too() {
     let world = World::new();
     world.submit(&HELLO.replace("v1.34.1", "v1.35.0")).await;
-    expect![[r#""#]].assert_eq(&world.submit(HELLO).await.picture());
+    expect![[r#"
+        422 INPUT-001: the manifest has 1 fault
+          spec.kubernetes.clusters[0].version [immutable] found v1.34.1, allowed: v1.35.0 or newer; Kubernetes cannot be downgraded
+          hint: correct every place that is listed; nothing was stored
+    "#]].assert_eq(&world.submit(HELLO).await.picture());
 }
 
 #[tokio::test]
@@ -62,28 +78,52 @@ async fn what_is_not_yaml_is_refused_with_its_place() {
     for text in ["a: [1, 2", "\u{0}", "", "just a text"] {
         told.push_str(&world.submit(text).await.picture());
     }
-    expect![[r#""#]].assert_eq(&told);
+    expect![[r#"
+        400 INPUT-002: document cannot be read as YAML: unclosed bracket '[' at line 1, column 4
+          hint: correct the text at the place that is named; nothing was stored
+        400 INPUT-002: document cannot be read as YAML: unexpected character: `\u{0}' at line 1, column 1
+          hint: correct the text at the place that is named; nothing was stored
+        422 INPUT-001: the manifest has 1 fault
+           [type] found nothing, allowed: a mapping
+          hint: correct every place that is listed; nothing was stored
+        422 INPUT-001: the manifest has 1 fault
+           [type] found `just a text` (a text), allowed: a mapping
+          hint: correct every place that is listed; nothing was stored
+    "#]].assert_eq(&told);
     let bytes = Request::post(format!("{PROJECT}/manifests"))
         .header(header::AUTHORIZATION, format!("Bearer {TOKEN}"))
         .body(Body::from(vec![0xff, 0xfe, 0xfd]))
         .unwrap();
-    expect![[r#""#]].assert_eq(&world.send(bytes).await.picture());
+    expect![[r#"
+        400 INPUT-002: document cannot be read as YAML: it is not UTF-8
+          hint: correct the text at the place that is named; nothing was stored
+    "#]].assert_eq(&world.send(bytes).await.picture());
 }
 
 #[tokio::test]
 async fn removing_too_much_at_once_is_refused_unless_it_is_said_aloud() {
     let world = World::with_hello().await;
     let smaller = HELLO.replace("count: 3", "count: 1");
-    expect![[r#""#]].assert_eq(&world.submit(&smaller).await.picture());
+    expect![[r#"
+        409 PLAN-001: 2 of the 5 machines of cluster first would be removed at once
+          hint: if this is what you want, repeat it with `--allow-blast 40`
+    "#]].assert_eq(&world.submit(&smaller).await.picture());
     let aloud = world.post("/manifests?allowBlast=50", &smaller).await;
     assert_eq!(aloud.status, StatusCode::ACCEPTED, "{}", aloud.text);
     let beyond = world.post("/manifests?allowBlast=101", &smaller).await;
-    expect![[r#""#]].assert_eq(&beyond.picture());
+    expect![[r#"
+        400 API-008: allowBlast: found 101, allowed: 0 to 100
+          allowBlast [format] found 101, allowed: 0 to 100
+          hint: compare the request with /openapi.json
+    "#]].assert_eq(&beyond.picture());
 }
 
 #[tokio::test]
 async fn a_name_belongs_to_one_manifest() {
-    check(&[("name: hello", "name: other")], &expect![[r#""#]]).await;
+    check(&[("name: hello", "name: other")], &expect![[r#"
+        409 API-011: cluster first belongs to manifest hello
+          hint: choose another name for the cluster, or remove it from the other manifest first
+    "#]]).await;
 }
 
 #[tokio::test]
@@ -103,7 +143,10 @@ async fn a_repeat_with_the_same_key_gets_the_same_answer() {
     let generation = world.get("/manifests/hello").await.json()["generation"].clone();
     assert_eq!(generation, 2, "the repeat stored nothing");
     let other = world.send(keyed(&HELLO.replace("count: 2", "count: 4"))).await;
-    expect![[r#""#]].assert_eq(&other.picture());
+    expect![[r#"
+        409 API-012: the Idempotency-Key was used for another request
+          hint: draw a new key for every new request and repeat it only with the same body
+    "#]].assert_eq(&other.picture());
 }
 
 #[tokio::test]
@@ -117,7 +160,10 @@ async fn a_change_based_on_an_old_generation_is_refused() {
             .body(Body::from(HELLO.replace("count: 2", "count: 4")))
             .unwrap()
     };
-    expect![[r#""#]].assert_eq(&world.send(based_on("1")).await.picture());
+    expect![[r#"
+        412 API-004: the manifest is at generation 2, not at the one this was made for
+          hint: read the manifest again, merge, and send the change with the current generation in If-Match
+    "#]].assert_eq(&world.send(based_on("1")).await.picture());
     assert_eq!(world.send(based_on("latest")).await.status, StatusCode::BAD_REQUEST);
     assert_eq!(world.send(based_on("\"2\"")).await.status, StatusCode::ACCEPTED);
 }
@@ -131,7 +177,10 @@ async fn old_generations_stay_readable() {
     assert_eq!(told, [2, 1]);
     assert_eq!(world.get("/manifests/hello/generations/1").await.json()["text"], HELLO);
     assert_eq!(world.get("/clusters/first/generations/2").await.json()["machines"].as_array().unwrap().len(), 6);
-    expect![[r#""#]].assert_eq(&world.get("/manifests/hello/generations/9").await.picture());
+    expect![[r#"
+        404 API-002: there is no generation of the manifest `hello/9`
+          hint: list its generations with `slipway history`
+    "#]].assert_eq(&world.get("/manifests/hello/generations/9").await.picture());
 }
 
 #[tokio::test]
@@ -144,5 +193,8 @@ async fn a_deleted_manifest_takes_its_clusters_with_it() {
     assert_eq!((&view["deleted"], &view["state"]), (&true.into(), &"scheduled".into()));
     world.settle().await;
     let gone = world.get("/clusters/first").await;
-    expect![[r#""#]].assert_eq(&gone.picture());
+    expect![[r#"
+        404 API-002: there is no cluster `first`
+          hint: list what there is with `slipway get cluster`
+    "#]].assert_eq(&gone.picture());
 }

@@ -4,7 +4,7 @@ use axum::http::StatusCode;
 use expect_test::{Expect, expect};
 use store::Ended;
 
-use crate::world::{HELLO, World};
+use crate::world::{Answer, HELLO, World};
 
 /// What a person reads on a page, line by line, without tags and empty lines.
 fn read(html: &str) -> String {
@@ -21,7 +21,15 @@ fn read(html: &str) -> String {
         }
     }
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && *line != "|");
-    lines.map(|line| format!("{line}\n")).collect()
+    lines.flat_map(|line| [line, "\n"]).collect()
+}
+
+/// One section of a page, one row of a table per line.
+fn check_section(page: &Answer, anchor: &str, expected: &Expect) {
+    let (_, section) = page.text.split_once(&format!("<section aria-labelledby=\"{anchor}\">")).unwrap();
+    let section = section.split("</section>").next().unwrap();
+    let rows = section.replace('\n', " ").replace("</tr>", "\n").replace("</p>", "\n").replace("</h2>", "\n");
+    expected.assert_eq(&read(&rows));
 }
 
 async fn check(world: &World, path: &str, expected: &Expect) {
@@ -33,15 +41,41 @@ async fn check(world: &World, path: &str, expected: &Expect) {
 
 #[tokio::test]
 async fn an_empty_fleet_says_how_to_begin() {
-    check(&World::new(), "/", &expect![[r#""#]]).await;
+    check(&World::new(), "/", &expect![[r#"
+        Fleet
+        0 machines in 0 clusters, as of 2026-01-01 00:00:00 UTC
+        0 all
+        No cluster is declared yet. Write a manifest and run slipway apply -f FILE; what it would do is shown by slipway plan -f FILE.
+    "#]]).await;
 }
 
 #[tokio::test]
 async fn the_fleet_shows_every_cluster_in_one_line() {
     let world = World::with_hello().await;
     world.settle().await;
-    check(&world, "/", &expect![[r#""#]]).await;
-    check(&world, "/?state=error", &expect![[r#""#]]).await;
+    check(&world, "/", &expect![[r#"
+        Fleet
+        5 machines in 1 cluster, as of 2026-01-01 00:00:00 UTC
+        1 all
+        1 ✓ done
+        Cluster | State | Control | Compute | Version | Manifest | What happens | Seen |
+        first |
+        ✓ done |
+        3/3 |
+        2/2 |
+        v1.34.1 |
+        hello |
+        as declared |
+        never |
+    "#]]).await;
+    check(&world, "/?state=error", &expect![[r#"
+        Fleet
+        5 machines in 1 cluster, as of 2026-01-01 00:00:00 UTC
+        1 all
+        0 ▲ error
+        1 ✓ done
+        No cluster is in this state. Show all
+    "#]]).await;
 }
 
 #[tokio::test]
@@ -54,7 +88,41 @@ async fn a_cluster_shows_what_waits_and_for_whom() {
     world.plan().await;
     let page = world.look("/clusters/first").await;
     assert!(!page.text.contains("<b>used up"), "what drivers say is escaped");
-    check(&world, "/clusters/first", &expect![[r#""#]]).await;
+    check_section(&page, "held", &expect![[r#"
+        Held
+        create first-brain-01
+        stuck: quota &#60;b&#62;used up&#60;/b&#62;; raise it
+        Waits for you: correct the manifest, or mend the cause and run `slipway task retry task-485uq6scpjryn`
+    "#]]);
+    check_section(&page, "pools", &expect![[r#"
+        Nodes by pool
+        Pool | Role | Nodes ready |
+        brain | control |  0/3 |
+        muscle | compute |  0/2 |
+    "#]]);
+    check_section(&page, "machines", &expect![[r#"
+        Machines
+        Desired is what the manifest and intents ask for; the rest is what was last seen, and how long ago. Machine | Pool | Desired | Provider sees | Kubernetes sees | Address |
+        first-brain-01 |  brain (control) |  to stay |  · unseen |  · unseen |  10.8.0.1 |
+        first-brain-02 |  brain (control) |  to stay |  ✓ running 0s ago |  · unseen |  10.8.0.2 |
+        first-brain-03 |  brain (control) |  to stay |  · unseen |  · unseen |  10.8.0.3 |
+        first-muscle-01 |  muscle (compute) |  to stay |  · unseen |  · unseen |  10.8.0.4 |
+        first-muscle-02 |  muscle (compute) |  to stay |  · unseen |  · unseen |  10.8.0.5 |
+    "#]]);
+    check_section(&page, "open-tasks", &expect![[r#"
+        Open tasks
+        Task | Machine | State | Attempts | Last error | Changed |
+        create |  first-brain-01 |  ▲ stuck |  1 |  quota &#60;b&#62;used up&#60;/b&#62;; raise it |  0s ago |
+        init |  first-brain-02 |  ○ waiting |  0 |  – |  0s ago |
+        create |  first-muscle-02 |  ○ waiting |  0 |  – |  0s ago |
+        create |  first-muscle-01 |  ○ waiting |  0 |  – |  0s ago |
+        create |  first-brain-03 |  ○ waiting |  0 |  – |  0s ago |
+    "#]]);
+    check_section(&page, "finished-tasks", &expect![[r#"
+        Finished tasks
+        Task | Machine | State | Attempts | Last error | Changed |
+        create |  first-brain-02 |  ✓ done |  1 |  – |  0s ago |
+    "#]]);
 }
 
 #[tokio::test]
@@ -85,7 +153,12 @@ async fn what_is_not_there_is_told_as_a_page() {
     let world = World::new();
     let answer = world.look("/clusters/nobody").await;
     assert_eq!(answer.status, StatusCode::NOT_FOUND);
-    expect![[r#""#]].assert_eq(&read(&answer.text));
+    expect![[r#"
+        not found
+        there is no cluster `nobody`
+        list what there is with `slipway get cluster` (API-002)
+        Try again or go to the fleet.
+    "#]].assert_eq(&read(&answer.text));
     assert_eq!(world.look("/clusters/NOBODY").await.status, StatusCode::BAD_REQUEST);
     assert_eq!(world.look("/?state=fine").await.status, StatusCode::BAD_REQUEST);
 }
@@ -109,10 +182,10 @@ async fn assets_are_named_after_what_they_hold_and_kept_for_ever() {
 #[tokio::test]
 async fn long_lists_of_clusters_go_on_on_the_next_page() {
     let world = World::new();
-    let many: String = (0..120)
+    let many: Vec<String> = (0..120)
         .map(|n| format!("      - {{name: edge-{n:03}, version: v1.34.1, network: 10.9.{n}.0/24, pools: {{control: [brain], compute: []}}}}\n"))
         .collect();
-    let answer = world.submit(&format!("{HELLO}{many}")).await;
+    let answer = world.submit(&format!("{HELLO}{}", many.concat())).await;
     assert_eq!(answer.status, StatusCode::ACCEPTED, "{}", answer.text);
     let first = world.look("/").await.text;
     let next = first.split_once("rel=\"next\" href=\"").unwrap().1.split('"').next().unwrap().replace("&#38;", "&");

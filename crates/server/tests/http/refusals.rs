@@ -9,7 +9,7 @@ use crate::world::{HELLO, PROJECT, TOKEN, World, request};
 #[tokio::test]
 async fn unknown_routes_and_methods_are_problems() {
     let world = World::new();
-    let mut told = String::new();
+    let mut told = Vec::new();
     for (method, path) in [
         (Method::GET, "/nowhere".to_owned()),
         (Method::GET, "/api/v2".to_owned()),
@@ -22,12 +22,33 @@ async fn unknown_routes_and_methods_are_problems() {
     ] {
         let answer = world.send(request(method, &path)).await;
         let allow = answer.header("allow");
-        told.push_str(&answer.picture());
+        told.push(answer.picture());
         if !allow.is_empty() {
-            told.push_str(&format!("  allow: {allow}\n"));
+            told.push(format!("  allow: {allow}\n"));
         }
     }
-    expect![[r#""#]].assert_eq(&told);
+    expect![[r#"
+        404 API-002: there is no route `/nowhere`
+          hint: every route is listed in /openapi.json
+        404 API-002: there is no route `/api/v2`
+          hint: every route is listed in /openapi.json
+        404 API-002: there is no route `/api/v1/projects/default/clusters/a/b/c`
+          hint: every route is listed in /openapi.json
+        405 API-007: `/api/v1/projects/default/manifests` does not know PUT
+          hint: the Allow header lists the methods it knows
+          allow: GET,HEAD,POST
+        405 API-007: `/healthz` does not know POST
+          hint: the Allow header lists the methods it knows
+          allow: GET,HEAD
+        405 API-007: `/` does not know TRACE
+          hint: the Allow header lists the methods it knows
+          allow: GET,HEAD
+        404 API-002: there is no project `other`
+          hint: the project `default` exists from the start
+        400 API-008: project: name has 'O' at position 0; allowed are a-z, 0-9 and, inside, hyphens
+          project [format] name has 'O' at position 0; allowed are a-z, 0-9 and, inside, hyphens
+          hint: compare the request with /openapi.json
+    "#]].assert_eq(&told.concat());
 }
 
 #[tokio::test]
@@ -105,7 +126,22 @@ async fn bodies_of_the_wrong_kind_or_size_are_problems() {
     ] {
         told.push_str(&world.send(request).await.picture());
     }
-    expect![[r#""#]].assert_eq(&told);
+    expect![[r#"
+        415 API-006: found `application/x-www-form-urlencoded`, allowed: application/yaml, application/x-yaml, text/yaml, application/json, text/plain
+          hint: set the Content-Type of the request
+        415 API-006: found `text/plain`, allowed: application/json
+          hint: set the Content-Type of the request
+        400 API-001: EOF while parsing an object at line 1 column 1
+          hint: compare the body with /openapi.json
+        400 API-001: invalid length 0, expected struct IntentRequest with 4 elements at line 1 column 2
+          hint: compare the body with /openapi.json
+        413 INPUT-003: the body has more than 1048576 bytes
+          hint: send less; a manifest can be split, because clusters that share nothing may live in manifests of their own
+        413 INPUT-003: the body has more than 1048576 bytes
+          hint: send less; a manifest can be split, because clusters that share nothing may live in manifests of their own
+        413 INPUT-003: the body has more than 1048576 bytes
+          hint: send less; a manifest can be split, because clusters that share nothing may live in manifests of their own
+    "#]].assert_eq(&told);
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use axum::http::{Method, Request, StatusCode};
 use futures_util::future::BoxFuture;
 use server::{Rehearsal, RehearsalReport, Rehearse};
 
-use crate::world::{HELLO, World, request};
+use crate::world::{HELLO, PROJECT, TOKEN, World, request};
 
 /// A simulator with a bug.
 struct Fallen;
@@ -86,4 +86,26 @@ async fn every_answer_has_an_id_and_is_guarded() {
     let mut odd = request(Method::GET, "/healthz");
     odd.headers_mut().insert("x-request-id", "a b;c".parse().unwrap());
     assert_ne!(world.send(odd).await.header("x-request-id"), "a b;c");
+}
+
+#[tokio::test]
+async fn a_server_that_is_told_to_stop_ends_its_streams_and_itself() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let world = World::new();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let client = async {
+        let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+        let asked = format!("GET {PROJECT}/events?stream=true HTTP/1.1\r\nhost: here\r\nauthorization: Bearer {TOKEN}\r\n\r\n");
+        stream.write_all(asked.as_bytes()).await.unwrap();
+        let mut first = [0; 15];
+        stream.read_exact(&mut first).await.unwrap();
+        assert_eq!(&first, b"HTTP/1.1 200 OK");
+        world.stop.cancel();
+        let mut rest = String::new();
+        stream.read_to_string(&mut rest).await.unwrap();
+        assert!(rest.ends_with("0\r\n\r\n"), "the stream ends whole: {rest:?}");
+    };
+    let ((), ended) = tokio::join!(client, server::run(listener, world.server.clone(), world.stop.clone()));
+    ended.unwrap();
 }

@@ -22,13 +22,13 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
 /// The token of this world.
-pub const TOKEN: &str = "slipway_0123456789abcdef0123456789abcdef";
+pub(crate) const TOKEN: &str = "slipway_0123456789abcdef0123456789abcdef";
 
 /// Where the routes of the project are.
-pub const PROJECT: &str = "/api/v1/projects/default";
+pub(crate) const PROJECT: &str = "/api/v1/projects/default";
 
 /// A good manifest with one cluster of three control and two compute machines.
-pub const HELLO: &str = "apiVersion: slipway.dev/v1
+pub(crate) const HELLO: &str = "apiVersion: slipway.dev/v1
 kind: InputManifest
 metadata: {name: hello}
 spec:
@@ -47,59 +47,58 @@ spec:
 ";
 
 /// A server over a store of its own.
-pub struct World {
-    pub store: Store,
-    pub router: Router,
-    pub stop: CancellationToken,
-    pub recorder: PrometheusRecorder,
+pub(crate) struct World {
+    pub(crate) store: Store,
+    pub(crate) server: Server,
+    pub(crate) router: Router,
+    pub(crate) stop: CancellationToken,
+    pub(crate) recorder: PrometheusRecorder,
     clock: Arc<AtomicI64>,
 }
 
 /// An answer, read to its end.
-pub struct Answer {
-    pub status: StatusCode,
-    pub headers: axum::http::HeaderMap,
-    pub text: String,
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: axum::http::HeaderMap,
+    pub(crate) text: String,
 }
 
 impl Answer {
     /// A header as text.
-    pub fn header(&self, name: &str) -> &str {
+    pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", |value| value.to_str().unwrap())
     }
 
     /// The body as JSON.
     #[track_caller]
-    pub fn json(&self) -> serde_json::Value {
+    pub(crate) fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {}", self.text))
     }
 
     /// A problem in three lines; anything else by its status and type.
     #[track_caller]
-    pub fn picture(&self) -> String {
+    pub(crate) fn picture(&self) -> String {
         let kind = self.header("content-type");
         if kind != "application/problem+json" {
             return format!("{} {kind}\n", self.status);
         }
         let problem: api::Problem = serde_json::from_str(&self.text).unwrap();
         assert_eq!(problem.status, self.status.as_u16());
-        let mut picture = format!("{} {}: {}\n", self.status.as_u16(), problem.code, problem.detail);
-        for fault in problem.faults {
-            picture.push_str(&format!("  {} [{}] {}\n", fault.path, fault.code, fault.message));
-        }
-        picture.push_str(&format!("  hint: {}\n", problem.hint.unwrap_or_default()));
-        picture
+        let mut lines = vec![format!("{} {}: {}\n", self.status.as_u16(), problem.code, problem.detail)];
+        lines.extend(problem.faults.iter().map(|fault| format!("  {} [{}] {}\n", fault.path, fault.code, fault.message)));
+        lines.push(format!("  hint: {}\n", problem.hint.unwrap_or_default()));
+        lines.concat()
     }
 }
 
 impl World {
     /// An empty world whose simulator tells the same of every manifest.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::rehearsing(Arc::new(Parrot))
     }
 
     /// An empty world with another simulator.
-    pub fn rehearsing(rehearse: Arc<dyn Rehearse>) -> Self {
+    pub(crate) fn rehearsing(rehearse: Arc<dyn Rehearse>) -> Self {
         let store = Store::in_memory().unwrap();
         let clock = Arc::new(AtomicI64::new(1_767_225_600_000));
         let recorder = server::metrics::builder().unwrap().build_recorder();
@@ -112,12 +111,12 @@ impl World {
             metrics: recorder.handle(),
         };
         let stop = CancellationToken::new();
-        let router = server::router(server, stop.clone());
-        Self { store, router, stop, recorder, clock }
+        let router = server::router(server.clone(), stop.clone());
+        Self { store, server, router, stop, recorder, clock }
     }
 
     /// A world that has accepted [`HELLO`].
-    pub async fn with_hello() -> Self {
+    pub(crate) async fn with_hello() -> Self {
         let world = Self::new();
         let answer = world.submit(HELLO).await;
         assert_eq!(answer.status, StatusCode::ACCEPTED, "{}", answer.text);
@@ -125,17 +124,17 @@ impl World {
     }
 
     /// What time it is.
-    pub fn now(&self) -> Timestamp {
+    pub(crate) fn now(&self) -> Timestamp {
         Timestamp::from_millis(self.clock.load(Ordering::Relaxed))
     }
 
     /// Lets time pass.
-    pub fn pass(&self, span: Duration) {
+    pub(crate) fn pass(&self, span: Duration) {
         self.clock.fetch_add(i64::try_from(span.as_millis()).unwrap(), Ordering::Relaxed);
     }
 
     /// Sends a request as it is.
-    pub async fn send(&self, request: Request<Body>) -> Answer {
+    pub(crate) async fn send(&self, request: Request<Body>) -> Answer {
         let response = self.open(request).await;
         let (parts, body) = response.into_parts();
         let bytes = axum::body::to_bytes(body, 16 << 20).await.unwrap();
@@ -143,24 +142,24 @@ impl World {
     }
 
     /// Sends a request and leaves the body of the answer unread.
-    pub async fn open(&self, request: Request<Body>) -> Response<Body> {
+    pub(crate) async fn open(&self, request: Request<Body>) -> Response<Body> {
         self.router.clone().oneshot(request).await.unwrap()
     }
 
     /// Reads something of the project, with the token.
-    pub async fn get(&self, path: &str) -> Answer {
+    pub(crate) async fn get(&self, path: &str) -> Answer {
         self.send(request(Method::GET, &format!("{PROJECT}{path}"))).await
     }
 
     /// Looks at a page, signed in.
-    pub async fn look(&self, path: &str) -> Answer {
+    pub(crate) async fn look(&self, path: &str) -> Answer {
         let cookie = format!("slipway={TOKEN}");
         let request = Request::get(path).header(header::COOKIE, cookie).body(Body::empty()).unwrap();
         self.send(request).await
     }
 
     /// Sends YAML to a route of the project, with the token.
-    pub async fn post(&self, path: &str, text: &str) -> Answer {
+    pub(crate) async fn post(&self, path: &str, text: &str) -> Answer {
         let request = Request::post(format!("{PROJECT}{path}"))
             .header(header::AUTHORIZATION, format!("Bearer {TOKEN}"))
             .header(header::CONTENT_TYPE, "application/yaml")
@@ -170,7 +169,7 @@ impl World {
     }
 
     /// Sends JSON to a route of the project, with the token.
-    pub async fn post_json(&self, path: &str, value: &serde_json::Value) -> Answer {
+    pub(crate) async fn post_json(&self, path: &str, value: &serde_json::Value) -> Answer {
         let request = Request::post(format!("{PROJECT}{path}"))
             .header(header::AUTHORIZATION, format!("Bearer {TOKEN}"))
             .header(header::CONTENT_TYPE, "application/json")
@@ -180,12 +179,12 @@ impl World {
     }
 
     /// Declares a manifest.
-    pub async fn submit(&self, text: &str) -> Answer {
+    pub(crate) async fn submit(&self, text: &str) -> Answer {
         self.post("/manifests", text).await
     }
 
     /// Plans every cluster and commits the plans.
-    pub async fn plan(&self) {
+    pub(crate) async fn plan(&self) {
         for live in self.store.live_clusters().await.unwrap() {
             if let Some(seen) = self.store.cluster_view(live.id).await.unwrap() {
                 let plan = plan::plan(&seen.view(self.now()));
@@ -195,12 +194,12 @@ impl World {
     }
 
     /// Claims what is due.
-    pub async fn claim(&self, limit: u32) -> Vec<Claim> {
-        self.store.claim("worker-1", limit, 100, Duration::from_secs(60), self.now()).await.unwrap()
+    pub(crate) async fn claim(&self, limit: u32) -> Vec<Claim> {
+        self.store.claim("worker-1", limit, 100, Duration::from_mins(1), self.now()).await.unwrap()
     }
 
     /// Ends an attempt.
-    pub async fn end(&self, claim: Claim, ended: Ended) {
+    pub(crate) async fn end(&self, claim: Claim, ended: Ended) {
         let seen = if ended == Ended::Done { seen(&claim.task, self.now()) } else { Vec::new() };
         let said = vec![(self.now(), format!("{} <{}>", claim.task.action.kind(), claim.task.machine.name))];
         let recorded = self.store.record(claim, ended, seen, said, self.now()).await.unwrap();
@@ -208,7 +207,7 @@ impl World {
     }
 
     /// Plans and works until nothing is left.
-    pub async fn settle(&self) {
+    pub(crate) async fn settle(&self) {
         for _ in 0..100 {
             self.plan().await;
             let claims = self.claim(100).await;
@@ -224,7 +223,7 @@ impl World {
 }
 
 /// A request with the token and no body.
-pub fn request(method: Method, path: &str) -> Request<Body> {
+pub(crate) fn request(method: Method, path: &str) -> Request<Body> {
     Request::builder()
         .method(method)
         .uri(path)
@@ -281,7 +280,7 @@ impl Rehearse for Parrot {
 }
 
 /// Every operation of the document: path, method, whether it needs the token.
-pub fn operations() -> Vec<(String, Method, bool)> {
+pub(crate) fn operations() -> Vec<(String, Method, bool)> {
     let document: BTreeMap<String, serde_json::Value> =
         serde_json::from_value(serde_json::to_value(server::document()).unwrap()["paths"].clone()).unwrap();
     let mut operations = Vec::new();
@@ -296,7 +295,7 @@ pub fn operations() -> Vec<(String, Method, bool)> {
 }
 
 /// A path with something of the right form in each of its places.
-pub fn filled(path: &str) -> String {
+pub(crate) fn filled(path: &str) -> String {
     let id = match path {
         path if path.contains("/tasks/") => "task-0000000000000",
         path if path.contains("/intents/") => "intent-0000000000000",

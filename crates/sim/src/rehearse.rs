@@ -1,0 +1,5 @@
+//! Rehearse.
+/// Report
+pub struct Report;
+/// x
+pub fn rehearse_blocking() {}

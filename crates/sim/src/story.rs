@@ -1,0 +1,51 @@
+//! Stories: scripts that read like prose, run by the real loops in a simulated world.
+//!
+//! One command per line; empty lines and what follows `#` are for the reader.
+//!
+//! ```text
+//! apply NAME with CLAUSES       a manifest NAME with one cluster NAME
+//! edit NAME: CLAUSES            the same manifest with other numbers
+//! upgrade NAME to VERSION       the same manifest with another version
+//! delete NAME                   the manifest, and with it the cluster
+//! replace MACHINE               an intent
+//! pause NAME | resume NAME      an intent, and its withdrawal
+//! retry what is stuck           an intent for every stuck task
+//! cut power of MACHINE          somebody pulls the plug
+//! restore power of MACHINE      somebody plugs it in again
+//! provider refuses TYPE         a server type is sold out
+//! provider offers TYPE          and back
+//! fail the next N attempts of KIND
+//! kill the engine               as kill -9 would; another one starts by itself
+//! wait until settled            until nothing happens any more by itself
+//! wait N seconds|minutes|hours
+//! show clusters | show machines | show plan of NAME
+//! ```
+//!
+//! CLAUSES are `N control`, `N compute`, `hosts ADDRESS …` (a static pool instead of made
+//! compute machines), `on TYPE` (the server type), `at VERSION`, `allowing N per cent`;
+//! `and` and commas are for the reader.
+//!
+//! What is printed is what happened: each line with the minutes and seconds since the
+//! beginning, commands at the margin, attempts of the engine indented.
+
+mod manifest;
+mod parse;
+mod play;
+
+pub use parse::Fault;
+pub use play::{Disturbance, Told, play};
+
+use parse::Command;
+
+/// A script that was understood.
+#[derive(Debug, Clone)]
+pub struct Story {
+    lines: Vec<(String, Command)>,
+}
+
+impl Story {
+    /// Reads a script; the first line that is not understood is a fault.
+    pub fn read(text: &str) -> Result<Self, Fault> {
+        parse::read(text).map(|lines| Self { lines })
+    }
+}

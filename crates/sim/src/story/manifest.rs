@@ -1,0 +1,106 @@
+//! The manifests that stories write: one cluster each, in the language that people use.
+
+use super::parse::Clause;
+use model::name::Name;
+use model::version::Version;
+use std::net::Ipv4Addr;
+
+/// What a story has said so far of one manifest.
+#[derive(Debug, Clone)]
+pub(super) struct Declared {
+    control: u32,
+    compute: u32,
+    hosts: Vec<Ipv4Addr>,
+    server_type: String,
+    version: Version,
+    /// The share of machines that the last edit may remove at once.
+    pub(super) allowing: Option<u8>,
+}
+
+impl Default for Declared {
+    fn default() -> Self {
+        Self {
+            control: 1,
+            compute: 0,
+            hosts: Vec::new(),
+            server_type: "small".to_owned(),
+            version: Version {
+                minor: Version::MINOR_MIN,
+                patch: 0,
+            },
+            allowing: None,
+        }
+    }
+}
+
+impl Declared {
+    /// Takes in what an edit says.
+    pub(super) fn edit(&mut self, clauses: &[Clause]) {
+        self.allowing = None;
+        for clause in clauses {
+            match clause {
+                Clause::Control(count) => self.control = *count,
+                Clause::Compute(count) => self.compute = *count,
+                Clause::Hosts(hosts) => self.hosts.clone_from(hosts),
+                Clause::On(server_type) => self.server_type.clone_from(server_type),
+                Clause::At(version) => self.version = *version,
+                Clause::Allowing(percent) => self.allowing = Some(*percent),
+            }
+        }
+    }
+
+    /// The text of the manifest.
+    pub(super) fn text(&self, name: &Name) -> String {
+        let mut pools = String::new();
+        let mut compute = Vec::new();
+        let dynamic = [("control", self.control), ("compute", self.compute)];
+        pools.push_str("    dynamic:\n");
+        for (pool, count) in dynamic.into_iter().filter(|(_, count)| *count > 0) {
+            pools.push_str(&dynamic_pool(pool, count, &self.server_type));
+            if pool == "compute" {
+                compute.push(pool);
+            }
+        }
+        if !self.hosts.is_empty() {
+            pools.push_str("    static:\n      - name: attic\n        nodes:\n");
+            for host in &self.hosts {
+                pools.push_str(&format!("          - endpoint: {host}\n"));
+            }
+            compute.push("attic");
+        }
+        format!(
+            "apiVersion: slipway.dev/v1
+kind: InputManifest
+metadata:
+  name: {name}
+spec:
+  providers:
+    - name: lab
+      providerType: simulated
+  nodePools:
+{pools}  kubernetes:
+    clusters:
+      - name: {name}
+        version: {}
+        network: 10.8.0.0/24
+        pools:
+          control: [control]
+          compute: [{}]
+",
+            self.version,
+            compute.join(", ")
+        )
+    }
+}
+
+fn dynamic_pool(name: &str, count: u32, server_type: &str) -> String {
+    format!(
+        "      - name: {name}
+        providerSpec: {{ name: lab, region: north }}
+        count: {count}
+        serverType: {server_type}
+        image: debian-12
+"
+    )
+}
+

@@ -1,0 +1,205 @@
+//! Reads the lines of a story.
+
+use model::name::Name;
+use model::task::Kind;
+use model::version::Version;
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+/// A line of a story that nobody understands.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("line {line}: cannot understand `{text}`: {why}")]
+pub struct Fault {
+    /// Which line, counted from 1.
+    pub line: usize,
+    /// What it says.
+    pub text: String,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+/// One line of a story.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Command {
+    Apply(Name, Vec<Clause>),
+    Edit(Name, Vec<Clause>),
+    Delete(Name),
+    Replace(Name),
+    Pause(Name),
+    Resume(Name),
+    Retry,
+    Power { machine: Name, on: bool },
+    Offer { server_type: String, offered: bool },
+    Fail { attempts: u32, kind: Kind },
+    Kill,
+    Settle,
+    Wait(Duration),
+    ShowClusters,
+    ShowMachines,
+    ShowPlan(Name),
+}
+
+/// One thing that a manifest says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Clause {
+    Control(u32),
+    Compute(u32),
+    Hosts(Vec<Ipv4Addr>),
+    On(String),
+    At(Version),
+    Allowing(u8),
+}
+
+/// Reads all lines that say something.
+pub(super) fn read(text: &str) -> Result<Vec<(String, Command)>, Fault> {
+    let mut commands = Vec::new();
+    for (at, line) in text.lines().enumerate() {
+        let said = line.split('#').next().unwrap_or_default().trim();
+        if said.is_empty() {
+            continue;
+        }
+        let command = command(said).map_err(|why| Fault {
+            line: at + 1,
+            text: said.to_owned(),
+            why,
+        })?;
+        commands.push((said.to_owned(), command));
+    }
+    Ok(commands)
+}
+
+fn command(said: &str) -> Result<Command, String> {
+    let words: Vec<_> = said
+        .split_whitespace()
+        .map(|word| word.trim_end_matches([',', ':']))
+        .collect();
+    match words.as_slice() {
+        ["apply", name, "with", rest @ ..] => Ok(Command::Apply(parsed(name)?, clauses(rest)?)),
+        ["edit", name, rest @ ..] => Ok(Command::Edit(parsed(name)?, clauses(rest)?)),
+        ["upgrade", name, "to", version] => {
+            let clause = Clause::At(parsed(version)?);
+            Ok(Command::Edit(parsed(name)?, vec![clause]))
+        }
+        ["delete", name] => Ok(Command::Delete(parsed(name)?)),
+        ["replace", machine] => Ok(Command::Replace(parsed(machine)?)),
+        ["pause", name] => Ok(Command::Pause(parsed(name)?)),
+        ["resume", name] => Ok(Command::Resume(parsed(name)?)),
+        ["retry", "what", "is", "stuck"] => Ok(Command::Retry),
+        [verb @ ("cut" | "restore"), "power", "of", machine] => Ok(Command::Power {
+            machine: parsed(machine)?,
+            on: *verb == "restore",
+        }),
+        ["provider", verb @ ("refuses" | "offers"), server_type] => Ok(Command::Offer {
+            server_type: (*server_type).to_owned(),
+            offered: *verb == "offers",
+        }),
+        ["fail", "the", "next", attempts, "attempts", "of", kind] => Ok(Command::Fail {
+            attempts: parsed(attempts)?,
+            kind: known(kind)?,
+        }),
+        ["kill", "the", "engine"] => Ok(Command::Kill),
+        ["wait", "until", "settled"] => Ok(Command::Settle),
+        ["wait", number, unit] => span(parsed(number)?, unit).map(Command::Wait),
+        ["show", "clusters"] => Ok(Command::ShowClusters),
+        ["show", "machines"] => Ok(Command::ShowMachines),
+        ["show", "plan", "of", name] => Ok(Command::ShowPlan(parsed(name)?)),
+        _ => Err("no such command".to_owned()),
+    }
+}
+
+fn clauses(mut words: &[&str]) -> Result<Vec<Clause>, String> {
+    let mut clauses = Vec::new();
+    while !words.is_empty() {
+        words = match words {
+            ["and", rest @ ..] => rest,
+            [number, "control", rest @ ..] => {
+                clauses.push(Clause::Control(parsed(number)?));
+                rest
+            }
+            [number, "compute", rest @ ..] => {
+                clauses.push(Clause::Compute(parsed(number)?));
+                rest
+            }
+            ["hosts", rest @ ..] => {
+                let hosts: Vec<_> = rest.iter().map_while(|word| word.parse().ok()).collect();
+                let behind = &rest[hosts.len()..];
+                clauses.push(Clause::Hosts(hosts));
+                behind
+            }
+            ["on", server_type, rest @ ..] => {
+                clauses.push(Clause::On((*server_type).to_owned()));
+                rest
+            }
+            ["at", version, rest @ ..] => {
+                clauses.push(Clause::At(parsed(version)?));
+                rest
+            }
+            ["allowing", percent, "per", "cent", rest @ ..] => {
+                clauses.push(Clause::Allowing(parsed(percent)?));
+                rest
+            }
+            [word, ..] => return Err(format!("`{word}` says nothing of a manifest")),
+            [] => break,
+        };
+    }
+    Ok(clauses)
+}
+
+fn parsed<T: std::str::FromStr>(word: &str) -> Result<T, String>
+where
+    T::Err: std::fmt::Display,
+{
+    word.parse().map_err(|error| format!("`{word}`: {error}"))
+}
+
+fn known(word: &str) -> Result<Kind, String> {
+    let found = Kind::ALL.into_iter().find(|kind| kind.as_str() == word);
+    found.ok_or_else(|| {
+        let names = Kind::ALL.map(Kind::as_str).join(", ");
+        format!("`{word}` is not one of {names}")
+    })
+}
+
+fn span(number: u64, unit: &str) -> Result<Duration, String> {
+    let seconds = match unit {
+        "second" | "seconds" => 1,
+        "minute" | "minutes" => 60,
+        "hour" | "hours" => 3_600,
+        _ => return Err(format!("`{unit}` is not one of seconds, minutes, hours")),
+    };
+    Ok(Duration::from_secs(number.saturating_mul(seconds)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clauses_may_be_joined_by_and_or_commas() {
+        let said = "edit hello: 3 control, hosts 192.0.2.7 192.0.2.8 and on large at 1.35.0";
+        assert_eq!(
+            command(said),
+            Ok(Command::Edit(
+                "hello".parse().unwrap(),
+                vec![
+                    Clause::Control(3),
+                    Clause::Hosts(vec![
+                        Ipv4Addr::new(192, 0, 2, 7),
+                        Ipv4Addr::new(192, 0, 2, 8)
+                    ]),
+                    Clause::On("large".to_owned()),
+                    Clause::At("1.35.0".parse().unwrap()),
+                ]
+            ))
+        );
+    }
+
+    #[test]
+    fn a_line_that_says_nothing_we_know_is_a_fault_with_its_place() {
+        let refused = read("# a story\napply hello with 1 control\n\nsing a song\n");
+        assert_eq!(
+            refused.expect_err("must not be understood").to_string(),
+            "line 4: cannot understand `sing a song`: no such command"
+        );
+    }
+}

@@ -1,0 +1,406 @@
+//! Plays a story: says each line to the store or the world, and waits where it says so.
+
+use super::Story;
+use super::manifest::Declared;
+use super::parse::Command;
+use crate::faults::{Counted, Faults, Profile, Script};
+use crate::stage::{Stage, retry};
+use crate::world::{LetGo, Violation};
+use engine::Settings;
+use model::fault::Fault;
+use model::id::MachineId;
+use model::intent::Wish;
+use model::name::Name;
+use model::observed::{MachineFact, NodeFact, Seen};
+use model::time::Timestamp;
+use plan::Phase;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use store::{Draft, MachineFilter, Page, Store, Submission, SubmitError};
+use tokio::time::sleep;
+
+/// When stories begin: noon of the first of January 2030, so that no test depends on today.
+const EPOCH: Timestamp = Timestamp::from_millis(1_893_499_200_000);
+
+/// The longest that a story waits for things to settle.
+const SETTLE_MAX: Duration = Duration::from_secs(48 * 3_600);
+
+/// How long the world is watched after the end, so that everything is looked at twice.
+const AFTERMATH: Duration = Duration::from_secs(150);
+
+/// Nobody but the dead loses a lease in a story, and the dead are known at once: fewer
+/// heartbeats than usual keep thousands of runs short.
+const LEASE: Duration = Duration::from_secs(120);
+
+/// More than a cluster of a story has machines.
+const PER_CLUSTER_MAX: u32 = 8;
+
+/// What goes wrong while a story is played.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Disturbance {
+    /// Nothing but what the story says.
+    None,
+    /// Exactly this, and what becomes of changes that a dead engine had begun.
+    Exactly(Script, LetGo),
+    /// Whatever the profile and the seed have in store.
+    ByChance(Profile, u64),
+}
+
+/// What became of a story.
+#[derive(Debug)]
+pub struct Told {
+    /// What happened, line by line.
+    pub text: String,
+    /// Whether everything came to rest.
+    pub settled: bool,
+    /// The world as it was in the end.
+    pub picture: String,
+    /// What must never happen, and did.
+    pub violations: Vec<Violation>,
+    /// Machines that were made more than once.
+    pub made_again: Vec<MachineId>,
+    /// What was in the store in the end and should not have been.
+    pub leftovers: Vec<String>,
+    /// How many attempts and effects there were: the points at which things can go wrong.
+    pub counted: Counted,
+}
+
+/// Why a story could not be played on.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The runtime could not be made.
+    #[error("could not start the clock of the story")]
+    Clock(#[source] std::io::Error),
+    /// The store failed.
+    #[error("the store of the story failed")]
+    Store(#[from] store::Error),
+    /// A line speaks of something that is not there.
+    #[error("`{line}`: {why}")]
+    Line {
+        /// What it says.
+        line: String,
+        /// Why it makes no sense here.
+        why: String,
+    },
+}
+
+/// Plays a story to its end, on a clock of its own.
+pub fn play(story: &Story, disturbance: Disturbance) -> Result<Told, Error> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .map_err(Error::Clock)?;
+    runtime.block_on(Box::pin(perform(story, disturbance)))
+}
+
+async fn perform(story: &Story, disturbance: Disturbance) -> Result<Told, Error> {
+    let (faults, let_go, seed) = match disturbance {
+        Disturbance::None => (
+            Faults::scripted(Script::default()),
+            LetGo::default(),
+            0,
+        ),
+        Disturbance::Exactly(script, let_go) => (Faults::scripted(script), let_go, 0),
+        Disturbance::ByChance(profile, seed) => {
+            (Faults::by_chance(profile, seed), LetGo::Either, seed)
+        }
+    };
+    let mut stage = Stage::set(Store::in_memory()?, faults, EPOCH, seed);
+    stage.world.when_let_go(let_go);
+    stage.start(Settings {
+        lease: LEASE,
+        per_cluster_max: PER_CLUSTER_MAX,
+        ..Settings::default()
+    });
+    let mut player = Player {
+        stage,
+        declared: BTreeMap::new(),
+    };
+    for (line, command) in &story.lines {
+        player.follow(line, command).await?;
+    }
+    let stage = &mut player.stage;
+    let text = stage.chronicle.lines().join("\n") + "\n";
+    stage.faults.calm();
+    let mut settled = stage.settle(SETTLE_MAX).await?;
+    sleep(AFTERMATH).await;
+    settled &= stage.settle(SETTLE_MAX).await?;
+    let leftovers = stage.leftovers().await?;
+    stage.end().await;
+    let made = stage.world.made();
+    Ok(Told {
+        text,
+        settled,
+        picture: stage.world.whole_picture(),
+        violations: stage.world.violations(),
+        made_again: made
+            .into_iter()
+            .filter(|(_, times)| *times > 1)
+            .map(|(machine, _)| machine)
+            .collect(),
+        leftovers,
+        counted: stage.faults.counted(),
+    })
+}
+
+/// Follows the lines of a story.
+struct Player {
+    stage: Stage,
+    declared: BTreeMap<Name, Declared>,
+}
+
+impl Player {
+    async fn follow(&mut self, line: &str, command: &Command) -> Result<(), Error> {
+        let wrong = |why: String| Error::Line {
+            line: line.to_owned(),
+            why,
+        };
+        // Waiting shows in the times, and whoever is killed is told of anyway.
+        if !matches!(command, Command::Settle | Command::Wait(_) | Command::Kill) {
+            self.stage.say(line);
+        }
+        match command {
+            Command::Apply(name, clauses) | Command::Edit(name, clauses) => {
+                let declared = self.declared.entry(name.clone()).or_default();
+                declared.edit(clauses);
+                let declared = declared.clone();
+                self.submit(name, &declared).await?;
+            }
+            Command::Delete(name) => self.delete(name).await.map_err(wrong)?,
+            Command::Replace(machine) => {
+                let row = self.machine(machine).await.map_err(wrong)?;
+                let wish = Wish::Replace {
+                    machine: row.machine.id,
+                };
+                self.wish(&row.cluster, wish).await.map_err(wrong)?;
+            }
+            Command::Pause(name) => self.wish(name, Wish::Pause).await.map_err(wrong)?,
+            Command::Resume(name) => self.resume(name).await.map_err(wrong)?,
+            Command::Retry => self.retry().await.map_err(wrong)?,
+            Command::Power { machine, on } => {
+                let row = self.machine(machine).await.map_err(wrong)?;
+                if *on {
+                    self.stage.world.restore_power(&row.machine);
+                } else {
+                    self.stage.world.cut_power(&row.machine);
+                }
+            }
+            Command::Offer {
+                server_type,
+                offered: true,
+            } => self.stage.world.offer(server_type),
+            Command::Offer {
+                server_type,
+                offered: false,
+            } => self.stage.world.refuse(server_type),
+            Command::Fail { attempts, kind } => self.stage.faults.fail_next(*kind, *attempts),
+            Command::Kill => self.stage.faults.kill(),
+            Command::Settle => self.settle().await?,
+            Command::Wait(span) => sleep(*span).await,
+            Command::ShowClusters => self.show_clusters().await?,
+            Command::ShowMachines => self.show_machines().await?,
+            Command::ShowPlan(name) => self.show_plan(name).await?,
+        }
+        Ok(())
+    }
+
+    async fn submit(&self, name: &Name, declared: &Declared) -> Result<(), Error> {
+        let text = declared.text(name);
+        let admitted = model::source::parse(&text)
+            .map_err(|error| error.to_string())
+            .and_then(|document| {
+                model::admit::admit(&document).map_err(|faults| told(&faults))
+            });
+        let manifest = match admitted {
+            Ok(manifest) => manifest,
+            Err(faults) => {
+                self.stage.say(format!("  refused: {faults}"));
+                return Ok(());
+            }
+        };
+        let submission = Submission {
+            project: Name::default_project(),
+            manifest,
+            text,
+            author: "ann".to_owned(),
+            parent: None,
+            allow_blast: declared.allowing,
+            key: None,
+        };
+        match self.stage.store.submit(submission, self.stage.now()).await {
+            Ok(_) => Ok(()),
+            Err(SubmitError::Store(error)) => Err(error.into()),
+            Err(SubmitError::Faults(faults)) => {
+                self.stage.say(format!("  refused: {}", told(&faults)));
+                Ok(())
+            }
+            Err(
+                refused @ (SubmitError::Blast { .. }
+                | SubmitError::Conflict { .. }
+                | SubmitError::NameTaken { .. }
+                | SubmitError::KeyReused { .. }
+                | SubmitError::NotFound { .. }),
+            ) => {
+                self.stage.say(format!("  refused: {refused}"));
+                Ok(())
+            }
+        }
+    }
+
+    async fn delete(&mut self, name: &Name) -> Result<(), String> {
+        self.declared.remove(name);
+        let (store, now) = (&self.stage.store, self.stage.now());
+        let deleted = store
+            .delete_manifest(&Name::default_project(), name, "ann", now)
+            .await
+            .map_err(|error| error.to_string())?;
+        for (cluster, _) in deleted.changed {
+            self.stage.world.condemn(cluster);
+        }
+        Ok(())
+    }
+
+    async fn machine(&self, name: &Name) -> Result<store::MachineRow, String> {
+        let project = Name::default_project();
+        match self.stage.store.machine(&project, name).await {
+            Ok(Some(row)) => Ok(row),
+            Ok(None) => Err("there is no such machine".to_owned()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    async fn wish(&self, cluster: &Name, wish: Wish) -> Result<(), String> {
+        let draft = Draft {
+            project: Name::default_project(),
+            cluster: cluster.clone(),
+            wish,
+            author: "ann".to_owned(),
+            reason: "the story says so".to_owned(),
+            expires_at: None,
+        };
+        let wished = self.stage.store.wish(draft, self.stage.now()).await;
+        wished.map(|_| ()).map_err(|error| error.to_string())
+    }
+
+    async fn resume(&self, name: &Name) -> Result<(), String> {
+        let (project, store) = (Name::default_project(), &self.stage.store);
+        let intents = store.intents(&project, Page::default()).await;
+        for intent in intents.map_err(|error| error.to_string())?.items {
+            if intent.cluster == *name && intent.wish == Wish::Pause {
+                let withdrawn = store.withdraw_intent(&project, intent.id, self.stage.now());
+                withdrawn.await.map_err(|error| error.to_string())?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn retry(&self) -> Result<(), String> {
+        let stuck = self.stage.stuck().await;
+        for row in stuck.map_err(|error| error.to_string())? {
+            let wished = self.stage.store.wish(retry(&row), self.stage.now()).await;
+            wished.map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    }
+
+    async fn settle(&self) -> Result<(), Error> {
+        if self.stage.settle(SETTLE_MAX).await? {
+            self.show_clusters().await
+        } else {
+            self.stage.say("nothing came to rest");
+            Ok(())
+        }
+    }
+
+    async fn show_clusters(&self) -> Result<(), Error> {
+        let clusters = self.stage.clusters().await?;
+        if clusters.is_empty() {
+            self.stage.say("no cluster is left");
+        }
+        for row in clusters {
+            let ((control, of_control), (compute, of_compute)) =
+                (row.summary.control, row.summary.compute);
+            let nodes = match row.summary.phase {
+                Phase::Deleting => format!("{} machines left", row.summary.leaving),
+                Phase::Pending
+                | Phase::Scheduled
+                | Phase::Done
+                | Phase::Error
+                | Phase::Gone => {
+                    format!("{control}/{of_control} control, {compute}/{of_compute} compute")
+                }
+            };
+            let phase = row.summary.phase.as_str();
+            self.stage
+                .say(format!("{} is {phase}: {nodes}", row.name));
+            for held in &row.held {
+                self.stage.say(format!("  held: {held}"));
+            }
+        }
+        Ok(())
+    }
+
+    async fn show_machines(&self) -> Result<(), Error> {
+        let page = Page {
+            limit: 500,
+            after: None,
+        };
+        let project = Name::default_project();
+        let machines = self
+            .stage
+            .store
+            .machines(&project, MachineFilter::default(), page);
+        for row in machines.await?.items {
+            let leaving = if row.leaving { ", to leave" } else { "" };
+            self.stage.say(format!(
+                "  {}: {}{leaving}",
+                row.machine.name,
+                seen(&row.seen)
+            ));
+        }
+        Ok(())
+    }
+
+    async fn show_plan(&self, name: &Name) -> Result<(), Error> {
+        let project = Name::default_project();
+        let Some(row) = self.stage.store.cluster(&project, name).await? else {
+            return Ok(());
+        };
+        if let Some(view) = self.stage.store.cluster_view(row.id).await? {
+            let journey = plan::journey(&view.view(self.stage.now())).to_string();
+            for line in journey.lines() {
+                self.stage.say(format!("  {line}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn told(faults: &[Fault]) -> String {
+    let faults: Vec<_> = faults.iter().map(ToString::to_string).collect();
+    faults.join("; ")
+}
+
+/// A machine as it was last seen, in words.
+fn seen(seen: &Seen) -> String {
+    let machine = match seen.machine.as_ref().map(|(fact, _)| fact) {
+        None => "not seen yet",
+        Some(MachineFact::Absent) => "absent",
+        Some(MachineFact::Booting { .. }) => "booting",
+        Some(MachineFact::Running { .. }) => "running",
+        Some(MachineFact::Unreachable { .. }) => "unreachable",
+    };
+    match seen.node.as_ref().map(|(fact, _)| fact) {
+        None | Some(NodeFact::Absent) => machine.to_owned(),
+        Some(NodeFact::Joined {
+            ready,
+            cordoned,
+            version,
+        }) => {
+            let ready = if *ready { "ready" } else { "not ready" };
+            let cordoned = if *cordoned { ", cordoned" } else { "" };
+            format!("{machine}, {ready} node {version}{cordoned}")
+        }
+    }
+}

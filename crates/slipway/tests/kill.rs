@@ -1,0 +1,163 @@
+//! A real server, killed a hundred times at random moments while it builds twenty clusters.
+//!
+//! The world it builds in is a file of its own, which stands for the outside and knows nothing
+//! of the server's deaths. In the end every cluster must be ready, no machine made twice, none
+//! left over. The seed of the moments is printed; `SLIPWAY_KILL_SEED` repeats them.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use sim::{Pace, World};
+
+/// How often the server is killed.
+const KILLS: u32 = 100;
+
+/// The clusters of the manifest, of three control machines each.
+const CLUSTERS: usize = 20;
+const CONTROL: usize = 3;
+
+/// How long the clusters may take to get ready once nobody kills the server any more. Far more
+/// than they need: only a server that is stuck reaches it.
+const READY_MAX: Duration = Duration::from_mins(5);
+
+struct Server {
+    child: Child,
+    directory: PathBuf,
+    log: PathBuf,
+}
+
+impl Server {
+    fn start(directory: &Path) -> Self {
+        let log = directory.join("server.log");
+        let child = slipway()
+            .args(["serve", "--listen", "127.0.0.1:0", "--data-dir"])
+            .arg(directory.join("data"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(File::create(&log).unwrap())
+            .spawn()
+            .unwrap();
+        Self { child, directory: directory.to_owned(), log }
+    }
+
+    /// Waits until the server listens, and says where.
+    fn address(&mut self) -> String {
+        let began = Instant::now();
+        loop {
+            let log = std::fs::read_to_string(&self.log).unwrap();
+            if let Some((_, rest)) = log.split_once("listening on ")
+                && let Some((address, _)) = rest.split_once('\n')
+            {
+                return address.trim().to_owned();
+            }
+            assert!(self.child.try_wait().unwrap().is_none(), "the server ended by itself: {log}");
+            assert!(began.elapsed() < Duration::from_mins(1), "the server does not listen: {log}");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    fn client(&mut self, words: &[&str]) -> Output {
+        let address = self.address();
+        let data = self.directory.join("data");
+        slipway().args(["--server", &address, "--data-dir"]).arg(data).args(words).output().unwrap()
+    }
+
+    /// Applies the manifest with that many compute machines per cluster.
+    fn apply(&mut self, compute: usize) {
+        let file = self.directory.join("manifest.yaml");
+        std::fs::write(&file, manifest(compute)).unwrap();
+        let applied = self.client(&["apply", "-f", file.to_str().unwrap()]);
+        assert!(applied.status.success(), "{}", String::from_utf8_lossy(&applied.stderr));
+    }
+
+    /// Where the manifest stands.
+    fn state(&mut self) -> String {
+        let got = self.client(&["get", "manifest", "twenty", "-o", "json"]);
+        assert!(got.status.success(), "{}", String::from_utf8_lossy(&got.stderr));
+        let view: serde_json::Value = serde_json::from_slice(&got.stdout).unwrap();
+        view["state"].as_str().unwrap().to_owned()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // SIGKILL: the process gets no chance to tidy up.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+fn slipway() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_slipway"))
+}
+
+fn manifest(compute: usize) -> String {
+    let clusters: String = (0..CLUSTERS)
+        .map(|n| {
+            format!(
+                "      - {{name: c{n:02}, version: v1.34.0, network: 10.20.{n}.0/24, pools: {{control: [brain], compute: [muscle]}}}}\n"
+            )
+        })
+        .collect();
+    format!(
+        "apiVersion: slipway.dev/v1
+kind: InputManifest
+metadata: {{name: twenty}}
+spec:
+  providers: [{{name: lab, providerType: simulated}}]
+  nodePools:
+    dynamic:
+      - {{name: brain, providerSpec: {{name: lab, region: n}}, count: {CONTROL}, serverType: small, image: debian-12}}
+      - {{name: muscle, providerSpec: {{name: lab, region: n}}, count: {compute}, serverType: small, image: debian-12}}
+  kubernetes:
+    clusters:
+{clusters}"
+    )
+}
+
+#[test]
+fn killed_a_hundred_times_it_builds_every_cluster_once() {
+    let seed = match std::env::var("SLIPWAY_KILL_SEED") {
+        Ok(seed) => seed.parse().unwrap(),
+        Err(_) => fastrand::u64(..),
+    };
+    println!("SLIPWAY_KILL_SEED={seed}");
+    let mut random = fastrand::Rng::with_seed(seed);
+    let directory = tempfile::tempdir().unwrap();
+    let mut compute = 3;
+    let mut server = Server::start(directory.path());
+    server.apply(compute);
+    for kill in 1..=KILLS {
+        // Some die before they listen, most in the middle of their work.
+        if !random.bool() || kill % 10 == 0 {
+            server.address();
+        }
+        std::thread::sleep(Duration::from_millis(random.u64(0..400)));
+        // There is always something to build.
+        if kill % 10 == 0 && server.state() == "done" {
+            compute += 1;
+            server.apply(compute);
+            std::thread::sleep(Duration::from_millis(random.u64(0..400)));
+        }
+        drop(server);
+        server = Server::start(directory.path());
+    }
+    let began = Instant::now();
+    while server.state() != "done" {
+        assert!(began.elapsed() < READY_MAX, "not ready: {}", std::fs::read_to_string(&server.log).unwrap());
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    drop(server);
+
+    let world = World::open(&directory.path().join("data/world.jsonl"), Pace::Demo, 0).unwrap();
+    let made = world.made();
+    let twice: Vec<_> = made.iter().filter(|(_, times)| **times != 1).collect();
+    assert!(twice.is_empty(), "made more than once: {twice:?}");
+    let wanted = CLUSTERS * (CONTROL + compute);
+    assert_eq!(made.len(), wanted, "machines were made that nobody wanted");
+    assert_eq!(world.machines(), wanted, "machines are missing or left over");
+    assert_eq!(world.violations(), Vec::new());
+    println!("{KILLS} kills, {CLUSTERS} clusters, {wanted} machines: each made once, none left over");
+}

@@ -1,0 +1,103 @@
+//! What every body of the store must do, asked of each body there is.
+//!
+//! The questions are functions over a [`store::Store`] and know nothing of what is behind
+//! it. A new body joins by one more line in [`contract`].
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on has failed"
+)]
+
+mod documents;
+mod fixture;
+mod lists;
+mod observed;
+mod planned;
+mod wished;
+mod worked;
+
+/// Asks each function of each body.
+macro_rules! contract {
+    ($($room:ident: $($question:ident),+;)+) => {
+        mod in_memory {
+            $($(
+                #[tokio::test]
+                async fn $question() {
+                    let store = store::Store::in_memory().unwrap();
+                    crate::$room::$question(&store).await;
+                }
+            )+)+
+        }
+
+        mod on_disk {
+            $($(
+                #[tokio::test]
+                async fn $question() {
+                    let directory = tempfile::tempdir().unwrap();
+                    let store = store::Store::open(directory.path()).unwrap();
+                    crate::$room::$question(&store).await;
+                }
+            )+)+
+        }
+    };
+}
+
+contract! {
+    documents:
+        a_submission_becomes_a_generation_and_clusters,
+        the_same_text_twice_is_one_generation,
+        a_submission_for_another_generation_is_refused,
+        old_generations_stay_readable,
+        a_cluster_has_one_manifest,
+        a_change_that_removes_too_much_needs_consent,
+        a_cluster_that_is_no_longer_declared_needs_consent,
+        what_cannot_change_is_refused_whole,
+        a_deleted_manifest_leaves_tombstones_until_all_is_gone,
+        a_name_used_again_is_another_cluster,
+        a_key_repeats_the_answer,
+        a_preview_writes_nothing,
+        a_twin_goes_its_own_way;
+    planned:
+        a_plan_becomes_tasks_once,
+        a_plan_for_an_older_generation_is_stale,
+        a_plan_that_tells_nothing_new_writes_nothing,
+        a_task_that_a_worker_took_cannot_be_withdrawn,
+        the_ledger_has_one_row_per_cluster,
+        an_address_belongs_to_one_cluster,
+        a_cluster_that_is_gone_is_forgotten;
+    worked:
+        clusters_with_less_to_do_come_first,
+        no_cluster_gets_more_than_its_share,
+        an_attempt_that_failed_waits_until_it_is_due,
+        a_stuck_task_waits_for_a_wish,
+        a_worker_that_lost_its_lease_cannot_record,
+        a_heartbeat_extends_the_lease,
+        at_a_new_start_every_lease_is_void,
+        a_task_that_is_given_back_is_due_at_once,
+        a_lost_attempt_is_remembered_until_somebody_looked,
+        a_long_log_keeps_its_head_and_its_tail,
+        what_is_due_next_is_known;
+    observed:
+        what_is_seen_late_changes_nothing,
+        the_same_fact_again_is_no_change,
+        a_machine_is_shown_as_it_was_last_seen,
+        what_is_past_its_time_is_swept,
+        counts_tell_how_much_there_is;
+    wished:
+        a_wish_for_another_size_changes_the_cluster,
+        a_newer_size_replaces_the_older_wish,
+        a_wish_withdrawn_or_expired_takes_its_size_along,
+        another_declared_size_ends_the_wish,
+        a_wish_that_makes_no_sense_is_refused,
+        a_wish_may_not_remove_too_much,
+        a_machine_is_replaced_by_a_new_one,
+        a_wish_makes_earlier_plans_stale;
+    lists:
+        pages_visit_each_row_once_while_others_come,
+        lists_filter,
+        a_cursor_from_elsewhere_is_refused,
+        events_resume_after_an_id,
+        subscribers_hear_of_the_newest_event,
+        journeys_are_kept;
+}

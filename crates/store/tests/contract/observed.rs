@@ -1,0 +1,179 @@
+//! What was seen, what changed, and for how long it is kept.
+
+use crate::fixture::{
+    absent, at, cluster, events, name, plan, project, running, settle, submit, text, view,
+};
+use model::id::{JourneyId, Origin};
+use model::observed::{Fact, MachineFact, Observation};
+use model::task::State;
+use model::time::Timestamp;
+use plan::Phase;
+use store::{MachineFilter, Page, Store, TaskFilter};
+
+pub(crate) async fn what_is_seen_late_changes_nothing(store: &Store) {
+    let east = cluster(store, "east", 1).await;
+    let machine = view(store, east).await.desired.machines[0].clone();
+    let seen = |fact: Fact, when: Timestamp| {
+        vec![Observation {
+            cluster: east,
+            fact,
+            at: when,
+        }]
+    };
+    assert!(
+        store
+            .observe(east, seen(running(&machine), at(20)), at(21))
+            .await
+            .unwrap()
+    );
+    assert!(
+        !store
+            .observe(east, seen(absent(&machine), at(10)), at(22))
+            .await
+            .unwrap()
+    );
+    let known = view(store, east).await.observed.machines[&machine.id]
+        .machine
+        .clone()
+        .unwrap();
+    assert!(matches!(known, (MachineFact::Running { .. }, when) if when == at(20)));
+    assert!(
+        store
+            .observe(east, seen(absent(&machine), at(30)), at(31))
+            .await
+            .unwrap()
+    );
+}
+
+pub(crate) async fn the_same_fact_again_is_no_change(store: &Store) {
+    let east = cluster(store, "east", 1).await;
+    let machine = view(store, east).await.desired.machines[0].clone();
+    let seen = |when| {
+        vec![Observation {
+            cluster: east,
+            fact: running(&machine),
+            at: when,
+        }]
+    };
+    assert!(store.observe(east, seen(at(1)), at(2)).await.unwrap());
+    let before = events(store).await;
+    assert!(!store.observe(east, seen(at(3)), at(4)).await.unwrap());
+    assert!(!store.observe(east, Vec::new(), at(5)).await.unwrap());
+    assert_eq!(events(store).await, before);
+    let known = view(store, east).await.observed.machines[&machine.id]
+        .machine
+        .clone()
+        .unwrap();
+    assert_eq!(known.1, at(3), "it was seen again");
+    assert_eq!(
+        store.live_clusters().await.unwrap()[0].probed_at,
+        Some(at(5))
+    );
+}
+
+pub(crate) async fn a_machine_is_shown_as_it_was_last_seen(store: &Store) {
+    let east = cluster(store, "east", 3).await;
+    settle(store, east, at(1)).await;
+    let brain = store
+        .machine(&project(), &name("east-brain-01"))
+        .await
+        .unwrap()
+        .unwrap();
+    assert!(
+        matches!(brain.seen.machine, Some((MachineFact::Running { .. }, when)) if when == at(1))
+    );
+    assert!(brain.seen.node.is_some() && !brain.leaving);
+    assert_eq!(brain.cluster, name("east"));
+
+    submit(store, &text("east", &["east"], 1, 2)).await.unwrap();
+    let names = async || {
+        let listed = store
+            .machines(&project(), MachineFilter::default(), Page::default())
+            .await
+            .unwrap();
+        let shown = listed
+            .items
+            .iter()
+            .map(|row| format!("{}{}", row.machine.name, if row.leaving { "-" } else { "" }));
+        shown.collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(
+        names().await,
+        "east-brain-01 east-muscle-01 east-muscle-02 east-muscle-03-"
+    );
+    settle(store, east, at(2)).await;
+    assert_eq!(
+        names().await,
+        "east-brain-01 east-muscle-01 east-muscle-02",
+        "what is gone is not shown"
+    );
+    assert_eq!(
+        store
+            .machine(&project(), &name("east-muscle-03"))
+            .await
+            .unwrap(),
+        None
+    );
+}
+
+pub(crate) async fn what_is_past_its_time_is_swept(store: &Store) {
+    const DAY: i64 = 24 * 60 * 60;
+    let east = cluster(store, "east", 1).await;
+    settle(store, east, at(0)).await;
+    submit(store, &text("east", &["east"], 1, 2)).await.unwrap();
+    plan(store, east, at(0)).await;
+    let journey = JourneyId::derive(Origin {
+        parent: "a",
+        name: "b",
+        ordinal: 0,
+        incarnation: 0,
+    });
+    store
+        .save_journey(journey, &project(), "a journey".to_owned(), at(0))
+        .await
+        .unwrap();
+
+    let swept = store.sweep(at(DAY)).await.unwrap();
+    assert_eq!(
+        (swept.events, swept.changes, swept.tasks, swept.journeys),
+        (0, 0, 0, 0)
+    );
+    let swept = store.sweep(at(DAY + 1)).await.unwrap();
+    assert_eq!((swept.journeys, swept.keys), (1, 0));
+    assert_eq!(store.journey(&project(), journey).await.unwrap(), None);
+    let swept = store.sweep(at(8 * DAY)).await.unwrap();
+    assert!(swept.events > 0 && swept.changes > 0 && swept.tasks == 0 && !swept.more);
+    assert_eq!(events(store).await, "");
+    let swept = store.sweep(at(31 * DAY)).await.unwrap();
+    assert_eq!(swept.tasks, 4, "created twice, started, joined");
+    let left = store
+        .tasks(&project(), TaskFilter::default(), Page::default())
+        .await
+        .unwrap()
+        .items;
+    assert!(
+        left.len() == 1 && left[0].state == State::Waiting,
+        "what is not done stays"
+    );
+    let known = view(store, east).await.observed;
+    assert_eq!(known.machines.len(), 2, "what was last seen stays");
+    // Ids go on where they were: whoever resumes after an old one misses nothing.
+    store
+        .delete_manifest(&project(), &name("east"), "ana", at(31 * DAY))
+        .await
+        .unwrap();
+    assert!(store.events(None, 0, 10).await.unwrap()[0].id > 10);
+}
+
+pub(crate) async fn counts_tell_how_much_there_is(store: &Store) {
+    let east = cluster(store, "east", 2).await;
+    cluster(store, "west", 1).await;
+    plan(store, east, at(1)).await;
+    let counts = store.counts().await.unwrap();
+    assert_eq!(counts.machines, 5);
+    assert_eq!(
+        counts.clusters,
+        [(Phase::Pending, 1), (Phase::Scheduled, 1)].into()
+    );
+    assert_eq!(counts.tasks, [(State::Waiting, 3)].into());
+}

@@ -1,0 +1,274 @@
+//! Wishes: stored, and in the desired state where they shape it.
+
+use crate::fixture::{
+    at, cluster, machines, name, plan, project, settle, submit, text, text_with_given, view,
+};
+use model::id::{MachineId, Origin, TaskId};
+use model::intent::{Intent, Wish};
+use model::time::Timestamp;
+use store::{CommitError, Draft, Page, Store, WishError};
+
+fn draft(wish: Wish, expires_at: Option<Timestamp>) -> Draft {
+    Draft {
+        project: project(),
+        cluster: name("east"),
+        wish,
+        author: "ana".to_owned(),
+        reason: "because".to_owned(),
+        expires_at,
+    }
+}
+
+/// The size is read from the manifest whatever the caller says it was.
+fn scale(count: u32) -> Wish {
+    Wish::Scale {
+        pool: name("muscle"),
+        count,
+        was: 0,
+    }
+}
+
+async fn wish(store: &Store, wish: Wish, now: Timestamp) -> Result<Intent, WishError> {
+    store.wish(draft(wish, None), now).await
+}
+
+async fn open(store: &Store) -> Vec<Wish> {
+    let listed = store.intents(&project(), Page::default()).await.unwrap();
+    listed.items.into_iter().map(|intent| intent.wish).collect()
+}
+
+async fn size(store: &Store, cluster: model::id::ClusterId) -> (usize, usize) {
+    let desired = view(store, cluster).await.desired;
+    (desired.machines.len(), desired.leaving.len())
+}
+
+pub(crate) async fn a_wish_for_another_size_changes_the_cluster(store: &Store) {
+    let east = cluster(store, "east", 2).await;
+    let intent = wish(store, scale(4), at(1)).await.unwrap();
+    assert_eq!(
+        intent.wish,
+        Wish::Scale {
+            pool: name("muscle"),
+            count: 4,
+            was: 2
+        }
+    );
+    let desired = view(store, east).await.desired;
+    assert_eq!(desired.generation.0, 2);
+    assert_eq!(
+        machines(&desired),
+        "east-brain-01 east-muscle-01 east-muscle-02 east-muscle-03 east-muscle-04"
+    );
+    let again = wish(store, scale(4), at(2)).await.unwrap();
+    assert_eq!(again.id, intent.id, "the same wish is one wish");
+    // The manifest applied again keeps the wish, for it still declares the same.
+    submit(store, &text("east", &["east"], 1, 2)).await.unwrap();
+    assert_eq!(size(store, east).await, (5, 0));
+}
+
+pub(crate) async fn a_newer_size_replaces_the_older_wish(store: &Store) {
+    let east = cluster(store, "east", 2).await;
+    wish(store, scale(4), at(1)).await.unwrap();
+    wish(store, scale(3), at(2)).await.unwrap();
+    assert_eq!(
+        open(store).await,
+        [Wish::Scale {
+            pool: name("muscle"),
+            count: 3,
+            was: 2
+        }]
+    );
+    assert_eq!(size(store, east).await, (4, 1));
+}
+
+pub(crate) async fn a_wish_withdrawn_or_expired_takes_its_size_along(store: &Store) {
+    let east = cluster(store, "east", 2).await;
+    let intent = wish(store, scale(3), at(1)).await.unwrap();
+    assert!(
+        store
+            .withdraw_intent(&project(), intent.id, at(2))
+            .await
+            .unwrap()
+    );
+    assert!(
+        !store
+            .withdraw_intent(&project(), intent.id, at(2))
+            .await
+            .unwrap()
+    );
+    assert_eq!(size(store, east).await, (3, 1));
+
+    store
+        .wish(draft(scale(3), Some(at(10))), at(3))
+        .await
+        .unwrap();
+    assert_eq!(store.expire(at(9)).await.unwrap(), []);
+    assert_eq!(store.expire(at(10)).await.unwrap(), [east]);
+    assert_eq!(size(store, east).await, (3, 2));
+    assert_eq!(open(store).await, []);
+
+    // Going back would remove too much at once, and nobody is there to agree.
+    store
+        .wish(draft(scale(9), Some(at(30))), at(20))
+        .await
+        .unwrap();
+    assert_eq!(store.expire(at(30)).await.unwrap(), [east]);
+    assert_eq!(size(store, east).await, (10, 2));
+    let last = store.events(None, 0, 1000).await.unwrap().pop().unwrap();
+    assert_eq!(
+        last.message,
+        "expired: scale pool muscle from 2 to 9; the machines stay until the manifest is applied again: \
+         7 of the 10 machines of cluster east would be removed at once"
+    );
+    let mut consented = crate::fixture::submission(&text("east", &["east"], 1, 2));
+    store.submit(consented.clone(), at(31)).await.unwrap_err();
+    consented.allow_blast = Some(70);
+    store.submit(consented, at(31)).await.unwrap();
+    assert_eq!(size(store, east).await, (3, 9));
+}
+
+pub(crate) async fn another_declared_size_ends_the_wish(store: &Store) {
+    let east = cluster(store, "east", 2).await;
+    wish(store, scale(4), at(1)).await.unwrap();
+    submit(store, &text("east", &["east"], 1, 3)).await.unwrap();
+    assert_eq!(size(store, east).await, (4, 1));
+    assert_eq!(open(store).await, []);
+}
+
+pub(crate) async fn a_wish_that_makes_no_sense_is_refused(store: &Store) {
+    let origin = Origin {
+        parent: "x",
+        name: "y",
+        ordinal: 0,
+        incarnation: 0,
+    };
+    assert_eq!(
+        wish(store, Wish::Pause, at(1))
+            .await
+            .unwrap_err()
+            .to_string(),
+        "there is no cluster east"
+    );
+    let given = text_with_given("east", "east", "{endpoint: 203.0.113.5}");
+    let east = submit(store, &given).await.unwrap().changed[0].0;
+    let attic = view(store, east).await.desired.machines[1].id;
+    let (machine, task) = (MachineId::derive(origin), TaskId::derive(origin));
+    let pool = |pool: &str, count: u32| Wish::Scale {
+        pool: name(pool),
+        count,
+        was: 0,
+    };
+    for (wished, why) in [
+        (pool("cellar", 1), "there is no pool cellar".to_owned()),
+        (
+            pool("attic", 2),
+            "pool attic has given machines; add or remove them in the manifest".to_owned(),
+        ),
+        (
+            pool("brain", 0),
+            "found 0 machines, allowed: 1 to 5000".to_owned(),
+        ),
+        (
+            pool("brain", u32::MAX),
+            "found 4294967295 machines, allowed: 1 to 5000".to_owned(),
+        ),
+        (
+            pool("brain", 2),
+            "found 2 control machines, allowed: 1, 3, 5 or 7".to_owned(),
+        ),
+        (
+            Wish::Replace { machine },
+            format!("there is no machine {machine}"),
+        ),
+        (
+            Wish::Replace { machine: attic },
+            "machine east-attic-01 was given and cannot be made again".to_owned(),
+        ),
+        (Wish::Retry { task }, format!("there is no task {task}")),
+    ] {
+        assert_eq!(
+            wish(store, wished, at(1)).await.unwrap_err().to_string(),
+            why
+        );
+    }
+    assert_eq!(view(store, east).await.desired.generation.0, 1);
+    assert_eq!(open(store).await, []);
+}
+
+pub(crate) async fn a_wish_may_not_remove_too_much(store: &Store) {
+    let east = cluster(store, "east", 9).await;
+    let refused = wish(store, scale(2), at(1)).await.unwrap_err();
+    assert!(
+        matches!(
+            refused,
+            WishError::Blast {
+                percent_needed: 70,
+                ..
+            }
+        ),
+        "{refused}"
+    );
+    wish(store, scale(7), at(1)).await.unwrap();
+    assert_eq!(size(store, east).await, (8, 2));
+}
+
+pub(crate) async fn a_machine_is_replaced_by_a_new_one(store: &Store) {
+    let east = cluster(store, "east", 2).await;
+    settle(store, east, at(1)).await;
+    let old = store
+        .machine(&project(), &name("east-muscle-01"))
+        .await
+        .unwrap()
+        .unwrap()
+        .machine;
+    wish(store, Wish::Replace { machine: old.id }, at(2))
+        .await
+        .unwrap();
+    assert_eq!(
+        machines(&view(store, east).await.desired),
+        "east-brain-01 east-muscle-02 east-muscle-03 (east-muscle-01)"
+    );
+    assert_eq!(open(store).await.len(), 1);
+    settle(store, east, at(3)).await;
+    assert_eq!(
+        open(store).await,
+        [],
+        "fulfilled when the old machine is gone"
+    );
+    let again = wish(store, Wish::Replace { machine: old.id }, at(4))
+        .await
+        .unwrap_err();
+    assert_eq!(
+        again.to_string(),
+        "machine east-muscle-01 is on its way out already"
+    );
+}
+
+pub(crate) async fn a_wish_makes_earlier_plans_stale(store: &Store) {
+    let east = cluster(store, "east", 1).await;
+    let overtaken = plan::plan(&view(store, east).await.view(at(1)));
+    let pause = wish(store, Wish::Pause, at(1)).await.unwrap();
+    assert!(matches!(
+        store.commit(overtaken, at(1)).await.unwrap_err(),
+        CommitError::Stale
+    ));
+    plan(store, east, at(2)).await;
+    let row = store
+        .cluster(&project(), &name("east"))
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(
+        row.held[0].to_string(),
+        "create east-brain-01 and 1 more: paused by ana"
+    );
+    assert_eq!(store.unplanned().await.unwrap(), []);
+
+    store
+        .withdraw_intent(&project(), pause.id, at(3))
+        .await
+        .unwrap();
+    assert_eq!(store.unplanned().await.unwrap(), [east]);
+    plan(store, east, at(3)).await;
+    assert_eq!(view(store, east).await.open.len(), 2);
+}
