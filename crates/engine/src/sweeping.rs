@@ -28,9 +28,13 @@ pub(crate) async fn run<D: Driver>(shared: Arc<Shared<D>>, stop: CancellationTok
             Err(error) => tracing::error!(%error, "could not take over silent work: {error}"),
         }
         if now.since(swept_at) >= shared.settings.sweep_every {
-            swept_at = now;
-            if let Err(error) = shared.store.sweep(now).await {
-                tracing::error!(%error, "could not clear away what is past its time: {error}");
+            match shared.store.sweep(now).await {
+                // What is left is cleared away in the next round, not in one long transaction.
+                Ok(swept) if swept.more => {}
+                Ok(_) => swept_at = now,
+                Err(error) => {
+                    tracing::error!(%error, "could not clear away what is past its time: {error}");
+                }
             }
         }
     }

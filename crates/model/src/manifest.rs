@@ -10,6 +10,10 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
+/// The largest pool. Four hex digits of ordinal still fit a machine's name, and a plan for a
+/// pool of this size is made in milliseconds.
+pub const POOL_COUNT_MAX: u32 = 5_000;
+
 /// A whole admitted declaration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]

@@ -81,7 +81,7 @@ fn alone(view: &View<'_>, task: &Task) -> Vec<&'static str> {
     {
         broken.push("only what is to stay is built");
     }
-    if kind == Kind::Init && view.observed.initialised {
+    if kind == Kind::Init && (view.observed.initialised || starting(view, task.machine.id)) {
         broken.push("a control plane is started once");
     }
     if kind == Kind::Delete && joined(view, task.machine.id) && !desired.tombstone {
@@ -157,6 +157,13 @@ fn together(view: &View<'_>, plan: &Plan) -> Vec<Note> {
         }
     }
     notes
+}
+
+/// Whether an attempt to start a control plane is under way on another machine.
+fn starting(view: &View<'_>, but: MachineId) -> bool {
+    view.open.iter().any(|open| {
+        open.machine != but && open.action.kind() == Kind::Init && open.state == State::Running
+    })
 }
 
 fn node<'a>(view: &View<'a>, machine: MachineId) -> Option<&'a NodeFact> {

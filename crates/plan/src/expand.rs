@@ -107,9 +107,7 @@ pub fn retire(known: Known<'_>) -> Desired {
     let mut desired = known.desired.clone();
     desired.generation = desired.generation.next();
     desired.tombstone = true;
-    desired
-        .leaving
-        .retain(|machine| !gone(&known, machine.id));
+    desired.leaving.retain(|machine| !gone(&known, machine.id));
     desired.leaving.append(&mut desired.machines);
     desired
 }
@@ -250,9 +248,7 @@ impl<'a> Growing<'a> {
     fn from(start: &Desired, before: Option<Known<'a>>, now: Timestamp) -> Self {
         let mut desired = start.clone();
         if let Some(before) = before {
-            desired
-                .leaving
-                .retain(|machine| !gone(&before, machine.id));
+            desired.leaving.retain(|machine| !gone(&before, machine.id));
         }
         let spare = std::mem::take(&mut desired.machines);
         let wishes = before.map(|known| known.intents).unwrap_or_default();

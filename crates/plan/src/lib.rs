@@ -28,7 +28,7 @@ pub use check::{Note, check};
 pub use expand::{Change, Expansion, Known, expand, retire};
 pub use held::{Held, Owner, Reason};
 pub use journey::{Block, Journey, Step, journey};
-pub use planner::{Plan, Slot, View, plan};
+pub use planner::{Plan, Slot, UNAVAILABLE_MAX, View, plan};
 pub use predict::{minutes, predict};
 pub use summary::{Phase, Summary};
 pub use why::{Cause, why};

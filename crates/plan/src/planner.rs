@@ -17,6 +17,12 @@ use model::time::Timestamp;
 use draft::Draft;
 use survey::Survey;
 
+/// How many machines of a cluster may be out of service because of us.
+///
+/// One, because etcd with three members survives the loss of one; the second would be
+/// our fault.
+pub const UNAVAILABLE_MAX: u32 = 1;
+
 /// All that a plan is made from.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a> {

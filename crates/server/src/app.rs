@@ -153,7 +153,11 @@ pub fn router(server: Server, stop: CancellationToken) -> Router {
 
 /// Serves until `stop` is cancelled; then streams end at once, and requests under way get
 /// a moment to end.
-pub async fn run(listener: TcpListener, server: Server, stop: CancellationToken) -> std::io::Result<()> {
+pub async fn run(
+    listener: TcpListener,
+    server: Server,
+    stop: CancellationToken,
+) -> std::io::Result<()> {
     let metrics = server.metrics.clone();
     let router = router(server, stop.clone());
     // Answers are small and wanted now: waiting to fill a packet only adds latency.
@@ -162,7 +166,8 @@ pub async fn run(listener: TcpListener, server: Server, stop: CancellationToken)
             tracing::debug!(%cause, "could not switch off the delay of small packets");
         }
     });
-    let serving = axum::serve(listener, router).with_graceful_shutdown(stop.clone().cancelled_owned());
+    let serving =
+        axum::serve(listener, router).with_graceful_shutdown(stop.clone().cancelled_owned());
     let drained = async {
         stop.cancelled().await;
         tokio::time::sleep(DRAIN_TIME_MAX).await;
@@ -188,5 +193,9 @@ async fn only_admin(State(app): State<App>, request: Request, next: Next) -> Res
     let headers = request.headers();
     let known = app.admin().knows_bearer(headers)
         || (layers::reads(request.method()) && app.admin().knows_cookie(headers));
-    if known { next.run(request).await } else { Problem::unauthorised().into_response() }
+    if known {
+        next.run(request).await
+    } else {
+        Problem::unauthorised().into_response()
+    }
 }

@@ -96,12 +96,18 @@ impl Admin {
             Ok(text) => {
                 keep_private(&path)?;
                 let token = text.trim();
-                if well_formed(token) { Ok(Self::of(token)) } else { Err(Error::Form { path }) }
+                if well_formed(token) {
+                    Ok(Self::of(token))
+                } else {
+                    Err(Error::Form { path })
+                }
             }
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
                 let token = draw()?;
-                write(data_dir, &path, &token)
-                    .map_err(|cause| Error::Write { path: path.clone(), cause })?;
+                write(data_dir, &path, &token).map_err(|cause| Error::Write {
+                    path: path.clone(),
+                    cause,
+                })?;
                 Ok(Self::of(&token))
             }
             Err(cause) => Err(Error::Read { path, cause }),
@@ -110,7 +116,9 @@ impl Admin {
 
     /// The administrator whose token is `token`; for tests and other composers.
     pub fn of(token: &str) -> Self {
-        Self { digest: digest(token) }
+        Self {
+            digest: digest(token),
+        }
     }
 
     /// Whether `token` is the administrator's.
@@ -119,7 +127,11 @@ impl Admin {
     /// time it takes tells nothing.
     pub fn knows(&self, token: &str) -> bool {
         let given = digest(token);
-        self.digest.iter().zip(given).fold(0, |differs, (ours, theirs)| differs | (ours ^ theirs)) == 0
+        self.digest
+            .iter()
+            .zip(given)
+            .fold(0, |differs, (ours, theirs)| differs | (ours ^ theirs))
+            == 0
     }
 
     /// Whether the request shows the token as a bearer.
@@ -180,7 +192,11 @@ fn write(data_dir: &Path, path: &Path, token: &str) -> io::Result<()> {
         Err(cause) if cause.kind() != io::ErrorKind::NotFound => return Err(cause),
         Ok(()) | Err(_) => {}
     }
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&beside)?;
     writeln!(file, "{token}")?;
     file.sync_all()?;
     fs::rename(&beside, path)?;
@@ -189,7 +205,10 @@ fn write(data_dir: &Path, path: &Path, token: &str) -> io::Result<()> {
 
 /// Takes the file away from everybody but its owner.
 fn keep_private(path: &Path) -> Result<(), Error> {
-    let failed = |cause| Error::Read { path: path.to_owned(), cause };
+    let failed = |cause| Error::Read {
+        path: path.to_owned(),
+        cause,
+    };
     let mut permissions = fs::metadata(path).map_err(failed)?.permissions();
     if permissions.mode() & 0o077 != 0 {
         tracing::warn!(path = %path.display(), "the token file was readable by others; it no longer is");
@@ -216,7 +235,10 @@ mod tests {
         let first = Admin::load_or_create(dir.path()).unwrap();
         let path = dir.path().join(TOKEN_FILE);
         let token = fs::read_to_string(&path).unwrap();
-        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(
+            fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
         assert!(token.starts_with("slipway_"), "{token}");
         assert!(first.knows(token.trim()));
         let second = Admin::load_or_create(dir.path()).unwrap();
@@ -230,14 +252,18 @@ mod tests {
         Admin::load_or_create(dir.path()).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
         Admin::load_or_create(dir.path()).unwrap();
-        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(
+            fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
     }
 
     #[test]
     fn a_file_with_something_else_is_not_taken_for_a_token() {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join(TOKEN_FILE), "").unwrap();
-        let refused = Admin::load_or_create(dir.path()).expect_err("an empty token lets everybody in");
+        let refused =
+            Admin::load_or_create(dir.path()).expect_err("an empty token lets everybody in");
         assert_eq!(refused.code(), "API-015");
     }
 
@@ -246,11 +272,20 @@ mod tests {
         let admin = Admin::of("slipway_abc");
         assert!(admin.knows_bearer(&bearer("Bearer slipway_abc")));
         assert!(admin.knows_bearer(&bearer("bearer slipway_abc")));
-        for wrong in ["slipway_abc", "Basic slipway_abc", "Bearer slipway_ab", "Bearer", ""] {
+        for wrong in [
+            "slipway_abc",
+            "Basic slipway_abc",
+            "Bearer slipway_ab",
+            "Bearer",
+            "",
+        ] {
             assert!(!admin.knows_bearer(&bearer(wrong)), "{wrong:?}");
         }
         let mut twice = bearer("Bearer slipway_abc");
-        twice.append(header::AUTHORIZATION, HeaderValue::from_static("Bearer slipway_abc"));
+        twice.append(
+            header::AUTHORIZATION,
+            HeaderValue::from_static("Bearer slipway_abc"),
+        );
         assert!(!admin.knows_bearer(&twice));
     }
 
@@ -258,7 +293,10 @@ mod tests {
     fn the_cookie_is_found_among_others() {
         let admin = Admin::of("slipway_abc");
         let mut headers = HeaderMap::new();
-        headers.insert(header::COOKIE, HeaderValue::from_static("a=b; slipway=slipway_abc; c"));
+        headers.insert(
+            header::COOKIE,
+            HeaderValue::from_static("a=b; slipway=slipway_abc; c"),
+        );
         assert!(admin.knows_cookie(&headers));
         assert!(cookie("t").contains("HttpOnly; SameSite=Strict; Path=/"));
     }

@@ -20,8 +20,13 @@ use crate::problem::Problem;
 const DISCARDED_BYTES_MAX: usize = 32 << 20;
 
 /// The kinds of body in which manifests come.
-const MANIFEST_TYPES: [&str; 5] =
-    ["application/yaml", "application/x-yaml", "text/yaml", "application/json", "text/plain"];
+const MANIFEST_TYPES: [&str; 5] = [
+    "application/yaml",
+    "application/x-yaml",
+    "text/yaml",
+    "application/json",
+    "text/plain",
+];
 
 /// The longest key that makes a repeat harmless; longer ones are no keys.
 const KEY_LEN_MAX: usize = 255;
@@ -41,7 +46,8 @@ macro_rules! segment {
             const PLACE: &'static str = $place;
 
             fn read(text: &str) -> Result<Self, String> {
-                text.parse().map_err(|error: <Self as std::str::FromStr>::Err| error.to_string())
+                text.parse()
+                    .map_err(|error: <Self as std::str::FromStr>::Err| error.to_string())
             }
         }
     };
@@ -56,7 +62,12 @@ impl Segment for Generation {
     const PLACE: &'static str = "generation";
 
     fn read(text: &str) -> Result<Self, String> {
-        number(text).map(Self).ok_or_else(|| format!("`{}` is not a generation, which counts from 1", text.escape_debug()))
+        number(text).map(Self).ok_or_else(|| {
+            format!(
+                "`{}` is not a generation, which counts from 1",
+                text.escape_debug()
+            )
+        })
     }
 }
 
@@ -89,7 +100,10 @@ impl<S: Send + Sync, A: Segment, B: Segment> FromRequestParts<S> for Within<(A, 
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let segments = segments(parts, state).await?;
-        Ok(Self(project(&segments)?, (segment(&segments)?, segment(&segments)?)))
+        Ok(Self(
+            project(&segments)?,
+            (segment(&segments)?, segment(&segments)?),
+        ))
     }
 }
 
@@ -107,7 +121,9 @@ impl<S: Send + Sync, T: Segment> FromRequestParts<S> for Segments<T> {
 async fn segments<S: Send + Sync>(parts: &mut Parts, state: &S) -> Result<RawPathParams, Problem> {
     RawPathParams::from_request_parts(parts, state)
         .await
-        .map_err(|rejection: RawPathParamsRejection| Problem::parameter("path", rejection.body_text()))
+        .map_err(|rejection: RawPathParamsRejection| {
+            Problem::parameter("path", rejection.body_text())
+        })
 }
 
 fn segment<T: Segment>(segments: &RawPathParams) -> Result<T, Problem> {
@@ -120,9 +136,16 @@ fn segment<T: Segment>(segments: &RawPathParams) -> Result<T, Problem> {
 
 /// One project exists from the start, and others come with roles and quotas.
 fn project(segments: &RawPathParams) -> Result<Name, Problem> {
-    let text = segments.iter().find(|(name, _)| *name == "project").map_or("", |(_, text)| text);
+    let text = segments
+        .iter()
+        .find(|(name, _)| *name == "project")
+        .map_or("", |(_, text)| text);
     let name = Name::read(text).map_err(|error| Problem::parameter("project", error))?;
-    if name == Name::default_project() { Ok(name) } else { Err(Problem::no_project(&name)) }
+    if name == Name::default_project() {
+        Ok(name)
+    } else {
+        Err(Problem::no_project(&name))
+    }
 }
 
 /// The query of a request.
@@ -136,14 +159,21 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
             .map(|axum::extract::Query(query)| Self(query))
             .map_err(|rejection| {
                 let text = rejection.body_text();
-                Problem::parameter("query", text.rsplit_once("query string: ").map_or(text.as_str(), |(_, why)| why))
+                Problem::parameter(
+                    "query",
+                    text.rsplit_once("query string: ")
+                        .map_or(text.as_str(), |(_, why)| why),
+                )
             })
     }
 }
 
 /// Which page of a list is asked for.
 pub(crate) fn page(limit: Option<u32>, cursor: Option<String>) -> Result<store::Page, Problem> {
-    Ok(store::Page { limit: self::limit(limit)?, after: cursor })
+    Ok(store::Page {
+        limit: self::limit(limit)?,
+        after: cursor,
+    })
 }
 
 /// How many items are asked for.
@@ -152,21 +182,28 @@ pub(crate) fn limit(limit: Option<u32>) -> Result<u32, Problem> {
     if (1..=LIMIT_MAX).contains(&limit) {
         Ok(limit)
     } else {
-        Err(Problem::parameter("limit", format!("found {limit}, allowed: 1 to {LIMIT_MAX}")))
+        Err(Problem::parameter(
+            "limit",
+            format!("found {limit}, allowed: 1 to {LIMIT_MAX}"),
+        ))
     }
 }
 
 /// A share of machines that may be removed.
 pub(crate) fn percent(percent: Option<u8>) -> Result<Option<u8>, Problem> {
     match percent {
-        Some(percent @ 101..) => Err(Problem::parameter("allowBlast", format!("found {percent}, allowed: 0 to 100"))),
+        Some(percent @ 101..) => Err(Problem::parameter(
+            "allowBlast",
+            format!("found {percent}, allowed: 0 to 100"),
+        )),
         Some(0..=100) | None => Ok(percent),
     }
 }
 
 /// A name in a query or a body.
 pub(crate) fn name(place: &str, text: &str) -> Result<Name, Problem> {
-    text.parse().map_err(|error| Problem::parameter(place, error))
+    text.parse()
+        .map_err(|error| Problem::parameter(place, error))
 }
 
 /// An optional name in a query.
@@ -179,7 +216,10 @@ pub(crate) fn if_match(headers: &HeaderMap) -> Result<Option<Generation>, Proble
     let Some(text) = text_of(headers, &header::IF_MATCH, "If-Match")? else {
         return Ok(None);
     };
-    let bare = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(text);
+    let bare = text
+        .strip_prefix('"')
+        .and_then(|rest| rest.strip_suffix('"'))
+        .unwrap_or(text);
     number(bare)
         .map(|generation| Some(Generation(generation)))
         .ok_or_else(|| Problem::parameter("If-Match", "not the number of a generation"))
@@ -192,13 +232,20 @@ pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Pro
         return Ok(None);
     };
     if text.is_empty() || text.len() > KEY_LEN_MAX {
-        return Err(Problem::parameter("Idempotency-Key", format!("allowed are 1 to {KEY_LEN_MAX} characters")));
+        return Err(Problem::parameter(
+            "Idempotency-Key",
+            format!("allowed are 1 to {KEY_LEN_MAX} characters"),
+        ));
     }
     Ok(Some(text.to_owned()))
 }
 
 /// A header that may appear once and holds printable characters.
-pub(crate) fn text_of<'a>(headers: &'a HeaderMap, name: &header::HeaderName, place: &str) -> Result<Option<&'a str>, Problem> {
+pub(crate) fn text_of<'a>(
+    headers: &'a HeaderMap,
+    name: &header::HeaderName,
+    place: &str,
+) -> Result<Option<&'a str>, Problem> {
     let mut values = headers.get_all(name).iter();
     let (first, None) = (values.next(), values.next()) else {
         return Err(Problem::parameter(place, "given more than once"));
@@ -211,7 +258,9 @@ pub(crate) fn text_of<'a>(headers: &'a HeaderMap, name: &header::HeaderName, pla
 
 /// A whole number in its plainest form.
 pub(crate) fn number(text: &str) -> Option<u64> {
-    text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
+    text.parse()
+        .ok()
+        .filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// The text of a manifest, not yet read.
@@ -254,10 +303,16 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
     async fn from_request(request: Request, _state: &S) -> Result<Self, Problem> {
         media_type(request.headers(), &["application/json"])?;
         let bytes = bytes(request).await?;
-        let read = serde_json::from_slice(&bytes).map_err(|error| Problem::body(error.to_string()))?;
+        let read =
+            serde_json::from_slice(&bytes).map_err(|error| Problem::body(error.to_string()))?;
         // A list of the right length would pass for an object, which the contract does not say.
-        let tree = serde_json::from_slice(&bytes).map_err(|error| Problem::body(error.to_string()))?;
-        if has_list(&tree) { Err(Problem::body("a list where an object belongs")) } else { Ok(Self(read)) }
+        let tree =
+            serde_json::from_slice(&bytes).map_err(|error| Problem::body(error.to_string()))?;
+        if has_list(&tree) {
+            Err(Problem::body("a list where an object belongs"))
+        } else {
+            Ok(Self(read))
+        }
     }
 }
 
@@ -280,7 +335,10 @@ fn media_type(headers: &HeaderMap, allowed: &[&str]) -> Result<(), Problem> {
     };
     let given = String::from_utf8_lossy(given.as_bytes());
     let essence = given.split(';').next().unwrap_or_default().trim();
-    if allowed.iter().any(|allowed| essence.eq_ignore_ascii_case(allowed)) {
+    if allowed
+        .iter()
+        .any(|allowed| essence.eq_ignore_ascii_case(allowed))
+    {
         Ok(())
     } else {
         Err(Problem::media_type(essence, &allowed.join(", ")))
@@ -301,5 +359,9 @@ async fn bytes(request: Request) -> Result<Vec<u8>, Problem> {
             break;
         }
     }
-    if seen <= source::BYTES_MAX { Ok(kept) } else { Err(Problem::too_large(source::BYTES_MAX)) }
+    if seen <= source::BYTES_MAX {
+        Ok(kept)
+    } else {
+        Err(Problem::too_large(source::BYTES_MAX))
+    }
 }

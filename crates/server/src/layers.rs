@@ -48,16 +48,25 @@ impl RequestId {
         let plain = |value: &&HeaderValue| {
             let bytes = value.as_bytes();
             (1..=REQUEST_ID_LEN_MAX).contains(&bytes.len())
-                && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
+                && bytes
+                    .iter()
+                    .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
         };
-        request.headers().get(REQUEST_ID).filter(plain).cloned().map_or_else(
-            || {
-                let count = COUNT.fetch_add(1, Ordering::Relaxed);
-                let text = format!("{}-{count}", *START);
-                Self(HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static("request")))
-            },
-            Self,
-        )
+        request
+            .headers()
+            .get(REQUEST_ID)
+            .filter(plain)
+            .cloned()
+            .map_or_else(
+                || {
+                    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+                    let text = format!("{}-{count}", *START);
+                    Self(
+                        HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static("request")),
+                    )
+                },
+                Self,
+            )
     }
 
     fn as_str(&self) -> &str {
@@ -92,9 +101,17 @@ pub(crate) async fn guard(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY);
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
-    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    headers.insert(
+        header::X_CONTENT_TYPE_OPTIONS,
+        HeaderValue::from_static("nosniff"),
+    );
+    headers.insert(
+        header::REFERRER_POLICY,
+        HeaderValue::from_static("same-origin"),
+    );
+    headers
+        .entry(header::CACHE_CONTROL)
+        .or_insert(HeaderValue::from_static("no-store"));
     response
 }
 

@@ -7,7 +7,8 @@
 //!
 //! **Invariants:** every answer to a failed request is a problem with a code (`problem`);
 //! nothing under `/api` and no page but the one to sign in is answered without the token
-//! (`tests/access.rs`); the document of the API is `openapi/v1.json` (`tests/openapi.rs`).
+//! (`tests/http/access.rs`); the document of the API is `openapi/v1.json`
+//! (`tests/http/openapi.rs`).
 
 pub mod auth;
 pub mod metrics;
@@ -31,17 +32,21 @@ use problem::Problem;
 /// Bytes in the digits people read them in.
 fn hex(bytes: &[u8]) -> String {
     let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
-    digits.filter_map(|digit| char::from_digit(digit.into(), 16)).collect()
+    digits
+        .filter_map(|digit| char::from_digit(digit.into(), 16))
+        .collect()
 }
 
 /// Computes something that takes its time, away from the threads that serve requests.
-async fn aside<T: Send + 'static>(work: impl FnOnce() -> Result<T, Problem> + Send + 'static) -> Result<T, Problem> {
+async fn aside<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
+) -> Result<T, Problem> {
     match tokio::task::spawn_blocking(work).await {
         Ok(answer) => answer,
         // Whoever catches panics of requests shall catch this one too, with its message.
         Err(fallen) => match fallen.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            Err(_) => Err(Problem::slow(0)),
+            Err(_) => Err(Problem::busy("the server stops")),
         },
     }
 }

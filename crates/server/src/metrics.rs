@@ -4,12 +4,16 @@ use std::time::Duration;
 
 use axum::http::{Method, StatusCode};
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder};
+use model::task::State;
+use plan::Phase;
 
 /// How long requests take, by route, method and status.
 const REQUEST_SECONDS: &str = "slipway_http_request_seconds";
 
 /// From half a millisecond, which a read should take, to the limit of a request.
-const SECONDS: [f64; 12] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0];
+const SECONDS: [f64; 12] = [
+    0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0,
+];
 
 /// How many tasks there are in each state.
 const TASKS: &str = "slipway_tasks";
@@ -22,7 +26,8 @@ const MACHINES: &str = "slipway_machines";
 
 /// Prepares the recorder of the whole program, with buckets for spans of time.
 pub fn builder() -> Result<PrometheusBuilder, BuildError> {
-    PrometheusBuilder::new().set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)
+    PrometheusBuilder::new()
+        .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)
 }
 
 /// Notes one answered request.
@@ -36,13 +41,28 @@ pub(crate) fn request(method: &Method, path: String, status: StatusCode, took: D
     .record(took);
 }
 
-/// Notes how much there is of everything, as the store counts it now.
+/// Notes how much there is of everything, as the store counts it now; what there is none
+/// of is noted too, or the last number would stay for ever.
 pub(crate) fn count(counts: &store::Counts) {
-    for (state, tasks) in &counts.tasks {
-        metrics::gauge!(TASKS, "state" => state.as_str()).set(number(*tasks));
+    for state in [
+        State::Waiting,
+        State::Running,
+        State::Stuck,
+        State::Done,
+        State::Withdrawn,
+    ] {
+        let tasks = counts.tasks.get(&state).copied().unwrap_or(0);
+        metrics::gauge!(TASKS, "state" => state.as_str()).set(number(tasks));
     }
-    for (phase, clusters) in &counts.clusters {
-        metrics::gauge!(CLUSTERS, "phase" => phase.as_str()).set(number(*clusters));
+    for phase in [
+        Phase::Pending,
+        Phase::Scheduled,
+        Phase::Done,
+        Phase::Error,
+        Phase::Deleting,
+    ] {
+        let clusters = counts.clusters.get(&phase).copied().unwrap_or(0);
+        metrics::gauge!(CLUSTERS, "phase" => phase.as_str()).set(number(clusters));
     }
     metrics::gauge!(MACHINES).set(number(counts.machines));
 }

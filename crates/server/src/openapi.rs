@@ -13,7 +13,8 @@ use utoipa::openapi::response::{Response, ResponseBuilder};
 use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, SchemaFormat, SchemaType, Type};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{
-    ComponentsBuilder, HttpMethod, InfoBuilder, OpenApi, OpenApiBuilder, Ref, RefOr, Required, Schema,
+    ComponentsBuilder, HttpMethod, InfoBuilder, OpenApi, OpenApiBuilder, Ref, RefOr, Required,
+    Schema,
 };
 use utoipa::{PartialSchema as _, ToSchema as _};
 
@@ -32,19 +33,29 @@ const BEARER: &str = "bearer";
 const MANIFEST: &str = "InputManifest";
 
 /// The kinds of body in which a manifest comes; the first is what routes declare.
-const MANIFEST_TYPES: [&str; 4] = ["application/yaml", "application/json", "text/yaml", "text/plain"];
+const MANIFEST_TYPES: [&str; 4] = [
+    "application/yaml",
+    "application/json",
+    "text/yaml",
+    "text/plain",
+];
 
 /// The document, from the routes as they are.
 pub fn document() -> OpenApi {
     let routes = routes::quick().merge(routes::slow()).merge(routes::open());
     let (_, collected) = routes.split_for_parts();
-    let mut schemas: BTreeMap<String, RefOr<Schema>> = collected.components.map(|all| all.schemas).unwrap_or_default();
+    let mut schemas: BTreeMap<String, RefOr<Schema>> = collected
+        .components
+        .map(|all| all.schemas)
+        .unwrap_or_default();
     let mut referenced = Vec::new();
     api::Problem::schemas(&mut referenced);
     schemas.insert(api::Problem::name().into_owned(), api::Problem::schema());
     schemas.extend(referenced);
-    let mut components = ComponentsBuilder::new()
-        .security_scheme(BEARER, SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer)));
+    let mut components = ComponentsBuilder::new().security_scheme(
+        BEARER,
+        SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer)),
+    );
     schemas.insert(MANIFEST.to_owned(), manifest().into());
     for (name, mut schema) in schemas {
         camel_case(&mut schema);
@@ -90,14 +101,46 @@ struct Shared {
 
 /// Problems that are told once for all routes.
 const PROBLEMS: [Shared; 8] = [
-    Shared { status: "400", name: "Malformed", description: "the request cannot be read" },
-    Shared { status: "401", name: "Unauthorised", description: "no known token was shown" },
-    Shared { status: "404", name: "Missing", description: "there is no such thing" },
-    Shared { status: "413", name: "TooLarge", description: "the body is larger than anything honest" },
-    Shared { status: "415", name: "MediaType", description: "a kind of body that is not read here" },
-    Shared { status: "500", name: "Bug", description: "a mistake of the server's own" },
-    Shared { status: "503", name: "Unavailable", description: "not now; Retry-After says when to try again" },
-    Shared { status: "507", name: "Full", description: "the disk of the server is full; reading goes on" },
+    Shared {
+        status: "400",
+        name: "Malformed",
+        description: "the request cannot be read",
+    },
+    Shared {
+        status: "401",
+        name: "Unauthorised",
+        description: "no known token was shown",
+    },
+    Shared {
+        status: "404",
+        name: "Missing",
+        description: "there is no such thing",
+    },
+    Shared {
+        status: "413",
+        name: "TooLarge",
+        description: "the body is larger than anything honest",
+    },
+    Shared {
+        status: "415",
+        name: "MediaType",
+        description: "a kind of body that is not read here",
+    },
+    Shared {
+        status: "500",
+        name: "Bug",
+        description: "a mistake of the server's own",
+    },
+    Shared {
+        status: "503",
+        name: "Unavailable",
+        description: "not now; Retry-After says when to try again",
+    },
+    Shared {
+        status: "507",
+        name: "Full",
+        description: "the disk of the server is full; reading goes on",
+    },
 ];
 
 impl Shared {
@@ -105,7 +148,10 @@ impl Shared {
         let schema = Ref::from_schema_name(api::Problem::name());
         ResponseBuilder::new()
             .description(self.description)
-            .content(MEDIA_TYPE, ContentBuilder::new().schema(Some(schema)).build())
+            .content(
+                MEDIA_TYPE,
+                ContentBuilder::new().schema(Some(schema)).build(),
+            )
             .build()
     }
 
@@ -134,33 +180,61 @@ fn complete(path: &str, item: &mut PathItem) {
         if let Some(RefOr::T(body)) = &mut operation.request_body
             && body.content.contains_key(MANIFEST_TYPES[0])
         {
-            body.content = MANIFEST_TYPES.iter().map(|kind| ((*kind).to_owned(), manifest_as(kind).into())).collect();
+            body.content = MANIFEST_TYPES
+                .iter()
+                .map(|kind| ((*kind).to_owned(), manifest_as(kind).into()))
+                .collect();
         }
-        for problem in PROBLEMS.iter().filter(|problem| problem.applies(path, &method, body)) {
+        for problem in PROBLEMS
+            .iter()
+            .filter(|problem| problem.applies(path, &method, body))
+        {
             let told = RefOr::Ref(Ref::from_response_name(problem.name));
-            operation.responses.responses.entry(problem.status.to_owned()).or_insert(told);
+            operation
+                .responses
+                .responses
+                .entry(problem.status.to_owned())
+                .or_insert(told);
         }
         for parameter in operation.parameters.iter_mut().flatten() {
             never_null(parameter);
         }
-        let pieces = path.split('/').filter_map(|piece| piece.strip_prefix('{')?.strip_suffix('}'));
-        let parameters: Vec<RefOr<Parameter>> = pieces.map(|piece| parameter(path, piece).into()).collect();
+        let pieces = path
+            .split('/')
+            .filter_map(|piece| piece.strip_prefix('{')?.strip_suffix('}'));
+        let parameters: Vec<RefOr<Parameter>> =
+            pieces.map(|piece| parameter(path, piece).into()).collect();
         if !parameters.is_empty() {
-            operation.parameters.get_or_insert_default().splice(0..0, parameters);
+            operation
+                .parameters
+                .get_or_insert_default()
+                .splice(0..0, parameters);
         }
     }
 }
 
 /// What a manifest looks like from afar; admission knows the rest, and tells it better.
 fn manifest() -> ObjectBuilder {
-    let text = |words: &[&str]| ObjectBuilder::new().schema_type(Type::String).enum_values(Some(words.iter().copied()));
-    let name = ObjectBuilder::new().schema_type(Type::String).pattern(Some(NAME));
+    let text = |words: &[&str]| {
+        ObjectBuilder::new()
+            .schema_type(Type::String)
+            .enum_values(Some(words.iter().copied()))
+    };
+    let name = ObjectBuilder::new()
+        .schema_type(Type::String)
+        .pattern(Some(NAME));
     ObjectBuilder::new()
         .schema_type(Type::Object)
         .description(Some("A manifest: what is declared."))
         .property("apiVersion", text(&["slipway.dev/v1"]))
         .property("kind", text(&["InputManifest"]))
-        .property("metadata", ObjectBuilder::new().schema_type(Type::Object).property("name", name).required("name"))
+        .property(
+            "metadata",
+            ObjectBuilder::new()
+                .schema_type(Type::Object)
+                .property("name", name)
+                .required("name"),
+        )
         .property("spec", ObjectBuilder::new().schema_type(Type::Object))
         .required("apiVersion")
         .required("kind")
@@ -188,9 +262,20 @@ fn manifest_as(kind: &str) -> Content {
         },
     });
     let text = RefOr::from(ObjectBuilder::new().schema_type(Type::String));
-    let schema = if plain { text } else { Ref::from_schema_name(MANIFEST).into() };
-    let example = if plain { example.to_string().into() } else { example };
-    ContentBuilder::new().schema(Some(schema)).example(Some(example)).build()
+    let schema = if plain {
+        text
+    } else {
+        Ref::from_schema_name(MANIFEST).into()
+    };
+    let example = if plain {
+        example.to_string().into()
+    } else {
+        example
+    };
+    ContentBuilder::new()
+        .schema(Some(schema))
+        .example(Some(example))
+        .build()
 }
 
 /// Names the fields of variants as the wire has them: utoipa does not know serde's
@@ -224,7 +309,10 @@ fn camel(name: &str) -> String {
 
 /// A header or a query parameter that is not there is not there; it is never null.
 fn never_null(parameter: &mut RefOr<Parameter>) {
-    if let RefOr::T(Parameter { schema: Some(RefOr::T(Schema::Object(object))), .. }) = parameter
+    if let RefOr::T(Parameter {
+        schema: Some(RefOr::T(Schema::Object(object))),
+        ..
+    }) = parameter
         && let SchemaType::Array(types) = &object.schema_type
         && let Some(only) = types.iter().find(|kind| **kind != Type::Null)
     {
@@ -234,10 +322,16 @@ fn never_null(parameter: &mut RefOr<Parameter>) {
 
 /// One piece of a path, with the form it must have.
 fn parameter(path: &str, piece: &str) -> Parameter {
-    let text = |pattern: &str| ObjectBuilder::new().schema_type(Type::String).pattern(Some(pattern.to_owned()));
+    let text = |pattern: &str| {
+        ObjectBuilder::new()
+            .schema_type(Type::String)
+            .pattern(Some(pattern.to_owned()))
+    };
     let (schema, description) = match piece {
         "project" => (
-            ObjectBuilder::new().schema_type(Type::String).enum_values(Some(["default"])),
+            ObjectBuilder::new()
+                .schema_type(Type::String)
+                .enum_values(Some(["default"])),
             "who owns it; `default` exists from the start",
         ),
         "generation" => (

@@ -52,20 +52,34 @@ impl Problem {
     /// There is no such thing.
     pub(crate) fn missing(what: &str, name: impl std::fmt::Display) -> Self {
         let hint = match what {
-            "plan" => "plans are kept for a day; show it again with `slipway plan -f FILE`".to_owned(),
+            "plan" => {
+                "plans are kept for a day; show it again with `slipway plan -f FILE`".to_owned()
+            }
             "pool" => "the pools of a cluster are in its manifest".to_owned(),
             "generation of the manifest" | "generation of the cluster" => {
                 "list its generations with `slipway history`".to_owned()
             }
             what => format!("list what there is with `slipway get {what}`"),
         };
-        Self::new(StatusCode::NOT_FOUND, "API-002", "not found", format!("there is no {what} `{name}`"), hint)
+        Self::new(
+            StatusCode::NOT_FOUND,
+            "API-002",
+            "not found",
+            format!("there is no {what} `{name}`"),
+            hint,
+        )
     }
 
     /// There is no such project.
     pub(crate) fn no_project(name: &model::name::Name) -> Self {
         let detail = format!("there is no project `{name}`");
-        Self::new(StatusCode::NOT_FOUND, "API-002", "not found", detail, "the project `default` exists from the start")
+        Self::new(
+            StatusCode::NOT_FOUND,
+            "API-002",
+            "not found",
+            detail,
+            "the project `default` exists from the start",
+        )
     }
 
     /// There is no such route.
@@ -175,7 +189,13 @@ impl Problem {
 
     /// There is more to do than may be done at once.
     pub(crate) fn busy(detail: &str) -> Self {
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "API-010", "busy", detail, "try again in a moment")
+        Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "API-010",
+            "busy",
+            detail,
+            "try again in a moment",
+        )
     }
 
     /// The name of a cluster belongs to another manifest.
@@ -218,7 +238,11 @@ impl Problem {
             StatusCode::UNPROCESSABLE_ENTITY,
             "INPUT-001",
             "manifest has faults",
-            if many == 1 { "the manifest has 1 fault".to_owned() } else { format!("the manifest has {many} faults") },
+            if many == 1 {
+                "the manifest has 1 fault".to_owned()
+            } else {
+                format!("the manifest has {many} faults")
+            },
             "correct every place that is listed; nothing was stored",
         );
         problem.0.faults = faults.into_iter().map(Into::into).collect();
@@ -300,8 +324,14 @@ impl From<store::Error> for Problem {
             | store::Error::Other { .. } => (StatusCode::SERVICE_UNAVAILABLE, "store out of reach"),
         };
         if status.is_server_error() {
-            let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
-            tracing::error!(code = error.code(), cause, "the store could not answer: {error}");
+            let cause = std::error::Error::source(&error)
+                .map(ToString::to_string)
+                .unwrap_or_default();
+            tracing::error!(
+                code = error.code(),
+                cause,
+                "the store could not answer: {error}"
+            );
         }
         Self::new(status, error.code(), title, error.to_string(), error.hint())
     }
@@ -314,7 +344,9 @@ impl From<SubmitError> for Problem {
             SubmitError::Faults(faults) => Self::faults(faults),
             SubmitError::Blast { percent_needed, .. } => Self::blast(
                 detail,
-                format!("if this is what you want, repeat it with `--allow-blast {percent_needed}`"),
+                format!(
+                    "if this is what you want, repeat it with `--allow-blast {percent_needed}`"
+                ),
             ),
             SubmitError::Conflict { .. } => Self::stale(detail),
             SubmitError::NameTaken { .. } => Self::name_taken(detail),
@@ -333,7 +365,9 @@ impl From<WishError> for Problem {
             WishError::Refused { .. } => Self::refused(detail),
             WishError::Blast { percent_needed, .. } => Self::blast(
                 detail,
-                format!("change the manifest instead, and apply it with `--allow-blast {percent_needed}`"),
+                format!(
+                    "change the manifest instead, and apply it with `--allow-blast {percent_needed}`"
+                ),
             ),
             WishError::Store(error) => error.into(),
         }
@@ -347,11 +381,77 @@ impl IntoResponse for Problem {
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
         if status == StatusCode::UNAUTHORIZED {
-            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"slipway\""));
+            headers.insert(
+                header::WWW_AUTHENTICATE,
+                HeaderValue::from_static("Bearer realm=\"slipway\""),
+            );
         }
         if status == StatusCode::SERVICE_UNAVAILABLE {
-            headers.insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_SECONDS));
+            headers.insert(
+                header::RETRY_AFTER,
+                HeaderValue::from_static(RETRY_AFTER_SECONDS),
+            );
         }
         response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::expect;
+
+    #[test]
+    fn the_store_speaks_with_its_own_code() {
+        let path = || "/data".into();
+        let errors = [
+            store::Error::Full,
+            store::Error::Locked { path: path() },
+            store::Error::Missing { path: path() },
+            store::Error::ReadOnly,
+            store::Error::Corrupt {
+                what: "a page is torn",
+                cause: None,
+            },
+            store::Error::Newer { found: 9, known: 1 },
+            store::Error::Cursor {
+                found: "x".to_owned(),
+            },
+            store::Error::Other {
+                attempted: "read",
+                cause: None,
+            },
+        ];
+        let told: Vec<_> = errors
+            .into_iter()
+            .map(|error| {
+                let problem = Problem::from(error);
+                let wire = problem.wire();
+                format!(
+                    "{} {} {}: {}\n",
+                    wire.status, wire.code, wire.title, wire.detail
+                )
+            })
+            .collect();
+        expect![[r#"
+            507 STORE-001 disk full: could not write to the database, its disk is full
+            503 STORE-002 store out of reach: could not open /data, another process uses it
+            503 STORE-003 store out of reach: cannot open /data, there is no such directory
+            503 STORE-005 store out of reach: cannot write to the database, its directory is read-only
+            503 STORE-006 store out of reach: cannot read the database, a page is torn
+            503 STORE-007 store out of reach: cannot read the database, its format is 9 and this program knows up to 1
+            400 STORE-008 not a cursor: `x` is not a cursor of this list
+            503 STORE-009 store out of reach: could not read
+        "#]].assert_eq(&told.concat());
+    }
+
+    #[test]
+    fn what_passes_says_when_to_come_back() {
+        let answer = Problem::from(store::Error::Locked {
+            path: "/data".into(),
+        })
+        .into_response();
+        assert_eq!(answer.headers()[header::RETRY_AFTER], "2");
+        assert_eq!(answer.headers()[header::CONTENT_TYPE], MEDIA_TYPE);
     }
 }

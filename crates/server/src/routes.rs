@@ -44,7 +44,9 @@ pub(crate) fn quick() -> OpenApiRouter<App> {
 
 /// Routes that compute before they answer.
 pub(crate) fn slow() -> OpenApiRouter<App> {
-    let routes = OpenApiRouter::default().routes(routes!(plans::plan)).routes(routes!(simulations::simulate));
+    let routes = OpenApiRouter::default()
+        .routes(routes!(plans::plan))
+        .routes(routes!(simulations::simulate));
     OpenApiRouter::default().nest(PROJECT, routes)
 }
 

@@ -4,8 +4,9 @@
 //! so that a new field is either shown or left out on purpose.
 
 use api::{
-    ClusterHead, ClusterState, ClusterSummary, EventView, GenerationView, HeldView, IntentView, LogLine,
-    MachineView, ManifestGeneration, ManifestState, ManifestView, Owner, TaskState, TaskView,
+    ClusterHead, ClusterState, ClusterSummary, EventView, GenerationView, HeldView, IntentView,
+    LogLine, MachineView, ManifestGeneration, ManifestState, ManifestView, Owner, TaskState,
+    TaskView,
 };
 use model::task::State;
 use plan::{Held, Phase, Reason, Summary};
@@ -35,7 +36,14 @@ pub(crate) fn state_of_manifest(clusters: impl IntoIterator<Item = Phase>) -> Ma
 
 /// One cluster in one line.
 pub(crate) fn summary(name: String, summary: Summary) -> ClusterSummary {
-    let Summary { phase, control, compute, leaving, tasks, message } = summary;
+    let Summary {
+        phase,
+        control,
+        compute,
+        leaving,
+        tasks,
+        message,
+    } = summary;
     ClusterSummary {
         name,
         state: state(phase),
@@ -49,7 +57,19 @@ pub(crate) fn summary(name: String, summary: Summary) -> ClusterSummary {
 
 /// One cluster without its machines and tasks.
 pub(crate) fn head(row: ClusterRow) -> ClusterHead {
-    let ClusterRow { id, project, manifest, name, incarnation, generation, version, summary: line, held: waits, probed_at, updated_at } = row;
+    let ClusterRow {
+        id,
+        project,
+        manifest,
+        name,
+        incarnation,
+        generation,
+        version,
+        summary: line,
+        held: waits,
+        probed_at,
+        updated_at,
+    } = row;
     ClusterHead {
         id: id.to_string(),
         project: project.into(),
@@ -100,7 +120,18 @@ pub(crate) fn held(held: &Held) -> HeldView {
 
 /// One task.
 pub(crate) fn task(row: TaskRow) -> TaskView {
-    let TaskRow { task, state, attempts, fence: _, not_before, lease_until, worker, error, created_at, updated_at } = row;
+    let TaskRow {
+        task,
+        state,
+        attempts,
+        fence: _,
+        not_before,
+        lease_until,
+        worker,
+        error,
+        created_at,
+        updated_at,
+    } = row;
     let kind = task.action.kind();
     TaskView {
         id: task.id.to_string(),
@@ -122,13 +153,27 @@ pub(crate) fn task(row: TaskRow) -> TaskView {
 
 /// One machine.
 pub(crate) fn machine(row: &MachineRow) -> MachineView {
-    let MachineRow { machine, cluster, leaving, seen } = row;
+    let MachineRow {
+        machine,
+        cluster,
+        leaving,
+        seen,
+    } = row;
     MachineView::new(cluster, machine, *leaving, seen)
 }
 
 /// One manifest.
 pub(crate) fn manifest(row: ManifestRow) -> ManifestView {
-    let ManifestRow { project, name, generation, author, created_at, deleted, text, clusters } = row;
+    let ManifestRow {
+        project,
+        name,
+        generation,
+        author,
+        created_at,
+        deleted,
+        text,
+        clusters,
+    } = row;
     ManifestView {
         project: project.into(),
         name: name.into(),
@@ -138,13 +183,25 @@ pub(crate) fn manifest(row: ManifestRow) -> ManifestView {
         deleted,
         state: state_of_manifest(clusters.iter().map(|(_, summary)| summary.phase)),
         text,
-        clusters: clusters.into_iter().map(|(name, line)| summary(name.into(), line)).collect(),
+        clusters: clusters
+            .into_iter()
+            .map(|(name, line)| summary(name.into(), line))
+            .collect(),
     }
 }
 
 /// One manifest as it was declared at one time.
 pub(crate) fn manifest_generation(row: ManifestRow) -> ManifestGeneration {
-    let ManifestRow { project, name, generation, author, created_at, deleted, text, clusters: _ } = row;
+    let ManifestRow {
+        project,
+        name,
+        generation,
+        author,
+        created_at,
+        deleted,
+        text,
+        clusters: _,
+    } = row;
     ManifestGeneration {
         project: project.into(),
         name: name.into(),
@@ -158,29 +215,66 @@ pub(crate) fn manifest_generation(row: ManifestRow) -> ManifestGeneration {
 
 /// One accepted change.
 pub(crate) fn generation(row: GenerationRow) -> GenerationView {
-    let GenerationRow { generation, author, at, deleted } = row;
-    GenerationView { generation: generation.0, author: Some(author), at: at.into(), deleted }
+    let GenerationRow {
+        generation,
+        author,
+        at,
+        deleted,
+    } = row;
+    GenerationView {
+        generation: generation.0,
+        author: Some(author),
+        at: at.into(),
+        deleted,
+    }
 }
 
 /// One line of a log.
 pub(crate) fn line(line: store::LogLine) -> LogLine {
-    let store::LogLine { seq, attempt, at, text } = line;
-    LogLine { seq, attempt, at: at.into(), text }
+    let store::LogLine {
+        seq,
+        attempt,
+        at,
+        text,
+    } = line;
+    LogLine {
+        seq,
+        attempt,
+        at: at.into(),
+        text,
+    }
 }
 
 /// One event.
 pub(crate) fn event(event: Event) -> EventView {
-    let Event { id, at, project, kind: _, object, message } = event;
+    let Event {
+        id,
+        at,
+        project,
+        kind: _,
+        object,
+        message,
+    } = event;
     // The store says `task/task-1`; the contract says `task` and `task-1`.
     let (kind, object) = object.split_once('/').unwrap_or(("", &object));
     let (kind, object) = (kind.to_owned(), object.to_owned());
-    EventView { id, at: at.into(), project: project.into(), kind, object, message }
+    EventView {
+        id,
+        at: at.into(),
+        project: project.into(),
+        kind,
+        object,
+        message,
+    }
 }
 
 /// One page of a list, with every item shown.
 pub(crate) fn listed<T, U>(listed: store::Listed<T>, show: impl FnMut(T) -> U) -> api::Listed<U> {
     let store::Listed { items, next } = listed;
-    api::Listed { items: items.into_iter().map(show).collect(), next }
+    api::Listed {
+        items: items.into_iter().map(show).collect(),
+        next,
+    }
 }
 
 /// One wish.

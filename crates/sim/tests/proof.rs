@@ -17,6 +17,9 @@ use told::{Read, stories};
 /// Seeds per profile and story.
 const SEEDS: u64 = 3;
 
+/// Lines of a story that went wrong that are shown.
+const LINES_SHOWN: usize = 60;
+
 /// Runs side by side.
 const THREADS: usize = 2;
 
@@ -59,7 +62,8 @@ impl Run<'_> {
         }
         findings.extend(told.leftovers.iter().cloned());
         if !findings.is_empty() {
-            findings.push(told.text);
+            let lines: Vec<_> = told.text.lines().take(LINES_SHOWN).collect();
+            findings.push(lines.join("\n"));
         }
         findings
     }

@@ -1,4 +1,4 @@
-//! `slipway demo`: the main job on this machine, from nothing to ready clusters.
+//! `slipway demo`: the whole flow on this machine, from nothing to ready clusters.
 
 use crate::failure::Failure;
 use crate::{Command, Program, logging, serve};
@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 /// What the demo applies.
 const MANIFEST: &str = include_str!("../../../examples/hello.yaml");
 
-/// Show the main job on this machine: start a server, build the example's clusters, watch
+/// Show the whole flow on this machine: start a server, build the example's clusters, watch
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   slipway demo           stays up until Ctrl-C, with the page open to look at
@@ -29,13 +29,17 @@ pub(crate) struct Arguments {
 /// Runs the demo from nothing to ready, and cleans up.
 pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     logging::start(logging::Format::Text, "warn");
-    let home = tempfile::Builder::new().prefix("slipway-demo-").tempdir().context("could not make a directory")?;
+    let home = tempfile::Builder::new()
+        .prefix("slipway-demo-")
+        .tempdir()
+        .context("could not make a directory")?;
     let stop = CancellationToken::new();
     let running = start(home.path(), stop.clone()).await?;
     let url = format!("http://{}", running.address);
     let manifest = home.path().join("hello.yaml");
     std::fs::write(&manifest, MANIFEST).context("could not write the example")?;
-    let token = std::fs::read_to_string(home.path().join("admin.token")).context("could not read the token")?;
+    let token = std::fs::read_to_string(home.path().join("admin.token"))
+        .context("could not read the token")?;
 
     say(&format!(
         "Slipway runs on {url}, on machines of the simulated world.\n\n  page   {url}/\n  token  {}\n\n\
@@ -55,7 +59,9 @@ pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
                  slipway pool scale hello/compute 5\n\nCtrl-C ends the demo and cleans up.",
                 home.path().display()
             ));
-            serve::told_to_stop().await.map(|()| Some(ExitCode::SUCCESS))
+            serve::told_to_stop()
+                .await
+                .map(|()| Some(ExitCode::SUCCESS))
         }
         other => other,
     };
@@ -68,13 +74,19 @@ pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
 async fn start(home: &Path, stop: CancellationToken) -> anyhow::Result<serve::Running> {
     let usual = SocketAddr::from(([127, 0, 0, 1], 7077));
     let free = tokio::net::TcpListener::bind(usual).await.is_ok();
-    let listen = if free { usual } else { SocketAddr::from(([127, 0, 0, 1], 0)) };
+    let listen = if free {
+        usual
+    } else {
+        SocketAddr::from(([127, 0, 0, 1], 0))
+    };
     serve::start(home, listen, stop).await
 }
 
 /// Plans, applies and, when asked to, deletes again, as a person would.
 async fn show(url: &str, home: &Path, manifest: &Path, once: bool) -> anyhow::Result<ExitCode> {
-    let file = manifest.to_str().context("the temporary directory has a strange name")?;
+    let file = manifest
+        .to_str()
+        .context("the temporary directory has a strange name")?;
     verb(url, home, &["plan", "-f", file]).await?;
     say("");
     verb(url, home, &["apply", "--wait", "-f", file]).await?;
@@ -88,10 +100,17 @@ async fn show(url: &str, home: &Path, manifest: &Path, once: bool) -> anyhow::Re
 
 /// Runs a client verb against the demo's own server.
 async fn verb(url: &str, home: &Path, words: &[&str]) -> anyhow::Result<()> {
-    let home = home.to_str().context("the temporary directory has a strange name")?;
-    let line = ["slipway", "--server", url, "--data-dir", home].into_iter().chain(words.iter().copied());
-    let Program { global, command } = Program::try_parse_from(line).context("the demo spoke badly")?;
-    let Command::Client(verb) = command else { bail!("the demo may use client verbs only") };
+    let home = home
+        .to_str()
+        .context("the temporary directory has a strange name")?;
+    let line = ["slipway", "--server", url, "--data-dir", home]
+        .into_iter()
+        .chain(words.iter().copied());
+    let Program { global, command } =
+        Program::try_parse_from(line).context("the demo spoke badly")?;
+    let Command::Client(verb) = command else {
+        bail!("the demo may use client verbs only")
+    };
     if cli::run(verb, &global, Program::command).await == ExitCode::SUCCESS {
         return Ok(());
     }

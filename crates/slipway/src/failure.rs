@@ -1,6 +1,5 @@
 //! How the program tells that it could not begin or go on: what, why, and what to do.
 
-use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::ExitCode;
 
@@ -25,20 +24,16 @@ impl std::error::Error for Failure {}
 
 /// Prints an error with its chain and its hint, and fails.
 pub(crate) fn tell(error: &anyhow::Error) -> ExitCode {
-    let mut text = String::from("error: ");
-    let mut last = String::new();
-    for cause in error.chain() {
-        let cause = cause.to_string();
-        if cause != last {
-            let separator = if last.is_empty() { "" } else { ": " };
-            // Writing to a string cannot fail.
-            drop(write!(text, "{separator}{cause}"));
-        }
-        last = cause;
+    let mut causes: Vec<String> = error.chain().map(ToString::to_string).collect();
+    causes.dedup();
+    let mut text = format!("error: {}", causes.join(": "));
+    if let Some(failure) = error
+        .chain()
+        .find_map(|cause| cause.downcast_ref::<Failure>())
+    {
+        text = format!("{text} ({})\nhint: {}", failure.code, failure.hint);
     }
-    if let Some(failure) = error.chain().find_map(|cause| cause.downcast_ref::<Failure>()) {
-        drop(write!(text, " ({})\nhint: {}", failure.code, failure.hint));
-    }
+    // A closed standard error leaves nobody to tell.
     drop(writeln!(std::io::stderr().lock(), "{text}"));
     ExitCode::FAILURE
 }

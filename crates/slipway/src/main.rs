@@ -40,8 +40,12 @@ enum Command {
 fn main() -> ExitCode {
     let program = Program::parse();
     let runtime = match &program.command {
-        Command::Serve(_) | Command::Demo(_) => tokio::runtime::Builder::new_multi_thread().enable_all().build(),
-        Command::Client(_) => tokio::runtime::Builder::new_current_thread().enable_all().build(),
+        Command::Serve(_) | Command::Demo(_) => tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build(),
+        Command::Client(_) => tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build(),
     };
     let runtime = match runtime {
         Ok(runtime) => runtime,

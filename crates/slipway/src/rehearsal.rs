@@ -19,7 +19,6 @@ impl Twin {
 impl Rehearse for Twin {
     fn rehearse(&self, request: Rehearsal) -> BoxFuture<'_, Result<RehearsalReport, String>> {
         let _ = (&self.store, request);
-        async move { Err("later".to_owned()) }
-        .boxed()
+        async move { Err("later".to_owned()) }.boxed()
     }
 }

@@ -30,7 +30,12 @@ The first start writes an administrator's token to admin.token in the data direc
 its owner alone. Ctrl-C ends the server; what was under way goes on at the next start.")]
 pub(crate) struct Arguments {
     /// Where to listen; port 0 takes any that is free
-    #[arg(long, value_name = "ADDRESS", env = "SLIPWAY_LISTEN", default_value = "127.0.0.1:7077")]
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        env = "SLIPWAY_LISTEN",
+        default_value = "127.0.0.1:7077"
+    )]
     listen: SocketAddr,
     /// How the log is written
     #[arg(long, value_enum, default_value_t = logging::Format::Text)]
@@ -81,15 +86,27 @@ impl Running {
 }
 
 /// Starts all roles on one data directory; they end when `stop` is cancelled.
-pub(crate) async fn start(data_dir: &Path, listen: SocketAddr, stop: CancellationToken) -> anyhow::Result<Running> {
+pub(crate) async fn start(
+    data_dir: &Path,
+    listen: SocketAddr,
+    stop: CancellationToken,
+) -> anyhow::Result<Running> {
     make_directory(data_dir)?;
     let store = Store::open(data_dir).map_err(|error| {
         let (code, hint) = (error.code(), error.hint());
-        anyhow::Error::new(error).context(Failure { what: "cannot start on this data directory".to_owned(), code, hint })
+        anyhow::Error::new(error).context(Failure {
+            what: "cannot start on this data directory".to_owned(),
+            code,
+            hint,
+        })
     })?;
     let admin = Admin::load_or_create(data_dir).map_err(|error| {
         let (code, hint) = (error.code(), error.hint().to_owned());
-        anyhow::Error::new(error).context(Failure { what: "cannot start without a token".to_owned(), code, hint })
+        anyhow::Error::new(error).context(Failure {
+            what: "cannot start without a token".to_owned(),
+            code,
+            hint,
+        })
     })?;
     let world = World::open(&data_dir.join("world.jsonl"), Pace::Demo, 0).map_err(|cause| {
         anyhow::Error::new(cause).context(Failure {
@@ -102,17 +119,28 @@ pub(crate) async fn start(data_dir: &Path, listen: SocketAddr, stop: Cancellatio
         anyhow::Error::new(cause).context(Failure {
             what: format!("cannot listen on {listen}"),
             code: "SERVE-001",
-            hint: "another program may hold this port: end it, or choose another with --listen".to_owned(),
+            hint: "another program may hold this port: end it, or choose another with --listen"
+                .to_owned(),
         })
     })?;
-    let address = listener.local_addr().context("could not read the listening address")?;
+    let address = listener
+        .local_addr()
+        .context("could not read the listening address")?;
     let metrics = server::metrics::builder()
         .and_then(metrics_exporter_prometheus::PrometheusBuilder::install_recorder)
         .context("could not start the metrics")?;
 
     let clock = Clock::System;
-    let settings = Settings { worker: format!("{}-{}", address, std::process::id()), ..Settings::default() };
-    let engine = Engine::new(store.clone(), Arc::new(Simulated::new(world)), clock, settings);
+    let settings = Settings {
+        worker: format!("{}-{}", address, std::process::id()),
+        ..Settings::default()
+    };
+    let engine = Engine::new(
+        store.clone(),
+        Arc::new(Simulated::new(world)),
+        clock,
+        settings,
+    );
     let server = Server {
         store: store.clone(),
         admin,
@@ -126,13 +154,24 @@ pub(crate) async fn start(data_dir: &Path, listen: SocketAddr, stop: Cancellatio
         engine.run(engine_stop).await;
         Ok(())
     });
-    roles.spawn(async move { server::run(listener, server, stop).await.context("the listener broke down") });
-    Ok(Running { address, data_dir: data_dir.to_owned(), roles })
+    roles.spawn(async move {
+        server::run(listener, server, stop)
+            .await
+            .context("the listener broke down")
+    });
+    Ok(Running {
+        address,
+        data_dir: data_dir.to_owned(),
+        roles,
+    })
 }
 
 /// Makes the data directory, readable by its owner alone.
 fn make_directory(data_dir: &Path) -> anyhow::Result<()> {
-    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(data_dir);
+    let made = std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(data_dir);
     made.map_err(|cause| {
         anyhow::Error::new(cause).context(Failure {
             what: format!("cannot use {} as data directory", data_dir.display()),

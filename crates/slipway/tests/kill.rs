@@ -39,7 +39,11 @@ impl Server {
             .stderr(File::create(&log).unwrap())
             .spawn()
             .unwrap();
-        Self { child, directory: directory.to_owned(), log }
+        Self {
+            child,
+            directory: directory.to_owned(),
+            log,
+        }
     }
 
     /// Waits until the server listens, and says where.
@@ -52,8 +56,14 @@ impl Server {
             {
                 return address.trim().to_owned();
             }
-            assert!(self.child.try_wait().unwrap().is_none(), "the server ended by itself: {log}");
-            assert!(began.elapsed() < Duration::from_mins(1), "the server does not listen: {log}");
+            assert!(
+                self.child.try_wait().unwrap().is_none(),
+                "the server ended by itself: {log}"
+            );
+            assert!(
+                began.elapsed() < Duration::from_mins(1),
+                "the server does not listen: {log}"
+            );
             std::thread::sleep(Duration::from_millis(2));
         }
     }
@@ -61,7 +71,12 @@ impl Server {
     fn client(&mut self, words: &[&str]) -> Output {
         let address = self.address();
         let data = self.directory.join("data");
-        slipway().args(["--server", &address, "--data-dir"]).arg(data).args(words).output().unwrap()
+        slipway()
+            .args(["--server", &address, "--data-dir"])
+            .arg(data)
+            .args(words)
+            .output()
+            .unwrap()
     }
 
     /// Applies the manifest with that many compute machines per cluster.
@@ -69,13 +84,21 @@ impl Server {
         let file = self.directory.join("manifest.yaml");
         std::fs::write(&file, manifest(compute)).unwrap();
         let applied = self.client(&["apply", "-f", file.to_str().unwrap()]);
-        assert!(applied.status.success(), "{}", String::from_utf8_lossy(&applied.stderr));
+        assert!(
+            applied.status.success(),
+            "{}",
+            String::from_utf8_lossy(&applied.stderr)
+        );
     }
 
     /// Where the manifest stands.
     fn state(&mut self) -> String {
         let got = self.client(&["get", "manifest", "twenty", "-o", "json"]);
-        assert!(got.status.success(), "{}", String::from_utf8_lossy(&got.stderr));
+        assert!(
+            got.status.success(),
+            "{}",
+            String::from_utf8_lossy(&got.stderr)
+        );
         let view: serde_json::Value = serde_json::from_slice(&got.stdout).unwrap();
         view["state"].as_str().unwrap().to_owned()
     }
@@ -146,7 +169,11 @@ fn killed_a_hundred_times_it_builds_every_cluster_once() {
     }
     let began = Instant::now();
     while server.state() != "done" {
-        assert!(began.elapsed() < READY_MAX, "not ready: {}", std::fs::read_to_string(&server.log).unwrap());
+        assert!(
+            began.elapsed() < READY_MAX,
+            "not ready: {}",
+            std::fs::read_to_string(&server.log).unwrap()
+        );
         std::thread::sleep(Duration::from_millis(200));
     }
     drop(server);
@@ -157,7 +184,13 @@ fn killed_a_hundred_times_it_builds_every_cluster_once() {
     assert!(twice.is_empty(), "made more than once: {twice:?}");
     let wanted = CLUSTERS * (CONTROL + compute);
     assert_eq!(made.len(), wanted, "machines were made that nobody wanted");
-    assert_eq!(world.machines(), wanted, "machines are missing or left over");
+    assert_eq!(
+        world.machines(),
+        wanted,
+        "machines are missing or left over"
+    );
     assert_eq!(world.violations(), Vec::new());
-    println!("{KILLS} kills, {CLUSTERS} clusters, {wanted} machines: each made once, none left over");
+    println!(
+        "{KILLS} kills, {CLUSTERS} clusters, {wanted} machines: each made once, none left over"
+    );
 }

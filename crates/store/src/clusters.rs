@@ -134,7 +134,7 @@ pub struct Counts {
     pub tasks: BTreeMap<State, u64>,
     /// Clusters that are not gone, by phase.
     pub clusters: BTreeMap<Phase, u64>,
-    /// Machines of those clusters, those to leave included.
+    /// Machines of those clusters, those to leave included until they are gone.
     pub machines: u64,
 }
 
@@ -348,7 +348,11 @@ fn counts(tx: &mut dyn Tx) -> Result<Counts, Error> {
     for mut row in tx.query(clusters, &[])? {
         counts.clusters.insert(row.take()?, row.take()?);
     }
-    if let Some(mut row) = first(tx, "SELECT COUNT(*) FROM machines", &[])? {
+    if let Some(mut row) = first(
+        tx,
+        "SELECT COUNT(*) FROM machines WHERE NOT (leaving = 1 AND absent = 1)",
+        &[],
+    )? {
         counts.machines = row.take()?;
     }
     Ok(counts)

@@ -14,13 +14,7 @@ use model::id::{ClusterId, MachineId, TaskId};
 use model::name::Name;
 use model::task::Task;
 use model::time::Timestamp;
-use plan::{Phase, Plan, Reason};
-
-/// How many machines of a cluster may be out of service because of us.
-///
-/// One, because etcd with three members survives the loss of one; the second would be
-/// our fault.
-const UNAVAILABLE_MAX: u32 = 1;
+use plan::{Phase, Plan, Reason, UNAVAILABLE_MAX};
 
 /// Tasks that an event names before it only counts.
 const NAMED_MAX: usize = 3;

@@ -44,7 +44,7 @@ enum Place {
 type Given<'a> = Result<&'a mut dyn Tx, Error>;
 
 /// A question on its way to a thread.
-type Job = Box<dyn FnOnce(Given<'_>) -> Answered + Send>;
+type Asked = Box<dyn FnOnce(Given<'_>) -> Answered + Send>;
 
 /// A question that was answered, and not told to its caller yet.
 struct Answered {
@@ -175,7 +175,7 @@ fn undo(connection: &Connection) {
 ///
 /// A caller that stops waiting stops nothing: the question is answered all the same.
 async fn ask<T, E>(
-    queue: Option<&mpsc::Sender<Job>>,
+    queue: Option<&mpsc::Sender<Asked>>,
     question: impl FnOnce(&mut dyn Tx) -> Result<T, E> + Send + 'static,
 ) -> Result<T, E>
 where
@@ -183,7 +183,7 @@ where
     E: From<Error> + Send + 'static,
 {
     let (sender, receiver) = oneshot::channel();
-    let job: Job = Box::new(move |given| {
+    let asked: Asked = Box::new(move |given| {
         let answer = given.map_err(E::from).and_then(question);
         Answered {
             keep: answer.is_ok(),
@@ -195,14 +195,14 @@ where
         }
     });
     let queue = queue.ok_or_else(Error::unanswered)?;
-    queue.send(job).await.map_err(|_| Error::unanswered())?;
+    queue.send(asked).await.map_err(|_| Error::unanswered())?;
     receiver.await.map_err(|_| Error::unanswered())?
 }
 
 /// The threads over one data directory; dropping them waits until they have ended.
 struct Threads {
-    writes: Option<mpsc::Sender<Job>>,
-    reads: Option<mpsc::Sender<Job>>,
+    writes: Option<mpsc::Sender<Asked>>,
+    reads: Option<mpsc::Sender<Asked>>,
     /// The readers, then the writer.
     running: Vec<JoinHandle<()>>,
     /// Held until the threads have ended.
@@ -262,30 +262,34 @@ fn join(thread: JoinHandle<()>) {
 }
 
 /// The writer's life: everything that waits goes into one transaction.
-fn write_all(connection: &Connection, mut queue: mpsc::Receiver<Job>, newest: &watch::Sender<u64>) {
+fn write_all(
+    connection: &Connection,
+    mut queue: mpsc::Receiver<Asked>,
+    newest: &watch::Sender<u64>,
+) {
     let mut batch = Vec::with_capacity(BATCH_MAX);
     while queue.blocking_recv_many(&mut batch, BATCH_MAX) > 0 {
-        let mut jobs = batch.drain(..);
+        let mut batch = batch.drain(..);
         // A transaction ends early when the database gives it up; the rest get a new one.
-        while jobs.len() > 0 {
-            tell(newest, transact(connection, &mut jobs));
+        while batch.len() > 0 {
+            tell(newest, transact(connection, &mut batch));
         }
     }
 }
 
 /// Runs questions in one transaction and answers them; returns the newest event.
-fn transact(connection: &Connection, jobs: &mut std::vec::Drain<'_, Job>) -> u64 {
+fn transact(connection: &Connection, batch: &mut std::vec::Drain<'_, Asked>) -> u64 {
     let start = Instant::now();
     let mut tx = Transaction::on(connection);
-    let mut answered = Vec::with_capacity(jobs.len());
+    let mut answered = Vec::with_capacity(batch.len());
     let mut stands = control(connection, "BEGIN IMMEDIATE");
     if let Err(error) = &stands {
-        answered.extend(jobs.map(|job| job(Err(error.clone()))));
+        answered.extend(batch.map(|asked| asked(Err(error.clone()))));
     }
     while stands.is_ok()
-        && let Some(job) = jobs.next()
+        && let Some(asked) = batch.next()
     {
-        stands = savepoint(connection, &mut tx, job, &mut answered);
+        stands = savepoint(connection, &mut tx, asked, &mut answered);
     }
     let stands = stands.and_then(|()| control(connection, "COMMIT"));
     undo(connection);
@@ -310,16 +314,16 @@ fn transact(connection: &Connection, jobs: &mut std::vec::Drain<'_, Job>) -> u64
 fn savepoint(
     connection: &Connection,
     tx: &mut Transaction<'_>,
-    job: Job,
+    asked: Asked,
     answered: &mut Vec<Answered>,
 ) -> Result<(), Error> {
     if let Err(error) = control(connection, "SAVEPOINT question") {
-        answered.push(job(Err(error.clone())));
+        answered.push(asked(Err(error.clone())));
         return Err(error);
     }
     let before = tx.newest();
     // A question that panics gets no answer, and its neighbours do not suffer for it.
-    let answer = catch_unwind(AssertUnwindSafe(|| job(Ok(tx)))).ok();
+    let answer = catch_unwind(AssertUnwindSafe(|| asked(Ok(tx)))).ok();
     let keep = answer.as_ref().is_some_and(|answer| answer.keep);
     answered.extend(answer);
     if connection.is_autocommit() {
@@ -333,16 +337,16 @@ fn savepoint(
 }
 
 /// A reader's life: one question at a time.
-fn read_all(connection: &Connection, queue: &Mutex<mpsc::Receiver<Job>>) {
+fn read_all(connection: &Connection, queue: &Mutex<mpsc::Receiver<Asked>>) {
     loop {
-        let Some(job) = lock(queue).blocking_recv() else {
+        let Some(asked) = lock(queue).blocking_recv() else {
             return;
         };
         let given = control(connection, "BEGIN");
         let mut tx = Transaction::on(connection);
         let answer = catch_unwind(AssertUnwindSafe(|| match given {
-            Ok(()) => job(Ok(&mut tx)),
-            Err(error) => job(Err(error)),
+            Ok(()) => asked(Ok(&mut tx)),
+            Err(error) => asked(Err(error)),
         }));
         undo(connection);
         if let Ok(Answered { keep: _, reply }) = answer {

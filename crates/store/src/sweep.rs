@@ -27,7 +27,7 @@ const JOURNEYS_KEPT: Duration = DAY;
 const KEYS_KEPT: Duration = DAY;
 
 /// Rows of one kind per sweep, so that no writer waits long for it.
-const ROWS_MAX: u32 = 5_000;
+const ROWS_MAX: u32 = 10_000;
 
 /// How many rows a sweep cleared away.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -14,15 +14,13 @@ use crate::{desired, intents, manifests};
 use model::cluster::{Desired, Origin, Role};
 use model::id::{self, ClusterId, IntentId, TaskId};
 use model::intent::{Intent, Wish};
+use model::manifest::POOL_COUNT_MAX;
 use model::manifest::{Manifest, Pool};
 use model::name::Name;
 use model::task::Task;
 use model::time::Timestamp;
 use plan::{Change, Limits};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// The largest pool, as admission has it.
-const POOL_COUNT_MAX: u32 = 5_000;
 
 /// A wish on its way in.
 #[derive(Debug, Clone, PartialEq, Eq)]

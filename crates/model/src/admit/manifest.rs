@@ -3,7 +3,7 @@
 use super::fields::Fields;
 use super::references;
 use crate::fault::{Code, Fault, Faults};
-use crate::manifest::{Cluster, Dynamic, Host, Manifest, Pool, Provider, Static};
+use crate::manifest::{Cluster, Dynamic, Host, Manifest, POOL_COUNT_MAX, Pool, Provider, Static};
 use crate::name::Name;
 use crate::source::Value;
 use std::net::Ipv4Addr;
@@ -15,10 +15,6 @@ const API_VERSIONS: [&str; 2] = ["slipway.dev/v1", "claudie.io/v1beta1"];
 pub(super) const PROVIDER_NAME_MAX: usize = 15;
 pub(super) const POOL_NAME_MAX: usize = 14;
 pub(super) const CLUSTER_NAME_MAX: usize = 28;
-
-/// The largest pool. Four hex digits of ordinal still fit the name; a plan for a pool of
-/// this size is made in milliseconds.
-const POOL_COUNT_MAX: u32 = 5_000;
 
 /// The most providers, and the most pools of each kind, in one manifest.
 const ENTRIES_MAX: usize = 1_000;

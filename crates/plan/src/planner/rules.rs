@@ -3,17 +3,12 @@
 //! In their order: what is missing comes first, the control plane before the rest, what
 //! was interrupted before what is new, removals after additions, upgrades last of all.
 
+use super::UNAVAILABLE_MAX;
 use super::draft::Draft;
 use super::survey::{Life, Place, Survey, count};
 use crate::held::Reason;
 use model::cluster::{Machine, Origin, Role};
 use model::task::{Action, Kind};
-
-/// How many machines of a cluster may be out of service because of us.
-///
-/// One, because etcd with three members survives the loss of one; the second would be
-/// our fault.
-pub(super) const UNAVAILABLE_MAX: u32 = 1;
 
 /// How many of `members` must be ready so that etcd can decide.
 pub(super) const fn quorum(members: u32) -> u32 {
@@ -58,12 +53,16 @@ pub(super) fn start_control_plane(draft: &mut Draft<'_>) {
     let control = |place: &&Place<'_>| place.machine.role == Role::Control && joinable(place);
     let waiting: Vec<_> = draft.survey.wanted().filter(control).collect();
     // What was begun goes on before anything else is begun.
-    let first = waiting
-        .iter()
-        .find(|place| place.open.is_some())
-        .or(waiting.first());
+    let begun = |place: &&&Place<'_>| {
+        let kind = place.open.map(|open| open.action.kind());
+        matches!(kind, Some(Kind::Init | Kind::Join))
+    };
+    let first = waiting.iter().find(begun).or(waiting.first());
     let Some(first) = first.copied() else { return };
-    if !draft.view.observed.initialised {
+    if let Some(elsewhere) = starting_elsewhere(draft.survey, first) {
+        let after = elsewhere.machine.name.clone();
+        draft.hold(first, Kind::Init, Reason::Turn { after });
+    } else if !draft.view.observed.initialised {
         draft.want(
             first,
             Action::Init {
@@ -92,6 +91,18 @@ pub(super) fn start_control_plane(draft: &mut Draft<'_>) {
             );
         }
     }
+}
+
+/// Another machine on which a control plane may have been started, though nobody has seen
+/// it yet: a second one would split the cluster.
+fn starting_elsewhere<'s, 'a>(survey: &'s Survey<'a>, but: &Place<'_>) -> Option<&'s Place<'a>> {
+    survey.places.iter().find(|place| {
+        place.machine.id != but.machine.id
+            && place.life != Life::Absent
+            && place
+                .open
+                .is_some_and(|open| open.action.kind() == Kind::Init && open.attempts > 0)
+    })
 }
 
 /// Why nothing can join a control plane that was started.
@@ -182,7 +193,7 @@ pub(super) fn upgrade(draft: &mut Draft<'_>) {
         None => unsettled(draft.survey).or_else(|| over_budget(draft.survey, next)),
         Some(_) => None,
     };
-    let drained = next.slot && next.node.is_some_and(|node| node.cordoned);
+    let drained = next.slot && next.node.is_some_and(|node| node.cordoned) && !draining(next);
     match refused.or_else(|| quorum_at_risk(draft.survey, next, After::Same)) {
         Some(reason) => draft.hold(next, Kind::Upgrade, reason),
         None if drained => draft.want(next, Action::Upgrade { version }),
@@ -308,6 +319,16 @@ fn out_already(place: &Place<'_>) -> bool {
     place.slot || place.life == Life::Unreachable || place.node.is_some_and(|node| !node.ready)
 }
 
+/// Whether a drain was begun and has not ended: the node takes no new workloads, and may
+/// still have old ones. One that does not answer has nothing left to move.
+fn draining(place: &Place<'_>) -> bool {
+    let answers = place.life != Life::Unreachable && place.node.is_some_and(|node| node.ready);
+    answers
+        && place
+            .open
+            .is_some_and(|open| open.action.kind() == Kind::Drain)
+}
+
 fn remove_node(draft: &mut Draft<'_>, place: &Place<'_>) {
     let begun = out_already(place);
     let refused = if begun {
@@ -315,7 +336,7 @@ fn remove_node(draft: &mut Draft<'_>, place: &Place<'_>) {
     } else {
         missing(draft.survey).or_else(|| over_budget(draft.survey, place))
     };
-    let drained = begun && (!place.in_service() || place.life == Life::Unreachable);
+    let drained = begun && !place.in_service() && !draining(place);
     let action = if drained {
         Action::Leave
     } else {

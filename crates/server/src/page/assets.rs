@@ -28,18 +28,40 @@ impl Asset {
     fn new(stem: &str, ending: &str, kind: &'static str, text: &'static str) -> Self {
         let digest: [u8; 32] = Sha256::digest(text.as_bytes()).into();
         let digest = crate::hex(digest.get(..DIGEST_BYTES).unwrap_or_default());
-        Self { path: format!("/assets/{stem}-{digest}.{ending}"), kind, text }
+        Self {
+            path: format!("/assets/{stem}-{digest}.{ending}"),
+            kind,
+            text,
+        }
     }
 }
 
-static STYLE: LazyLock<Asset> =
-    LazyLock::new(|| Asset::new("page", "css", "text/css; charset=utf-8", include_str!("../../assets/page.css")));
+static STYLE: LazyLock<Asset> = LazyLock::new(|| {
+    Asset::new(
+        "page",
+        "css",
+        "text/css; charset=utf-8",
+        include_str!("../../assets/page.css"),
+    )
+});
 
-static SCRIPT: LazyLock<Asset> =
-    LazyLock::new(|| Asset::new("page", "js", "text/javascript; charset=utf-8", include_str!("../../assets/page.js")));
+static SCRIPT: LazyLock<Asset> = LazyLock::new(|| {
+    Asset::new(
+        "page",
+        "js",
+        "text/javascript; charset=utf-8",
+        include_str!("../../assets/page.js"),
+    )
+});
 
-static ICON: LazyLock<Asset> =
-    LazyLock::new(|| Asset::new("icon", "svg", "image/svg+xml", include_str!("../../assets/icon.svg")));
+static ICON: LazyLock<Asset> = LazyLock::new(|| {
+    Asset::new(
+        "icon",
+        "svg",
+        "image/svg+xml",
+        include_str!("../../assets/icon.svg"),
+    )
+});
 
 /// Where the style is.
 pub(super) fn style() -> &'static str {
@@ -59,8 +81,13 @@ pub(super) fn icon() -> &'static str {
 /// Serves an asset by its full name; an old name is gone.
 pub(super) async fn serve(Path(name): Path<String>) -> Result<Response, Problem> {
     let path = format!("/assets/{name}");
-    let asset = [&STYLE, &SCRIPT, &ICON].into_iter().find(|asset| asset.path == path);
+    let asset = [&STYLE, &SCRIPT, &ICON]
+        .into_iter()
+        .find(|asset| asset.path == path);
     let asset = asset.ok_or_else(|| Problem::no_route(&path))?;
-    let headers = [(header::CONTENT_TYPE, asset.kind), (header::CACHE_CONTROL, FOR_EVER)];
+    let headers = [
+        (header::CONTENT_TYPE, asset.kind),
+        (header::CACHE_CONTROL, FOR_EVER),
+    ];
     Ok((headers, asset.text).into_response())
 }

@@ -144,19 +144,37 @@ pub(super) async fn show(
         generation: row.generation.0,
         network: seen.desired.network,
         held: row.held.iter().map(waits).collect(),
-        intents: seen.intents.iter().filter(|intent| intent.counts(now)).map(|intent| wished(intent, now)).collect(),
+        intents: seen
+            .intents
+            .iter()
+            .filter(|intent| intent.counts(now))
+            .map(|intent| wished(intent, now))
+            .collect(),
         pools: pools(&all),
-        machines: all.iter().skip(from).take(MACHINES).map(|row| line(row, now)).collect(),
+        machines: all
+            .iter()
+            .skip(from)
+            .take(MACHINES)
+            .map(|row| line(row, now))
+            .collect(),
         next: (all.len() > end).then(|| format!("/clusters/{name}?from={end}")),
         tasks: task_lists(open, finished, now),
         events: events(&app, &project, &about, now).await?,
         cluster: fleet::Line::new(row, now),
     };
-    if query.fragment.is_some() { render(&page.as_main()) } else { render(&page) }
+    if query.fragment.is_some() {
+        render(&page.as_main())
+    } else {
+        render(&page)
+    }
 }
 
 fn waits(held: &Held) -> Waits {
-    let others = if held.machines > 1 { format!(" and {} more", held.machines - 1) } else { String::new() };
+    let others = if held.machines > 1 {
+        format!(" and {} more", held.machines - 1)
+    } else {
+        String::new()
+    };
     Waits {
         what: format!("{} {}{others}", held.kind, held.machine),
         reason: held.reason.to_string(),
@@ -178,17 +196,31 @@ fn wished(intent: &Intent, now: Timestamp) -> Wished {
 fn pools(machines: &[MachineRow]) -> Vec<Pool> {
     let mut pools: BTreeMap<(Role, &Name), Bar> = BTreeMap::new();
     for row in machines.iter().filter(|row| !row.leaving) {
-        let bar = pools.entry((row.machine.role, &row.machine.pool)).or_default();
+        let bar = pools
+            .entry((row.machine.role, &row.machine.pool))
+            .or_default();
         bar.wanted += 1;
         if let Some((NodeFact::Joined { ready: true, .. }, _)) = row.seen.node {
             bar.ready += 1;
         }
     }
-    pools.into_iter().map(|((role, name), bar)| Pool { name: name.clone(), role, bar }).collect()
+    pools
+        .into_iter()
+        .map(|((role, name), bar)| Pool {
+            name: name.clone(),
+            role,
+            bar,
+        })
+        .collect()
 }
 
 fn line(row: &MachineRow, now: Timestamp) -> Line {
-    let MachineRow { machine, cluster: _, leaving, seen } = row;
+    let MachineRow {
+        machine,
+        cluster: _,
+        leaving,
+        seen,
+    } = row;
     let (provider, provider_at) = seen.machine.as_ref().map(|(fact, at)| (fact, *at)).unzip();
     let (node, node_at) = seen.node.as_ref().map(|(fact, at)| (fact, *at)).unzip();
     let age = |at: Timestamp| Stamp::new(at, now);
@@ -213,23 +245,47 @@ fn line(row: &MachineRow, now: Timestamp) -> Line {
         pool: machine.pool.clone(),
         role: machine.role,
         desired: if *leaving { "to leave" } else { "to stay" },
-        provider: Seen { state: provider.into(), note: None, at: provider_at.map(age) },
-        kubernetes: Seen { state: node.into(), note: version, at: node_at.map(age) },
+        provider: Seen {
+            state: provider.into(),
+            note: None,
+            at: provider_at.map(age),
+        },
+        kubernetes: Seen {
+            state: node.into(),
+            note: version,
+            at: node_at.map(age),
+        },
         address: reached,
     }
 }
 
 /// Tasks that are open, and some that ended lately.
-async fn tasks(app: &App, project: &Name, name: &Name) -> Result<(Vec<TaskRow>, Vec<TaskRow>), Problem> {
+async fn tasks(
+    app: &App,
+    project: &Name,
+    name: &Name,
+) -> Result<(Vec<TaskRow>, Vec<TaskRow>), Problem> {
     let open = open_tasks(app, project, name).await?;
-    let filter = TaskFilter { cluster: Some(name.clone()), state: None };
-    let mut recent = app.store().tasks(project, filter, extract::page(Some(RECENT), None)?).await?.items;
+    let filter = TaskFilter {
+        cluster: Some(name.clone()),
+        state: None,
+    };
+    let mut recent = app
+        .store()
+        .tasks(project, filter, extract::page(Some(RECENT), None)?)
+        .await?
+        .items;
     recent.retain(|row| !row.state.open());
     Ok((open, recent))
 }
 
 fn task_lists(open: Vec<TaskRow>, finished: Vec<TaskRow>, now: Timestamp) -> [Tasks; 2] {
-    let lines = |rows: Vec<TaskRow>, max| rows.into_iter().take(max).map(|row| task::Line::new(row, now)).collect();
+    let lines = |rows: Vec<TaskRow>, max| {
+        rows.into_iter()
+            .take(max)
+            .map(|row| task::Line::new(row, now))
+            .collect()
+    };
     [
         Tasks {
             title: "Open tasks",
@@ -247,11 +303,19 @@ fn task_lists(open: Vec<TaskRow>, finished: Vec<TaskRow>, now: Timestamp) -> [Ta
 }
 
 /// What happened lately to any of these objects, newest first.
-async fn events(app: &App, project: &Name, of: &BTreeSet<String>, now: Timestamp) -> Result<Vec<Happened>, Problem> {
+async fn events(
+    app: &App,
+    project: &Name,
+    of: &BTreeSet<String>,
+    now: Timestamp,
+) -> Result<Vec<Happened>, Problem> {
     let newest = *app.store().subscribe().borrow();
     let after = newest.saturating_sub(u64::from(RECENT));
     let events = app.store().events(Some(project), after, RECENT).await?;
-    let ours = events.into_iter().rev().filter(|event| of.contains(&event.object));
+    let ours = events
+        .into_iter()
+        .rev()
+        .filter(|event| of.contains(&event.object));
     let happened = |event: Event| Happened {
         at: Stamp::new(event.at, now),
         kind: event.kind,
@@ -267,7 +331,11 @@ fn objects<'a>(
     tasks: impl Iterator<Item = &'a TaskRow>,
 ) -> BTreeSet<String> {
     let mut objects = BTreeSet::from([format!("cluster/{cluster}")]);
-    objects.extend(machines.iter().map(|row| format!("machine/{}", row.machine.name)));
+    objects.extend(
+        machines
+            .iter()
+            .map(|row| format!("machine/{}", row.machine.name)),
+    );
     objects.extend(tasks.map(|row| format!("task/{}", row.task.id)));
     objects
 }

@@ -15,7 +15,13 @@ use crate::extract::{self, Query};
 use crate::problem::Problem;
 
 /// The order in which states are counted: what needs somebody first.
-const PHASES: [Phase; 5] = [Phase::Error, Phase::Scheduled, Phase::Pending, Phase::Deleting, Phase::Done];
+const PHASES: [Phase; 5] = [
+    Phase::Error,
+    Phase::Scheduled,
+    Phase::Pending,
+    Phase::Deleting,
+    Phase::Done,
+];
 
 /// What is looked at.
 #[derive(Debug, Deserialize)]
@@ -72,14 +78,23 @@ impl Line {
 }
 
 /// Shows the fleet.
-pub(super) async fn show(State(app): State<App>, query: Result<Query<FleetQuery>, Problem>) -> Shown {
+pub(super) async fn show(
+    State(app): State<App>,
+    query: Result<Query<FleetQuery>, Problem>,
+) -> Shown {
     let Query(query) = query?;
     let now = app.now();
     let frame = Frame::new(&app, now);
     let chosen = query.state.as_deref().map(phase).transpose()?;
     let page = extract::page(None, query.cursor)?;
-    let filter = ClusterFilter { manifest: None, phase: chosen };
-    let listed = app.store().clusters(&Name::default_project(), filter, page).await?;
+    let filter = ClusterFilter {
+        manifest: None,
+        phase: chosen,
+    };
+    let listed = app
+        .store()
+        .clusters(&Name::default_project(), filter, page)
+        .await?;
     let counts = app.store().counts().await?;
     let next = listed.next.map(|cursor| match chosen {
         Some(phase) => format!("/?state={}&cursor={cursor}", phase.as_str()),
@@ -88,7 +103,11 @@ pub(super) async fn show(State(app): State<App>, query: Result<Query<FleetQuery>
     let count = |phase: Phase| {
         let clusters = counts.clusters.get(&phase).copied().unwrap_or(0);
         let chosen = chosen == Some(phase);
-        (clusters > 0 || chosen).then(|| Count { state: phase.into(), clusters, chosen })
+        (clusters > 0 || chosen).then(|| Count {
+            state: phase.into(),
+            clusters,
+            chosen,
+        })
     };
     let fleet = Fleet {
         frame,
@@ -96,14 +115,25 @@ pub(super) async fn show(State(app): State<App>, query: Result<Query<FleetQuery>
         total: counts.clusters.values().sum(),
         chosen,
         counts: PHASES.into_iter().filter_map(count).collect(),
-        clusters: listed.items.into_iter().map(|row| Line::new(row, now)).collect(),
+        clusters: listed
+            .items
+            .into_iter()
+            .map(|row| Line::new(row, now))
+            .collect(),
         next,
     };
-    if query.fragment.is_some() { render(&fleet.as_main()) } else { render(&fleet) }
+    if query.fragment.is_some() {
+        render(&fleet.as_main())
+    } else {
+        render(&fleet)
+    }
 }
 
 fn phase(text: &str) -> Result<Phase, Problem> {
     text.parse().map_err(|()| {
-        Problem::parameter("state", "allowed are pending, scheduled, done, error, deleting and gone")
+        Problem::parameter(
+            "state",
+            "allowed are pending, scheduled, done, error, deleting and gone",
+        )
     })
 }

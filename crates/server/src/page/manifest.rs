@@ -62,7 +62,10 @@ pub(super) async fn show(
     let (Segments(name), Query(query)) = (named?, query?);
     let now = app.now();
     let frame = Frame::new(&app, now);
-    let row = app.store().manifest(&Name::default_project(), &name).await?;
+    let row = app
+        .store()
+        .manifest(&Name::default_project(), &name)
+        .await?;
     let row = row.ok_or_else(|| Problem::missing("manifest", &name))?;
     let page = Page {
         frame,
@@ -75,5 +78,9 @@ pub(super) async fn show(
         clusters: row.clusters.into_iter().map(Line::from).collect(),
         text: row.text,
     };
-    if query.fragment.is_some() { render(&page.as_main()) } else { render(&page) }
+    if query.fragment.is_some() {
+        render(&page.as_main())
+    } else {
+        render(&page)
+    }
 }

@@ -6,9 +6,9 @@ use model::task::State;
 use model::time::Timestamp;
 use plan::Phase;
 
-/// A state: a sign and a word, so that no colour is needed to tell it.
+/// A state: a mark and a word, so that no colour is needed to tell it.
 pub(super) struct Sign {
-    pub(super) sign: &'static str,
+    pub(super) mark: &'static str,
     pub(super) word: &'static str,
     /// How the style colours it: `ok`, `busy`, `warn`, `bad` or `calm`.
     pub(super) tone: &'static str,
@@ -16,7 +16,7 @@ pub(super) struct Sign {
 
 impl From<Phase> for Sign {
     fn from(phase: Phase) -> Self {
-        let (sign, tone) = match phase {
+        let (mark, tone) = match phase {
             Phase::Pending => ("○", "calm"),
             Phase::Scheduled => ("◐", "busy"),
             Phase::Done => ("✓", "ok"),
@@ -24,46 +24,54 @@ impl From<Phase> for Sign {
             Phase::Deleting => ("▽", "warn"),
             Phase::Gone => ("×", "calm"),
         };
-        Self { sign, word: phase.as_str(), tone }
+        Self {
+            mark,
+            word: phase.as_str(),
+            tone,
+        }
     }
 }
 
 impl From<State> for Sign {
     fn from(state: State) -> Self {
-        let (sign, tone) = match state {
+        let (mark, tone) = match state {
             State::Waiting => ("○", "calm"),
             State::Running => ("◐", "busy"),
             State::Stuck => ("▲", "bad"),
             State::Done => ("✓", "ok"),
             State::Withdrawn => ("×", "calm"),
         };
-        Self { sign, word: state.as_str(), tone }
+        Self {
+            mark,
+            word: state.as_str(),
+            tone,
+        }
     }
 }
 
 impl From<Option<&MachineFact>> for Sign {
     fn from(fact: Option<&MachineFact>) -> Self {
-        let (sign, word, tone) = match fact {
+        let (mark, word, tone) = match fact {
             None => ("·", "unseen", "calm"),
             Some(MachineFact::Absent) => ("×", "absent", "calm"),
             Some(MachineFact::Booting { .. }) => ("◐", "booting", "busy"),
             Some(MachineFact::Running { .. }) => ("✓", "running", "ok"),
             Some(MachineFact::Unreachable { .. }) => ("▲", "unreachable", "bad"),
         };
-        Self { sign, word, tone }
+        Self { mark, word, tone }
     }
 }
 
 impl From<Option<&NodeFact>> for Sign {
     fn from(fact: Option<&NodeFact>) -> Self {
-        let (sign, word, tone) = match fact {
+        let (mark, word, tone) = match fact {
             None => ("·", "unseen", "calm"),
             Some(NodeFact::Absent) => ("×", "absent", "calm"),
             Some(NodeFact::Joined { ready: false, .. }) => ("▲", "not ready", "bad"),
             Some(NodeFact::Joined { cordoned: true, .. }) => ("▽", "cordoned", "warn"),
             Some(NodeFact::Joined { .. }) => ("✓", "ready", "ok"),
         };
-        Self { sign, word, tone }
+        Self { mark, word, tone }
     }
 }
 
@@ -103,8 +111,17 @@ pub(super) struct Stamp {
 impl Stamp {
     pub(super) fn new(at: Timestamp, now: Timestamp) -> Self {
         let exact = Time::from(at).to_string();
-        let clock = exact.split_once('T').map_or("", |(_, clock)| clock).get(..8).unwrap_or_default().to_owned();
-        Self { exact, age: format!("{} ago", brief(now.since(at))), clock }
+        let clock = exact
+            .split_once('T')
+            .map_or("", |(_, clock)| clock)
+            .get(..8)
+            .unwrap_or_default()
+            .to_owned();
+        Self {
+            exact,
+            age: format!("{} ago", brief(now.since(at))),
+            clock,
+        }
     }
 }
 

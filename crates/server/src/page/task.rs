@@ -86,7 +86,10 @@ pub(super) async fn show(
     let after = query.after.unwrap_or(0);
     let lines = app.store().task_log(id, after, LINES).await?;
     let full = u32::try_from(lines.len()).is_ok_and(|len| len == LINES);
-    let next = lines.last().filter(|_| full).map(|line| format!("/tasks/{id}?after={}", line.seq));
+    let next = lines
+        .last()
+        .filter(|_| full)
+        .map(|line| format!("/tasks/{id}?after={}", line.seq));
     let written = |line: store::LogLine| Written {
         at: Stamp::new(line.at, now),
         attempt: line.attempt,
@@ -104,5 +107,9 @@ pub(super) async fn show(
         next,
         task: Line::new(row, now),
     };
-    if query.fragment.is_some() { render(&page.as_main()) } else { render(&page) }
+    if query.fragment.is_some() {
+        render(&page.as_main())
+    } else {
+        render(&page)
+    }
 }

@@ -49,7 +49,10 @@ pub(crate) async fn list(
 ) -> Result<Json<api::Listed<ClusterHead>>, Problem> {
     let page = extract::page(query.limit, query.cursor)?;
     let manifest = extract::name_of("manifest", query.manifest.as_deref())?;
-    let filter = ClusterFilter { manifest, phase: query.state.map(phase) };
+    let filter = ClusterFilter {
+        manifest,
+        phase: query.state.map(phase),
+    };
     let listed = app.store().clusters(&project, filter, page).await?;
     Ok(Json(view::listed(listed, view::head)))
 }
@@ -64,10 +67,22 @@ pub(crate) async fn show(
     Within(project, name): Within<Name>,
 ) -> Result<Json<ClusterView>, Problem> {
     let row = find(&app, &project, &name).await?;
-    let seen = app.store().cluster_view(row.id).await?.ok_or_else(|| missing(&name))?;
+    let seen = app
+        .store()
+        .cluster_view(row.id)
+        .await?
+        .ok_or_else(|| missing(&name))?;
     let machines = machines(&seen).iter().map(view::machine).collect();
-    let open_tasks = open_tasks(&app, &project, &name).await?.into_iter().map(view::task).collect();
-    Ok(Json(ClusterView { head: view::head(row), machines, open_tasks }))
+    let open_tasks = open_tasks(&app, &project, &name)
+        .await?
+        .into_iter()
+        .map(view::task)
+        .collect();
+    Ok(Json(ClusterView {
+        head: view::head(row),
+        machines,
+        open_tasks,
+    }))
 }
 
 /// Why a cluster stands where it stands: from what is wanted to what is waited for.
@@ -80,12 +95,22 @@ pub(crate) async fn why(
     Within(project, name): Within<Name>,
 ) -> Result<Json<WhyView>, Problem> {
     let row = find(&app, &project, &name).await?;
-    let seen = app.store().cluster_view(row.id).await?.ok_or_else(|| missing(&name))?;
+    let seen = app
+        .store()
+        .cluster_view(row.id)
+        .await?
+        .ok_or_else(|| missing(&name))?;
     let now = app.now();
     let chain = crate::aside(move || {
         let view = seen.view(now);
         let causes = plan::why(&view, &plan::plan(&view));
-        Ok(causes.into_iter().map(|cause| CauseView { fact: cause.fact, next: cause.next }).collect())
+        Ok(causes
+            .into_iter()
+            .map(|cause| CauseView {
+                fact: cause.fact,
+                next: cause.next,
+            })
+            .collect())
     })
     .await?;
     Ok(Json(WhyView { chain }))
@@ -118,13 +143,18 @@ pub(crate) async fn generation(
 ) -> Result<Json<ClusterGeneration>, Problem> {
     let row = find(&app, &project, &name).await?;
     let desired = app.store().desired_at(row.id, generation).await?;
-    let desired = desired.ok_or_else(|| Problem::missing("generation of the cluster", format!("{name}/{generation}")))?;
+    let desired = desired.ok_or_else(|| {
+        Problem::missing("generation of the cluster", format!("{name}/{generation}"))
+    })?;
     Ok(Json((&desired).into()))
 }
 
 /// The cluster of that name, or the problem that there is none.
 pub(crate) async fn find(app: &App, project: &Name, name: &Name) -> Result<ClusterRow, Problem> {
-    app.store().cluster(project, name).await?.ok_or_else(|| missing(name))
+    app.store()
+        .cluster(project, name)
+        .await?
+        .ok_or_else(|| missing(name))
 }
 
 /// Every machine of a cluster with what was seen of it: those to stay, then those to leave.
@@ -132,23 +162,45 @@ pub(crate) fn machines(seen: &store::ClusterView) -> Vec<MachineRow> {
     let row = |machine: &model::cluster::Machine, leaving| MachineRow {
         cluster: seen.desired.name.clone(),
         leaving,
-        seen: seen.observed.machines.get(&machine.id).cloned().unwrap_or_default(),
+        seen: seen
+            .observed
+            .machines
+            .get(&machine.id)
+            .cloned()
+            .unwrap_or_default(),
         machine: machine.clone(),
     };
-    let stay = seen.desired.machines.iter().map(|machine| row(machine, false));
-    let leave = seen.desired.leaving.iter().map(|machine| row(machine, true));
+    let stay = seen
+        .desired
+        .machines
+        .iter()
+        .map(|machine| row(machine, false));
+    let leave = seen
+        .desired
+        .leaving
+        .iter()
+        .map(|machine| row(machine, true));
     // One that should go and was seen to be gone is history, though it is still named.
-    let gone = |row: &MachineRow| row.leaving && matches!(row.seen.machine, Some((MachineFact::Absent, _)));
+    let gone = |row: &MachineRow| {
+        row.leaving && matches!(row.seen.machine, Some((MachineFact::Absent, _)))
+    };
     stay.chain(leave).filter(|row| !gone(row)).collect()
 }
 
 /// Every task of a cluster that is not finished; at most one per machine.
-pub(crate) async fn open_tasks(app: &App, project: &Name, name: &Name) -> Result<Vec<TaskRow>, Problem> {
+pub(crate) async fn open_tasks(
+    app: &App,
+    project: &Name,
+    name: &Name,
+) -> Result<Vec<TaskRow>, Problem> {
     let mut tasks = Vec::new();
     for state in [TaskState::Stuck, TaskState::Running, TaskState::Waiting] {
         let mut page = extract::page(Some(api::page::LIMIT_MAX), None)?;
         loop {
-            let filter = TaskFilter { cluster: Some(name.clone()), state: Some(state) };
+            let filter = TaskFilter {
+                cluster: Some(name.clone()),
+                state: Some(state),
+            };
             let listed = app.store().tasks(project, filter, page.clone()).await?;
             tasks.extend(listed.items);
             if listed.next.is_none() {

@@ -74,31 +74,53 @@ pub(crate) async fn list(
     let after = query.after.unwrap_or(0);
     let events = app.store().events(Some(&project), after, limit).await?;
     let full = u32::try_from(events.len()).is_ok_and(|len| len == limit);
-    let next = events.last().filter(|_| full).map(|event| event.id.to_string());
+    let next = events
+        .last()
+        .filter(|_| full)
+        .map(|event| event.id.to_string());
     let items = events.into_iter().map(view::event).collect();
     Ok(Json(api::Listed { items, next }).into_response())
 }
 
 fn wants_stream(headers: &HeaderMap) -> bool {
-    let accepts = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    accepts.split(',').any(|kind| kind.trim().starts_with(api::event::MEDIA_TYPE))
+    let accepts = headers
+        .get(header::ACCEPT)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    accepts
+        .split(',')
+        .any(|kind| kind.trim().starts_with(api::event::MEDIA_TYPE))
 }
 
 fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
     let name = HeaderName::from_static("last-event-id");
-    let Some(text) = extract::text_of(headers, &name, "Last-Event-ID")?.filter(|text| !text.is_empty()) else {
+    let Some(text) =
+        extract::text_of(headers, &name, "Last-Event-ID")?.filter(|text| !text.is_empty())
+    else {
         return Ok(None);
     };
-    let id = extract::number(text).ok_or_else(|| Problem::parameter("Last-Event-ID", "not the id of an event"))?;
+    let id = extract::number(text)
+        .ok_or_else(|| Problem::parameter("Last-Event-ID", "not the id of an event"))?;
     Ok(Some(id))
 }
 
 /// Follows events from `after` on, or from now.
 fn follow(app: &App, project: Name, after: Option<u64>) -> Result<impl IntoResponse, Problem> {
-    let permit = app.streams().clone().try_acquire_owned().map_err(|_| Problem::busy("too many clients follow events"))?;
+    let permit = app
+        .streams()
+        .clone()
+        .try_acquire_owned()
+        .map_err(|_| Problem::busy("too many clients follow events"))?;
     let newest = app.store().subscribe();
     let after = after.unwrap_or(*newest.borrow());
-    let follower = Follower { app: app.clone(), project, after, newest, read: VecDeque::new(), _permit: permit };
+    let follower = Follower {
+        app: app.clone(),
+        project,
+        after,
+        newest,
+        read: VecDeque::new(),
+        _permit: permit,
+    };
     let hello = stream::iter([Ok::<_, Infallible>(Event::default().retry(RECONNECT_AFTER))]);
     Ok(Sse::new(hello.chain(follower.events())).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)))
 }
@@ -117,7 +139,11 @@ impl Follower {
     fn events(self) -> impl Stream<Item = Result<Event, Infallible>> {
         stream::unfold(self, |mut follower| async {
             let event = follower.next().await?;
-            let told = Event::default().id(event.id.to_string()).event(&event.kind).json_data(&event).ok()?;
+            let told = Event::default()
+                .id(event.id.to_string())
+                .event(&event.kind)
+                .json_data(&event)
+                .ok()?;
             Some((Ok(told), follower))
         })
     }
@@ -132,7 +158,12 @@ impl Follower {
             }
             // Marked as seen before reading: what comes meanwhile wakes us again.
             self.newest.borrow_and_update();
-            let events = self.app.store().events(Some(&self.project), self.after, BATCH).await.ok()?;
+            let events = self
+                .app
+                .store()
+                .events(Some(&self.project), self.after, BATCH)
+                .await
+                .ok()?;
             self.read.extend(events.into_iter().map(view::event));
             if self.read.is_empty() {
                 tokio::select! {

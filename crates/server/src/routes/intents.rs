@@ -36,20 +36,40 @@ pub(crate) async fn wish(
     Project(project): Project,
     extract::Json(request): extract::Json<IntentRequest>,
 ) -> Result<impl IntoResponse, Problem> {
-    let IntentRequest { cluster, wish, reason, expires_in_seconds } = request;
+    let IntentRequest {
+        cluster,
+        wish,
+        reason,
+        expires_in_seconds,
+    } = request;
     let cluster = extract::name("cluster", &cluster)?;
     if reason.len() > REASON_LEN_MAX {
-        return Err(Problem::parameter("reason", format!("allowed are at most {REASON_LEN_MAX} bytes")));
+        return Err(Problem::parameter(
+            "reason",
+            format!("allowed are at most {REASON_LEN_MAX} bytes"),
+        ));
     }
     let now = app.now();
     let expires_at = match expires_in_seconds {
-        Some(0) => return Err(Problem::parameter("expiresInSeconds", "found 0, allowed: 1 or more")),
+        Some(0) => {
+            return Err(Problem::parameter(
+                "expiresInSeconds",
+                "found 0, allowed: 1 or more",
+            ));
+        }
         Some(seconds) => Some(now.plus(Duration::from_secs(seconds.into()))),
         None => None,
     };
     let wish = meant(&app, &project, &cluster, wish).await?;
     let author = Admin::NAME.to_owned();
-    let draft = Draft { project, cluster, wish, author, reason, expires_at };
+    let draft = Draft {
+        project,
+        cluster,
+        wish,
+        author,
+        reason,
+        expires_at,
+    };
     let intent = app.store().wish(draft, now).await?;
     Ok(accepted(&intent))
 }
@@ -82,13 +102,24 @@ pub(crate) async fn withdraw(
 ) -> Result<impl IntoResponse, Problem> {
     let missing = || Problem::missing("intent", id);
     let intent = find(&app, &project, id).await?.ok_or_else(missing)?;
-    if app.store().withdraw_intent(&project, id, app.now()).await? { Ok(accepted(&intent)) } else { Err(missing()) }
+    if app.store().withdraw_intent(&project, id, app.now()).await? {
+        Ok(accepted(&intent))
+    } else {
+        Err(missing())
+    }
 }
 
 /// Says which cluster to follow.
 fn accepted(intent: &Intent) -> (StatusCode, [(HeaderName, String); 1], Json<IntentView>) {
-    let follow = format!("/api/v1/projects/{}/clusters/{}", intent.project, intent.cluster);
-    (StatusCode::ACCEPTED, [(header::LOCATION, follow)], Json(view::intent(intent)))
+    let follow = format!(
+        "/api/v1/projects/{}/clusters/{}",
+        intent.project, intent.cluster
+    );
+    (
+        StatusCode::ACCEPTED,
+        [(header::LOCATION, follow)],
+        Json(view::intent(intent)),
+    )
 }
 
 /// The wish that counts and has that id; there are never many.
@@ -107,22 +138,46 @@ async fn find(app: &App, project: &Name, id: IntentId) -> Result<Option<Intent>,
 }
 
 /// The wish with ids for names; the store fills in what it repeats of other documents.
-async fn meant(app: &App, project: &Name, cluster: &Name, wish: WishRequest) -> Result<Wish, Problem> {
-    let id = |place: &str, text: &str| text.parse::<TaskId>().map_err(|error| Problem::parameter(place, error));
+async fn meant(
+    app: &App,
+    project: &Name,
+    cluster: &Name,
+    wish: WishRequest,
+) -> Result<Wish, Problem> {
+    let id = |place: &str, text: &str| {
+        text.parse::<TaskId>()
+            .map_err(|error| Problem::parameter(place, error))
+    };
     match wish {
-        WishRequest::Scale { pool, count } => {
-            Ok(Wish::Scale { pool: extract::name("wish.scale.pool", &pool)?, count, was: 0 })
-        }
+        WishRequest::Scale { pool, count } => Ok(Wish::Scale {
+            pool: extract::name("wish.scale.pool", &pool)?,
+            count,
+            was: 0,
+        }),
         WishRequest::Replace { machine } => {
             let name = extract::name("wish.replace.machine", &machine)?;
-            let found = app.store().machine(project, &name).await?.filter(|found| found.cluster == *cluster);
+            let found = app
+                .store()
+                .machine(project, &name)
+                .await?
+                .filter(|found| found.cluster == *cluster);
             let found = found.ok_or_else(|| Problem::missing("machine", &name))?;
-            Ok(Wish::Replace { machine: found.machine.id })
+            Ok(Wish::Replace {
+                machine: found.machine.id,
+            })
         }
-        WishRequest::Retry { task } => Ok(Wish::Retry { task: id("wish.retry.task", &task)? }),
+        WishRequest::Retry { task } => Ok(Wish::Retry {
+            task: id("wish.retry.task", &task)?,
+        }),
         WishRequest::Cancel { task } => {
-            let found = tasks::find(app, project, id("wish.cancel.task", &task)?).await?.task;
-            Ok(Wish::Cancel { task: found.id, machine: found.machine.id, kind: found.action.kind() })
+            let found = tasks::find(app, project, id("wish.cancel.task", &task)?)
+                .await?
+                .task;
+            Ok(Wish::Cancel {
+                task: found.id,
+                machine: found.machine.id,
+                kind: found.action.kind(),
+            })
         }
         WishRequest::Pause {} => Ok(Wish::Pause),
     }

@@ -39,7 +39,9 @@ pub(crate) async fn list(
     Query(query): Query<ListQuery>,
 ) -> Result<Json<api::Listed<MachineView>>, Problem> {
     let page = extract::page(query.limit, query.cursor)?;
-    let filter = MachineFilter { cluster: extract::name_of("cluster", query.cluster.as_deref())? };
+    let filter = MachineFilter {
+        cluster: extract::name_of("cluster", query.cluster.as_deref())?,
+    };
     let listed = app.store().machines(&project, filter, page).await?;
     Ok(Json(view::listed(listed, |row| view::machine(&row))))
 }
@@ -54,5 +56,6 @@ pub(crate) async fn show(
     Within(project, name): Within<Name>,
 ) -> Result<Json<MachineView>, Problem> {
     let row = app.store().machine(&project, &name).await?;
-    row.map(|row| Json(view::machine(&row))).ok_or_else(|| Problem::missing("machine", name))
+    row.map(|row| Json(view::machine(&row)))
+        .ok_or_else(|| Problem::missing("machine", name))
 }

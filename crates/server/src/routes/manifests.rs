@@ -80,7 +80,10 @@ pub(crate) async fn submit(
     let allow_blast = extract::percent(query.allow_blast)?;
     let shown: Option<JourneyId> = query
         .plan
-        .map(|id| id.parse().map_err(|error| Problem::parameter("plan", error)))
+        .map(|id| {
+            id.parse()
+                .map_err(|error| Problem::parameter("plan", error))
+        })
         .transpose()?;
     let mut parent = extract::if_match(&headers)?;
     let key = extract::idempotency_key(&headers)?;
@@ -90,7 +93,15 @@ pub(crate) async fn submit(
         parent = parent.or(Some(covered));
     }
     let author = Admin::NAME.to_owned();
-    let submission = Submission { project, manifest, text, author, parent, allow_blast, key };
+    let submission = Submission {
+        project,
+        manifest,
+        text,
+        author,
+        parent,
+        allow_blast,
+        key,
+    };
     let submitted = app.store().submit(submission, app.now()).await?;
     Ok(accepted(submitted))
 }
@@ -118,8 +129,15 @@ pub(crate) async fn show(
     State(app): State<App>,
     Within(project, name): Within<Name>,
 ) -> Result<impl IntoResponse, Problem> {
-    let row = app.store().manifest(&project, &name).await?.ok_or_else(|| missing(&name))?;
-    Ok(([(header::ETAG, format!("\"{}\"", row.generation))], Json(view::manifest(row))))
+    let row = app
+        .store()
+        .manifest(&project, &name)
+        .await?
+        .ok_or_else(|| missing(&name))?;
+    Ok((
+        [(header::ETAG, format!("\"{}\"", row.generation))],
+        Json(view::manifest(row)),
+    ))
 }
 
 /// Removes a manifest and, with it, all its clusters and their machines.
@@ -131,7 +149,10 @@ pub(crate) async fn delete(
     State(app): State<App>,
     Within(project, name): Within<Name>,
 ) -> Result<impl IntoResponse, Problem> {
-    let submitted = app.store().delete_manifest(&project, &name, Admin::NAME, app.now()).await?;
+    let submitted = app
+        .store()
+        .delete_manifest(&project, &name, Admin::NAME, app.now())
+        .await?;
     Ok(accepted(submitted))
 }
 
@@ -146,8 +167,14 @@ pub(crate) async fn generations(
     Query(page): Query<Page>,
 ) -> Result<Json<api::Listed<GenerationView>>, Problem> {
     let page = page.checked()?;
-    app.store().manifest(&project, &name).await?.ok_or_else(|| missing(&name))?;
-    let listed = app.store().manifest_generations(&project, &name, page).await?;
+    app.store()
+        .manifest(&project, &name)
+        .await?
+        .ok_or_else(|| missing(&name))?;
+    let listed = app
+        .store()
+        .manifest_generations(&project, &name, page)
+        .await?;
     Ok(Json(view::listed(listed, view::generation)))
 }
 
@@ -161,7 +188,9 @@ pub(crate) async fn generation(
     Within(project, (name, generation)): Within<(Name, Generation)>,
 ) -> Result<Json<ManifestGeneration>, Problem> {
     let row = app.store().manifest_at(&project, &name, generation).await?;
-    let row = row.ok_or_else(|| Problem::missing("generation of the manifest", format!("{name}/{generation}")))?;
+    let row = row.ok_or_else(|| {
+        Problem::missing("generation of the manifest", format!("{name}/{generation}"))
+    })?;
     Ok(Json(view::manifest_generation(row)))
 }
 
@@ -171,7 +200,13 @@ fn missing(name: &Name) -> Problem {
 
 /// Says what to follow.
 fn accepted(submitted: Submitted) -> (StatusCode, [(HeaderName, String); 1], Json<Accepted>) {
-    let Submitted { project, manifest, generation, changed, unchanged } = submitted;
+    let Submitted {
+        project,
+        manifest,
+        generation,
+        changed,
+        unchanged,
+    } = submitted;
     let follow = format!("/api/v1/projects/{project}/manifests/{manifest}");
     let body = Accepted {
         manifest: manifest.into(),
@@ -180,5 +215,9 @@ fn accepted(submitted: Submitted) -> (StatusCode, [(HeaderName, String); 1], Jso
         unchanged,
         follow: follow.clone(),
     };
-    (StatusCode::ACCEPTED, [(header::LOCATION, follow)], Json(body))
+    (
+        StatusCode::ACCEPTED,
+        [(header::LOCATION, follow)],
+        Json(body),
+    )
 }

@@ -55,10 +55,17 @@ pub(crate) async fn plan(
     let allow_blast = extract::percent(query.allow_blast)?;
     let (manifest, text) = text.admitted().await?;
     let now = app.now();
-    let (previews, refused) = match app.store().preview(&project, &manifest, allow_blast, now).await {
+    let (previews, refused) = match app
+        .store()
+        .preview(&project, &manifest, allow_blast, now)
+        .await
+    {
         Ok(previews) => (previews, None),
         Err(refused @ SubmitError::Blast { .. }) => {
-            let previews = app.store().preview(&project, &manifest, Some(100), now).await?;
+            let previews = app
+                .store()
+                .preview(&project, &manifest, Some(100), now)
+                .await?;
             (previews, Some(Problem::from(refused)))
         }
         Err(other) => return Err(other.into()),
@@ -106,7 +113,10 @@ pub(crate) async fn covers(
     let shown = shown(app, project, id).await?;
     let now = app.now();
     let before = app.store().manifest(project, &manifest.name).await?;
-    let previews = app.store().preview(project, manifest, Some(100), now).await?;
+    let previews = app
+        .store()
+        .preview(project, manifest, Some(100), now)
+        .await?;
     let beyond = crate::aside(move || Ok(beyond(&shown, &journeys(&previews, now)))).await?;
     match beyond {
         Some(beyond) => Err(Problem::exceeds(beyond)),
@@ -117,10 +127,14 @@ pub(crate) async fn covers(
 /// The first thing that would be done and was not shown.
 fn beyond(shown: &JourneyView, journeys: &[Journey]) -> Option<String> {
     journeys.iter().find_map(|journey| {
-        let allowed = shown.clusters.iter().find(|cluster| cluster.name == journey.cluster.as_str());
+        let allowed = shown
+            .clusters
+            .iter()
+            .find(|cluster| cluster.name == journey.cluster.as_str());
         journey.effects.iter().find_map(|(name, effects)| {
             let allowed = allowed.and_then(|cluster| cluster.effects.get(name.as_str()));
-            let within = |effect: api::Effect| allowed.is_some_and(|allowed| allowed.contains(&effect));
+            let within =
+                |effect: api::Effect| allowed.is_some_and(|allowed| allowed.contains(&effect));
             let effect = effects.iter().find(|effect| !within((**effect).into()))?;
             Some(format!("{name}: {} is not in the plan", effect.as_str()))
         })
@@ -128,25 +142,42 @@ fn beyond(shown: &JourneyView, journeys: &[Journey]) -> Option<String> {
 }
 
 async fn shown(app: &App, project: &Name, id: JourneyId) -> Result<JourneyView, Problem> {
-    let body = app.store().journey(project, id).await?.ok_or_else(|| Problem::missing("plan", id))?;
+    let body = app
+        .store()
+        .journey(project, id)
+        .await?
+        .ok_or_else(|| Problem::missing("plan", id))?;
     // What another version of the program kept is as good as expired.
     serde_json::from_str(&body).map_err(|_| Problem::missing("plan", id))
 }
 
 /// The journeys of all clusters of a manifest, in its order.
 fn journeys(previews: &[Preview], now: Timestamp) -> Vec<Journey> {
-    previews.iter().map(|preview| plan::journey(&preview.view(now))).collect()
+    previews
+        .iter()
+        .map(|preview| plan::journey(&preview.view(now)))
+        .collect()
 }
 
 /// The journeys in the words of the contract; the id follows.
 fn show(journeys: &[Journey], refused: Option<Problem>) -> JourneyView {
-    let (moving, still): (Vec<&Journey>, Vec<&Journey>) = journeys.iter().partition(|journey| moves(journey));
+    let (moving, still): (Vec<&Journey>, Vec<&Journey>) =
+        journeys.iter().partition(|journey| moves(journey));
     let refused = refused.map(Problem::into_wire);
     JourneyView {
         id: String::new(),
-        text: Told { moving: &moving, still: still.len(), refused: refused.as_ref() }.to_string(),
+        text: Told {
+            moving: &moving,
+            still: still.len(),
+            refused: refused.as_ref(),
+        }
+        .to_string(),
         empty: moving.is_empty(),
-        minutes: moving.iter().map(|journey| journey.minutes).max().unwrap_or(0),
+        minutes: moving
+            .iter()
+            .map(|journey| journey.minutes)
+            .max()
+            .unwrap_or(0),
         clusters: moving.into_iter().map(cluster).collect(),
         refused: refused.map(Box::new),
     }
@@ -184,7 +215,12 @@ impl<'a> Told<'a> {
                     group.last = &journey.cluster;
                 }
                 Some(_) | None => {
-                    groups.push(Alike { shape, first: journey, others: 0, last: &journey.cluster });
+                    groups.push(Alike {
+                        shape,
+                        first: journey,
+                        others: 0,
+                        last: &journey.cluster,
+                    });
                 }
             }
         }
@@ -200,10 +236,18 @@ impl fmt::Display for Told<'_> {
             match group.others {
                 0 => {}
                 1 => writeln!(f, "  the same for {}", group.last)?,
-                others => writeln!(f, "  the same for {others} more clusters, up to {}", group.last)?,
+                others => writeln!(
+                    f,
+                    "  the same for {others} more clusters, up to {}",
+                    group.last
+                )?,
             }
         }
-        let untold: usize = groups.iter().skip(TOLD_MAX).map(|group| group.others + 1).sum();
+        let untold: usize = groups
+            .iter()
+            .skip(TOLD_MAX)
+            .map(|group| group.others + 1)
+            .sum();
         if untold > 0 {
             writeln!(f, "and {untold} more clusters")?;
         }
@@ -214,11 +258,18 @@ impl fmt::Display for Told<'_> {
             (false, still) => writeln!(f, "{still} clusters stay as they are")?,
         }
         if !self.moving.is_empty() {
-            writeln!(f, "this is the happy path; `slipway simulate` shows the others")?;
+            writeln!(
+                f,
+                "this is the happy path; `slipway simulate` shows the others"
+            )?;
         }
         if let Some(problem) = self.refused {
             writeln!(f, "refused: {} ({})", problem.detail, problem.code)?;
-            writeln!(f, "         {}", problem.hint.as_deref().unwrap_or_default())?;
+            writeln!(
+                f,
+                "         {}",
+                problem.hint.as_deref().unwrap_or_default()
+            )?;
         }
         Ok(())
     }
@@ -232,7 +283,14 @@ fn cluster(journey: &Journey) -> JourneyCluster {
         blocks: journey.blocks.iter().map(block).collect(),
         held: journey.held.iter().map(view::held).collect(),
         ends_in: view::state(journey.ends),
-        effects: effects.map(|(name, all)| (name.to_string(), all.iter().map(|effect| (*effect).into()).collect())).collect(),
+        effects: effects
+            .map(|(name, all)| {
+                (
+                    name.to_string(),
+                    all.iter().map(|effect| (*effect).into()).collect(),
+                )
+            })
+            .collect(),
     }
 }
 
@@ -245,7 +303,11 @@ fn block(block: &Block) -> JourneyBlock {
         machines: step.machines,
     };
     JourneyBlock {
-        rounds: block.rounds.iter().map(|round| round.iter().map(step).collect()).collect(),
+        rounds: block
+            .rounds
+            .iter()
+            .map(|round| round.iter().map(step).collect())
+            .collect(),
         repeats: block.repeats,
         minutes: block.minutes(),
     }

@@ -45,13 +45,49 @@ pub(crate) async fn simulate(
     let seed = query.seed.unwrap_or(1);
     let faults = query.faults.unwrap_or_else(|| "none".to_owned());
     if faults.len() > FAULTS_LEN_MAX {
-        return Err(Problem::parameter("faults", format!("allowed are at most {FAULTS_LEN_MAX} characters")));
+        return Err(Problem::parameter(
+            "faults",
+            format!("allowed are at most {FAULTS_LEN_MAX} characters"),
+        ));
     }
     let (manifest, _) = text.admitted().await?;
     // Waiting for a turn counts towards the time limit of the request.
-    let _turn = app.rehearsals().acquire().await.map_err(|_| Problem::busy("the server stops"))?;
-    let request = Rehearsal { project, manifest, seed, faults: faults.clone() };
-    let report = app.rehearse().rehearse(request).await.map_err(Problem::rehearsal)?;
-    let RehearsalReport { text, converged, seconds, clusters, machines, tasks, attempts, failures } = report;
-    Ok(Json(SimulationView { text, seed, faults, converged, seconds, clusters, machines, tasks, attempts, failures }))
+    let _turn = app
+        .rehearsals()
+        .acquire()
+        .await
+        .map_err(|_| Problem::busy("the server stops"))?;
+    let request = Rehearsal {
+        project,
+        manifest,
+        seed,
+        faults: faults.clone(),
+    };
+    let report = app
+        .rehearse()
+        .rehearse(request)
+        .await
+        .map_err(Problem::rehearsal)?;
+    let RehearsalReport {
+        text,
+        converged,
+        seconds,
+        clusters,
+        machines,
+        tasks,
+        attempts,
+        failures,
+    } = report;
+    Ok(Json(SimulationView {
+        text,
+        seed,
+        faults,
+        converged,
+        seconds,
+        clusters,
+        machines,
+        tasks,
+        attempts,
+        failures,
+    }))
 }

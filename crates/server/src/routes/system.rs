@@ -39,7 +39,10 @@ pub(crate) async fn readyz(State(app): State<App>) -> Result<&'static str, Probl
         Some(Readiness { found_at, problem }) if found_at.elapsed() < FRESH => problem.clone(),
         Some(_) | None => {
             let problem = write(&app).await.err();
-            *known = Some(Readiness { found_at: Instant::now(), problem: problem.clone() });
+            *known = Some(Readiness {
+                found_at: Instant::now(),
+                problem: problem.clone(),
+            });
             problem
         }
     };
@@ -48,9 +51,22 @@ pub(crate) async fn readyz(State(app): State<App>) -> Result<&'static str, Probl
 
 /// Writes something that nobody reads: there is no other way to know that one can.
 async fn write(app: &App) -> Result<(), Problem> {
-    let origin = Origin { parent: "", name: "readyz", ordinal: 0, incarnation: 0 };
+    let origin = Origin {
+        parent: "",
+        name: "readyz",
+        ordinal: 0,
+        incarnation: 0,
+    };
     let project = Name::default_project();
-    Ok(app.store().save_journey(JourneyId::derive(origin), &project, String::new(), app.now()).await?)
+    Ok(app
+        .store()
+        .save_journey(
+            JourneyId::derive(origin),
+            &project,
+            String::new(),
+            app.now(),
+        )
+        .await?)
 }
 
 /// The document of the API.
@@ -59,7 +75,10 @@ async fn write(app: &App) -> Result<(), Problem> {
     responses((status = 200, description = "this document", body = serde_json::Value)),
 )]
 pub(crate) async fn described(State(app): State<App>) -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, "application/json")], app.document().to_owned())
+    (
+        [(header::CONTENT_TYPE, "application/json")],
+        app.document().to_owned(),
+    )
 }
 
 /// How long requests take and how much there is of everything, for Prometheus.
@@ -71,7 +90,15 @@ pub(crate) async fn metrics(State(app): State<App>) -> Result<impl IntoResponse,
     match app.store().counts().await {
         Ok(counts) => metrics::count(&counts),
         // What was measured is worth telling all the more when the store is in trouble.
-        Err(error) => tracing::warn!(code = error.code(), %error, "could not count for the metrics"),
+        Err(error) => {
+            tracing::warn!(code = error.code(), %error, "could not count for the metrics");
+        }
     }
-    Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], app.metrics().render()))
+    Ok((
+        [(
+            header::CONTENT_TYPE,
+            "text/plain; version=0.0.4; charset=utf-8",
+        )],
+        app.metrics().render(),
+    ))
 }

@@ -58,7 +58,10 @@ pub(crate) async fn list(
 ) -> Result<Json<api::Listed<TaskView>>, Problem> {
     let page = extract::page(query.limit, query.cursor)?;
     let cluster = extract::name_of("cluster", query.cluster.as_deref())?;
-    let filter = TaskFilter { cluster, state: query.state.map(stand) };
+    let filter = TaskFilter {
+        cluster,
+        state: query.state.map(stand),
+    };
     let listed = app.store().tasks(&project, filter, page).await?;
     Ok(Json(view::listed(listed, view::task)))
 }
@@ -90,12 +93,18 @@ pub(crate) async fn log(
     find(&app, &project, id).await?;
     let lines = app.store().task_log(id, after, limit).await?;
     let next = lines.last().map_or(after, |line| line.seq);
-    Ok(Json(LogView { lines: lines.into_iter().map(view::line).collect(), next }))
+    Ok(Json(LogView {
+        lines: lines.into_iter().map(view::line).collect(),
+        next,
+    }))
 }
 
 /// The task of that id, or the problem that there is none.
 pub(crate) async fn find(app: &App, project: &Name, id: TaskId) -> Result<TaskRow, Problem> {
-    app.store().task(project, id).await?.ok_or_else(|| Problem::missing("task", id))
+    app.store()
+        .task(project, id)
+        .await?
+        .ok_or_else(|| Problem::missing("task", id))
 }
 
 const fn stand(state: api::TaskState) -> Stand {

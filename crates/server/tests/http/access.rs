@@ -7,7 +7,11 @@ use expect_test::expect;
 use crate::world::{HELLO, PROJECT, TOKEN, World, filled, operations};
 
 fn bare(method: Method, path: &str) -> Request<Body> {
-    Request::builder().method(method).uri(path).body(Body::empty()).unwrap()
+    Request::builder()
+        .method(method)
+        .uri(path)
+        .body(Body::empty())
+        .unwrap()
 }
 
 #[tokio::test]
@@ -19,8 +23,15 @@ async fn nothing_under_the_api_is_answered_without_the_token() {
         if needs_token {
             closed += 1;
             assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "{method} {path}");
-            assert_eq!(answer.header("www-authenticate"), "Bearer realm=\"slipway\"");
-            assert!(!path.starts_with("/api/") || answer.text.contains("API-003"), "{}", answer.text);
+            assert_eq!(
+                answer.header("www-authenticate"),
+                "Bearer realm=\"slipway\""
+            );
+            assert!(
+                !path.starts_with("/api/") || answer.text.contains("API-003"),
+                "{}",
+                answer.text
+            );
         } else {
             assert!(!path.starts_with("/api/"), "{path}");
             assert_eq!(answer.status, StatusCode::OK, "{method} {path}");
@@ -53,14 +64,26 @@ async fn pages_lead_to_the_form_and_the_form_leads_back() {
         ("/", "/sign-in"),
         ("/clusters/first", "/sign-in?next=/clusters/first"),
         ("/manifests/hello", "/sign-in?next=/manifests/hello"),
-        ("/tasks/task-0000000000000", "/sign-in?next=/tasks/task-0000000000000"),
+        (
+            "/tasks/task-0000000000000",
+            "/sign-in?next=/tasks/task-0000000000000",
+        ),
     ] {
         let answer = world.send(bare(Method::GET, path)).await;
-        assert_eq!((answer.status, answer.header("location")), (StatusCode::SEE_OTHER, to));
+        assert_eq!(
+            (answer.status, answer.header("location")),
+            (StatusCode::SEE_OTHER, to)
+        );
     }
-    let form = world.send(bare(Method::GET, "/sign-in?next=/clusters/first")).await;
+    let form = world
+        .send(bare(Method::GET, "/sign-in?next=/clusters/first"))
+        .await;
     assert_eq!(form.status, StatusCode::OK);
-    assert!(form.text.contains(r#"name="next" value="/clusters/first""#), "{}", form.text);
+    assert!(
+        form.text.contains(r#"name="next" value="/clusters/first""#),
+        "{}",
+        form.text
+    );
 
     let sign_in = |token: &str| {
         Request::post("/sign-in")
@@ -72,12 +95,22 @@ async fn pages_lead_to_the_form_and_the_form_leads_back() {
     assert_eq!(refused.status, StatusCode::UNAUTHORIZED);
     assert_eq!(refused.header("set-cookie"), "");
     let signed_in = world.send(sign_in(TOKEN)).await;
-    assert_eq!((signed_in.status, signed_in.header("location")), (StatusCode::SEE_OTHER, "/clusters/first"));
+    assert_eq!(
+        (signed_in.status, signed_in.header("location")),
+        (StatusCode::SEE_OTHER, "/clusters/first")
+    );
     let cookie = signed_in.header("set-cookie").to_owned();
-    assert!(cookie.ends_with("; HttpOnly; SameSite=Strict; Path=/; Max-Age=604800"), "{cookie}");
+    assert!(
+        cookie.ends_with("; HttpOnly; SameSite=Strict; Path=/; Max-Age=604800"),
+        "{cookie}"
+    );
 
-    let shown = Request::get("/clusters/first").header(header::COOKIE, cookie.split(';').next().unwrap());
-    assert_eq!(world.send(shown.body(Body::empty()).unwrap()).await.status, StatusCode::OK);
+    let shown =
+        Request::get("/clusters/first").header(header::COOKIE, cookie.split(';').next().unwrap());
+    assert_eq!(
+        world.send(shown.body(Body::empty()).unwrap()).await.status,
+        StatusCode::OK
+    );
     let signed_out = world.send(bare(Method::POST, "/sign-out")).await;
     assert!(signed_out.header("set-cookie").contains("Max-Age=0"));
 }
@@ -96,6 +129,8 @@ async fn the_cookie_of_the_page_reads_and_changes_nothing() {
     };
     let read = world.send(with_cookie(Method::GET, "/events", "")).await;
     assert_eq!(read.status, StatusCode::OK);
-    let write = world.send(with_cookie(Method::POST, "/manifests", HELLO)).await;
+    let write = world
+        .send(with_cookie(Method::POST, "/manifests", HELLO))
+        .await;
     assert_eq!(write.status, StatusCode::UNAUTHORIZED);
 }

@@ -22,8 +22,14 @@ impl Stream {
         }
         let response = world.open(request.body(Body::empty()).unwrap()).await;
         assert_eq!(response.status(), StatusCode::OK);
-        assert_eq!(response.headers()[header::CONTENT_TYPE], "text/event-stream");
-        Self { body: response.into_body().into_data_stream(), text: String::new() }
+        assert_eq!(
+            response.headers()[header::CONTENT_TYPE],
+            "text/event-stream"
+        );
+        Self {
+            body: response.into_body().into_data_stream(),
+            text: String::new(),
+        }
     }
 
     /// The id of the next event; none when the stream has ended.
@@ -31,7 +37,10 @@ impl Stream {
         loop {
             if let Some((event, rest)) = self.text.split_once("\n\n") {
                 let rest = rest.len();
-                let id = event.lines().find_map(|line| line.strip_prefix("id: ")).map(|id| id.parse().unwrap());
+                let id = event
+                    .lines()
+                    .find_map(|line| line.strip_prefix("id: "))
+                    .map(|id| id.parse().unwrap());
                 self.text.drain(..self.text.len() - rest);
                 if id.is_some() {
                     return id;
@@ -54,7 +63,11 @@ async fn a_stream_resumes_after_the_last_event_that_was_seen() {
     for id in 1..=newest {
         assert_eq!(all.next().await, Some(id));
     }
-    assert_eq!(rest.next().await, Some(2), "the header tells more than the query");
+    assert_eq!(
+        rest.next().await,
+        Some(2),
+        "the header tells more than the query"
+    );
 }
 
 #[tokio::test]
@@ -84,7 +97,10 @@ async fn a_silent_stream_shows_that_it_lives() {
     assert_eq!(hello, "retry: 2000\n\n");
     let begun = tokio::time::Instant::now();
     let alive = stream.body.next().await.unwrap().unwrap();
-    assert_eq!((alive.as_ref(), begun.elapsed().as_secs()), (b":\n\n".as_slice(), 15));
+    assert_eq!(
+        (alive.as_ref(), begun.elapsed().as_secs()),
+        (b":\n\n".as_slice(), 15)
+    );
 }
 
 #[tokio::test]
@@ -93,5 +109,9 @@ async fn the_list_says_where_it_goes_on() {
     let page = world.get("/events?limit=1").await.json();
     let event = &page["items"][0];
     assert_eq!(page["next"], event["id"].to_string());
-    assert_eq!((&event["kind"], &event["object"]), (&"cluster".into(), &"first".into()), "{event}");
+    assert_eq!(
+        (&event["kind"], &event["object"]),
+        (&"cluster".into(), &"first".into()),
+        "{event}"
+    );
 }

@@ -13,11 +13,23 @@ async fn a_wish_is_stored_listed_and_withdrawn() {
     let wish = json!({"cluster": "first", "wish": {"scale": {"pool": "muscle", "count": 3}}, "reason": "load"});
     let answer = world.post_json("/intents", &wish).await;
     assert_eq!(answer.status, StatusCode::ACCEPTED, "{}", answer.text);
-    assert_eq!(answer.header("location"), format!("{PROJECT}/clusters/first"));
+    assert_eq!(
+        answer.header("location"),
+        format!("{PROJECT}/clusters/first")
+    );
     let view = answer.json();
-    assert_eq!(view["wish"], json!({"scale": {"pool": "muscle", "count": 3, "was": 2}}));
+    assert_eq!(
+        view["wish"],
+        json!({"scale": {"pool": "muscle", "count": 3, "was": 2}})
+    );
     assert_eq!(view["author"], "admin");
-    assert_eq!(world.get("/clusters/first").await.json()["machines"].as_array().unwrap().len(), 6);
+    assert_eq!(
+        world.get("/clusters/first").await.json()["machines"]
+            .as_array()
+            .unwrap()
+            .len(),
+        6
+    );
     assert_eq!(world.get("/intents").await.json()["items"], json!([view]));
     let path = format!("{PROJECT}/intents/{}", view["id"].as_str().unwrap());
     let withdrawn = world.send(request(Method::DELETE, &path)).await;
@@ -33,16 +45,33 @@ async fn a_stuck_task_is_retried_when_somebody_asks() {
     world.plan().await;
     let claim = world.claim(1).await.pop().unwrap();
     let task = claim.task.id.to_string();
-    world.end(claim, Ended::Stuck { error: "quota is used up; raise it".to_owned() }).await;
+    world
+        .end(
+            claim,
+            Ended::Stuck {
+                error: "quota is used up; raise it".to_owned(),
+            },
+        )
+        .await;
     world.plan().await;
     let cluster = world.get("/clusters/first").await.json();
     assert_eq!(cluster["state"], "error");
     let held = &cluster["held"][0];
-    assert_eq!((&held["owner"], &held["task"]), (&json!("person"), &json!(task)), "{held}");
+    assert_eq!(
+        (&held["owner"], &held["task"]),
+        (&json!("person"), &json!(task)),
+        "{held}"
+    );
     let wish = json!({"cluster": "first", "wish": {"retry": {"task": task}}, "reason": "raised"});
-    assert_eq!(world.post_json("/intents", &wish).await.status, StatusCode::ACCEPTED);
+    assert_eq!(
+        world.post_json("/intents", &wish).await.status,
+        StatusCode::ACCEPTED
+    );
     world.plan().await;
-    assert_eq!(world.get(&format!("/tasks/{task}")).await.json()["state"], "waiting");
+    assert_eq!(
+        world.get(&format!("/tasks/{task}")).await.json()["state"],
+        "waiting"
+    );
 }
 
 #[tokio::test]
@@ -62,7 +91,8 @@ async fn wishes_that_make_no_sense_are_refused() {
     }
     let nobody = json!({"cluster": "nobody", "wish": {"pause": {}}, "reason": "r"});
     told.push_str(&world.post_json("/intents", &nobody).await.picture());
-    let over = json!({"cluster": "first", "wish": {"pause": {}}, "reason": "r", "expiresInSeconds": 0});
+    let over =
+        json!({"cluster": "first", "wish": {"pause": {}}, "reason": "r", "expiresInSeconds": 0});
     told.push_str(&world.post_json("/intents", &over).await.picture());
     expect![[r#"
         404 API-002: there is no pool `lungs`

@@ -10,11 +10,22 @@ use crate::world::{HELLO, World};
 async fn crowded() -> World {
     let world = World::new();
     for n in 0..5 {
-        let text = HELLO.replace("name: hello", &format!("name: hello-{n}")).replace("name: first", &format!("name: first-{n}"));
+        let text = HELLO
+            .replace("name: hello", &format!("name: hello-{n}"))
+            .replace("name: first", &format!("name: first-{n}"));
         assert_eq!(world.submit(&text).await.status, StatusCode::ACCEPTED);
-        assert_eq!(world.submit(&text.replace("count: 2", "count: 3")).await.status, StatusCode::ACCEPTED);
+        assert_eq!(
+            world
+                .submit(&text.replace("count: 2", "count: 3"))
+                .await
+                .status,
+            StatusCode::ACCEPTED
+        );
         let wish = serde_json::json!({"cluster": format!("first-{n}"), "wish": {"pause": {}}, "reason": "r", "expiresInSeconds": 60});
-        assert_eq!(world.post_json("/intents", &wish).await.status, StatusCode::ACCEPTED);
+        assert_eq!(
+            world.post_json("/intents", &wish).await.status,
+            StatusCode::ACCEPTED
+        );
     }
     world.pass(std::time::Duration::from_secs(61));
     world.plan().await;
@@ -29,8 +40,13 @@ async fn walk(world: &World, path: &str, limit: usize, key: Key) -> Vec<String> 
     let separator = if path.contains('?') { '&' } else { '?' };
     let mut cursor = String::new();
     loop {
-        let page = world.get(&format!("{path}{separator}limit={limit}{cursor}")).await.json();
-        let items = page["items"].as_array().unwrap_or_else(|| panic!("{path}: {page}"));
+        let page = world
+            .get(&format!("{path}{separator}limit={limit}{cursor}"))
+            .await
+            .json();
+        let items = page["items"]
+            .as_array()
+            .unwrap_or_else(|| panic!("{path}: {page}"));
         assert!(items.len() <= limit, "{path}");
         seen.extend(items.iter().map(key));
         match page["next"].as_str() {
@@ -79,14 +95,23 @@ async fn every_list_pages() {
         /events: 35
         /manifests/hello-0/generations: 2
         /clusters/first-0/generations: 2
-    "#]].assert_eq(&told.concat());
+    "#]]
+    .assert_eq(&told.concat());
 }
 
 #[tokio::test]
 async fn limits_and_cursors_are_checked() {
     let world = World::new();
     let mut told = String::new();
-    for query in ["limit=0", "limit=501", "limit=x", "limit=1&limit=2", "cursor=nonsense", "cursor=", "colour=red"] {
+    for query in [
+        "limit=0",
+        "limit=501",
+        "limit=x",
+        "limit=1&limit=2",
+        "cursor=nonsense",
+        "cursor=",
+        "colour=red",
+    ] {
         told.push_str(&world.get(&format!("/clusters?{query}")).await.picture());
     }
     expect![[r#"

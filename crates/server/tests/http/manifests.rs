@@ -15,7 +15,11 @@ async fn check(edits: &[(&str, &str)], expected: &Expect) {
         text = text.replacen(from, to, 1);
     }
     let answer = world.submit(&text).await;
-    let picture = if answer.status.is_success() { format!("{} {}\n", answer.status, answer.text) } else { answer.picture() };
+    let picture = if answer.status.is_success() {
+        format!("{} {}\n", answer.status, answer.text)
+    } else {
+        answer.picture()
+    };
     expected.assert_eq(&picture);
 }
 
@@ -26,7 +30,9 @@ async fn an_accepted_manifest_says_what_to_follow() {
     expect![[r#"
         202 Accepted /api/v1/projects/default/manifests/hello
         {"manifest":"hello","generation":1,"changed":["first"],"unchanged":0,"follow":"/api/v1/projects/default/manifests/hello"}"#]].assert_eq(&format!("{} {}\n{}", answer.status, answer.header("location"), answer.text));
-    let follow = world.send(request(Method::GET, answer.header("location"))).await;
+    let follow = world
+        .send(request(Method::GET, answer.header("location")))
+        .await;
     let view = follow.json();
     assert_eq!(view["state"], "pending");
     assert_eq!(view["text"], HELLO);
@@ -97,7 +103,8 @@ async fn what_is_not_yaml_is_refused_with_its_place() {
     expect![[r#"
         400 INPUT-002: document cannot be read as YAML: it is not UTF-8
           hint: correct the text at the place that is named; nothing was stored
-    "#]].assert_eq(&world.send(bytes).await.picture());
+    "#]]
+    .assert_eq(&world.send(bytes).await.picture());
 }
 
 #[tokio::test]
@@ -107,7 +114,8 @@ async fn removing_too_much_at_once_is_refused_unless_it_is_said_aloud() {
     expect![[r#"
         409 PLAN-001: 2 of the 5 machines of cluster first would be removed at once
           hint: if this is what you want, repeat it with `--allow-blast 40`
-    "#]].assert_eq(&world.submit(&smaller).await.picture());
+    "#]]
+    .assert_eq(&world.submit(&smaller).await.picture());
     let aloud = world.post("/manifests?allowBlast=50", &smaller).await;
     assert_eq!(aloud.status, StatusCode::ACCEPTED, "{}", aloud.text);
     let beyond = world.post("/manifests?allowBlast=101", &smaller).await;
@@ -115,15 +123,20 @@ async fn removing_too_much_at_once_is_refused_unless_it_is_said_aloud() {
         400 API-008: allowBlast: found 101, allowed: 0 to 100
           allowBlast [format] found 101, allowed: 0 to 100
           hint: compare the request with /openapi.json
-    "#]].assert_eq(&beyond.picture());
+    "#]]
+    .assert_eq(&beyond.picture());
 }
 
 #[tokio::test]
 async fn a_name_belongs_to_one_manifest() {
-    check(&[("name: hello", "name: other")], &expect![[r#"
+    check(
+        &[("name: hello", "name: other")],
+        &expect![[r#"
         409 API-011: cluster first belongs to manifest hello
           hint: choose another name for the cluster, or remove it from the other manifest first
-    "#]]).await;
+    "#]],
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -142,11 +155,14 @@ async fn a_repeat_with_the_same_key_gets_the_same_answer() {
     assert_eq!((first.status, &first.text), (second.status, &second.text));
     let generation = world.get("/manifests/hello").await.json()["generation"].clone();
     assert_eq!(generation, 2, "the repeat stored nothing");
-    let other = world.send(keyed(&HELLO.replace("count: 2", "count: 4"))).await;
+    let other = world
+        .send(keyed(&HELLO.replace("count: 2", "count: 4")))
+        .await;
     expect![[r#"
         409 API-012: the Idempotency-Key was used for another request
           hint: draw a new key for every new request and repeat it only with the same body
-    "#]].assert_eq(&other.picture());
+    "#]]
+    .assert_eq(&other.picture());
 }
 
 #[tokio::test]
@@ -164,8 +180,14 @@ async fn a_change_based_on_an_old_generation_is_refused() {
         412 API-004: the manifest is at generation 2, not at the one this was made for
           hint: read the manifest again, merge, and send the change with the current generation in If-Match
     "#]].assert_eq(&world.send(based_on("1")).await.picture());
-    assert_eq!(world.send(based_on("latest")).await.status, StatusCode::BAD_REQUEST);
-    assert_eq!(world.send(based_on("\"2\"")).await.status, StatusCode::ACCEPTED);
+    assert_eq!(
+        world.send(based_on("latest")).await.status,
+        StatusCode::BAD_REQUEST
+    );
+    assert_eq!(
+        world.send(based_on("\"2\"")).await.status,
+        StatusCode::ACCEPTED
+    );
 }
 
 #[tokio::test]
@@ -173,28 +195,52 @@ async fn old_generations_stay_readable() {
     let world = World::with_hello().await;
     world.submit(&HELLO.replace("count: 2", "count: 3")).await;
     let history = world.get("/manifests/hello/generations").await.json();
-    let told: Vec<_> = history["items"].as_array().unwrap().iter().map(|item| item["generation"].clone()).collect();
+    let told: Vec<_> = history["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| item["generation"].clone())
+        .collect();
     assert_eq!(told, [2, 1]);
-    assert_eq!(world.get("/manifests/hello/generations/1").await.json()["text"], HELLO);
-    assert_eq!(world.get("/clusters/first/generations/2").await.json()["machines"].as_array().unwrap().len(), 6);
+    assert_eq!(
+        world.get("/manifests/hello/generations/1").await.json()["text"],
+        HELLO
+    );
+    assert_eq!(
+        world.get("/clusters/first/generations/2").await.json()["machines"]
+            .as_array()
+            .unwrap()
+            .len(),
+        6
+    );
     expect![[r#"
         404 API-002: there is no generation of the manifest `hello/9`
           hint: list its generations with `slipway history`
-    "#]].assert_eq(&world.get("/manifests/hello/generations/9").await.picture());
+    "#]]
+    .assert_eq(&world.get("/manifests/hello/generations/9").await.picture());
 }
 
 #[tokio::test]
 async fn a_deleted_manifest_takes_its_clusters_with_it() {
     let world = World::with_hello().await;
     world.settle().await;
-    let answer = world.send(request(Method::DELETE, &format!("{PROJECT}/manifests/hello"))).await;
+    let answer = world
+        .send(request(
+            Method::DELETE,
+            &format!("{PROJECT}/manifests/hello"),
+        ))
+        .await;
     assert_eq!(answer.status, StatusCode::ACCEPTED, "{}", answer.text);
     let view = world.get("/manifests/hello").await.json();
-    assert_eq!((&view["deleted"], &view["state"]), (&true.into(), &"scheduled".into()));
+    assert_eq!(
+        (&view["deleted"], &view["state"]),
+        (&true.into(), &"scheduled".into())
+    );
     world.settle().await;
     let gone = world.get("/clusters/first").await;
     expect![[r#"
         404 API-002: there is no cluster `first`
           hint: list what there is with `slipway get cluster`
-    "#]].assert_eq(&gone.picture());
+    "#]]
+    .assert_eq(&gone.picture());
 }

@@ -7,7 +7,9 @@ use crate::world::{World, filled, operations, request};
 
 #[tokio::test]
 async fn the_document_is_the_committed_one() {
-    let served = World::new().send(request(Method::GET, "/openapi.json")).await;
+    let served = World::new()
+        .send(request(Method::GET, "/openapi.json"))
+        .await;
     assert_eq!(served.header("content-type"), "application/json");
     expect_file!["../../../../openapi/v1.json"].assert_eq(&served.text);
 }
@@ -18,7 +20,11 @@ fn every_route_is_in_the_document() {
         .into_iter()
         .map(|(path, method, closed)| {
             let path = path.replace("/api/v1/projects/{project}", "…");
-            format!("{:<6} {path}{}\n", method.as_str(), if closed { "" } else { "  (no token)" })
+            format!(
+                "{:<6} {path}{}\n",
+                method.as_str(),
+                if closed { "" } else { "  (no token)" }
+            )
         })
         .collect();
     expect![[r#"
@@ -49,7 +55,8 @@ fn every_route_is_in_the_document() {
         GET    /metrics  (no token)
         GET    /openapi.json  (no token)
         GET    /readyz  (no token)
-    "#]].assert_eq(&told.concat());
+    "#]]
+    .assert_eq(&told.concat());
 }
 
 #[tokio::test]
@@ -57,10 +64,21 @@ async fn every_operation_of_the_document_is_answered_by_a_route() {
     let world = World::with_hello().await;
     for (path, method, _) in operations() {
         let answer = world.send(request(method.clone(), &filled(&path))).await;
-        assert_ne!(answer.status, StatusCode::METHOD_NOT_ALLOWED, "{method} {path}");
-        assert!(!answer.text.contains("there is no route"), "{method} {path}");
+        assert_ne!(
+            answer.status,
+            StatusCode::METHOD_NOT_ALLOWED,
+            "{method} {path}"
+        );
+        assert!(
+            !answer.text.contains("there is no route"),
+            "{method} {path}"
+        );
         let document = serde_json::to_value(server::document()).unwrap();
         let told = &document["paths"][&path][method.as_str().to_lowercase()]["responses"];
-        assert!(told.get(answer.status.as_str()).is_some(), "{method} {path} does not tell of {}", answer.status);
+        assert!(
+            told.get(answer.status.as_str()).is_some(),
+            "{method} {path} does not tell of {}",
+            answer.status
+        );
     }
 }

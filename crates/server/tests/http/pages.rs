@@ -8,7 +8,9 @@ use crate::world::{Answer, HELLO, World};
 
 /// What a person reads on a page, line by line, without tags and empty lines.
 fn read(html: &str) -> String {
-    let main = html.split_once("<main").map_or(html, |(_, rest)| rest.split_once('>').unwrap().1);
+    let main = html
+        .split_once("<main")
+        .map_or(html, |(_, rest)| rest.split_once('>').unwrap().1);
     let main = main.split("</main>").next().unwrap();
     let mut text = String::new();
     let mut inside = false;
@@ -20,15 +22,25 @@ fn read(html: &str) -> String {
             _ => {}
         }
     }
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && *line != "|");
+    let lines = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty() && *line != "|");
     lines.flat_map(|line| [line, "\n"]).collect()
 }
 
 /// One section of a page, one row of a table per line.
 fn check_section(page: &Answer, anchor: &str, expected: &Expect) {
-    let (_, section) = page.text.split_once(&format!("<section aria-labelledby=\"{anchor}\">")).unwrap();
+    let (_, section) = page
+        .text
+        .split_once(&format!("<section aria-labelledby=\"{anchor}\">"))
+        .unwrap();
     let section = section.split("</section>").next().unwrap();
-    let rows = section.replace('\n', " ").replace("</tr>", "\n").replace("</p>", "\n").replace("</h2>", "\n");
+    let rows = section
+        .replace('\n', " ")
+        .replace("</tr>", "\n")
+        .replace("</p>", "\n")
+        .replace("</h2>", "\n");
     expected.assert_eq(&read(&rows));
 }
 
@@ -53,7 +65,10 @@ async fn an_empty_fleet_says_how_to_begin() {
 async fn the_fleet_shows_every_cluster_in_one_line() {
     let world = World::with_hello().await;
     world.settle().await;
-    check(&world, "/", &expect![[r#"
+    check(
+        &world,
+        "/",
+        &expect![[r#"
         Fleet
         5 machines in 1 cluster, as of 2026-01-01 00:00:00 UTC
         1 all
@@ -67,40 +82,69 @@ async fn the_fleet_shows_every_cluster_in_one_line() {
         hello |
         as declared |
         never |
-    "#]]).await;
-    check(&world, "/?state=error", &expect![[r#"
+    "#]],
+    )
+    .await;
+    check(
+        &world,
+        "/?state=error",
+        &expect![[r#"
         Fleet
         5 machines in 1 cluster, as of 2026-01-01 00:00:00 UTC
         1 all
         0 ▲ error
         1 ✓ done
         No cluster is in this state. Show all
-    "#]]).await;
+    "#]],
+    )
+    .await;
+}
+
+/// The page of a cluster of which one task is stuck and another done.
+async fn troubled() -> Answer {
+    let world = World::with_hello().await;
+    world.plan().await;
+    let mut claims = world.claim(2).await;
+    let stuck = "quota <b>used up</b>; raise it".to_owned();
+    world
+        .end(claims.remove(0), Ended::Stuck { error: stuck })
+        .await;
+    world.end(claims.remove(0), Ended::Done).await;
+    world.plan().await;
+    world.look("/clusters/first").await
 }
 
 #[tokio::test]
 async fn a_cluster_shows_what_waits_and_for_whom() {
-    let world = World::with_hello().await;
-    world.plan().await;
-    let mut claims = world.claim(2).await;
-    world.end(claims.remove(0), Ended::Stuck { error: "quota <b>used up</b>; raise it".to_owned() }).await;
-    world.end(claims.remove(0), Ended::Done).await;
-    world.plan().await;
-    let page = world.look("/clusters/first").await;
-    assert!(!page.text.contains("<b>used up"), "what drivers say is escaped");
-    check_section(&page, "held", &expect![[r#"
+    let page = troubled().await;
+    assert!(
+        !page.text.contains("<b>used up"),
+        "what drivers say is escaped"
+    );
+    check_section(
+        &page,
+        "held",
+        &expect![[r#"
         Held
         create first-brain-01
         stuck: quota &#60;b&#62;used up&#60;/b&#62;; raise it
         Waits for you: correct the manifest, or mend the cause and run `slipway task retry task-485uq6scpjryn`
-    "#]]);
-    check_section(&page, "pools", &expect![[r#"
+    "#]],
+    );
+    check_section(
+        &page,
+        "pools",
+        &expect![[r#"
         Nodes by pool
         Pool | Role | Nodes ready |
         brain | control |  0/3 |
         muscle | compute |  0/2 |
-    "#]]);
-    check_section(&page, "machines", &expect![[r#"
+    "#]],
+    );
+    check_section(
+        &page,
+        "machines",
+        &expect![[r#"
         Machines
         Desired is what the manifest and intents ask for; the rest is what was last seen, and how long ago. Machine | Pool | Desired | Provider sees | Kubernetes sees | Address |
         first-brain-01 |  brain (control) |  to stay |  · unseen |  · unseen |  10.8.0.1 |
@@ -108,8 +152,17 @@ async fn a_cluster_shows_what_waits_and_for_whom() {
         first-brain-03 |  brain (control) |  to stay |  · unseen |  · unseen |  10.8.0.3 |
         first-muscle-01 |  muscle (compute) |  to stay |  · unseen |  · unseen |  10.8.0.4 |
         first-muscle-02 |  muscle (compute) |  to stay |  · unseen |  · unseen |  10.8.0.5 |
-    "#]]);
-    check_section(&page, "open-tasks", &expect![[r#"
+    "#]],
+    );
+}
+
+#[tokio::test]
+async fn a_cluster_shows_what_is_done_and_what_was() {
+    let page = troubled().await;
+    check_section(
+        &page,
+        "open-tasks",
+        &expect![[r#"
         Open tasks
         Task | Machine | State | Attempts | Last error | Changed |
         create |  first-brain-01 |  ▲ stuck |  1 |  quota &#60;b&#62;used up&#60;/b&#62;; raise it |  0s ago |
@@ -117,12 +170,17 @@ async fn a_cluster_shows_what_waits_and_for_whom() {
         create |  first-muscle-02 |  ○ waiting |  0 |  – |  0s ago |
         create |  first-muscle-01 |  ○ waiting |  0 |  – |  0s ago |
         create |  first-brain-03 |  ○ waiting |  0 |  – |  0s ago |
-    "#]]);
-    check_section(&page, "finished-tasks", &expect![[r#"
+    "#]],
+    );
+    check_section(
+        &page,
+        "finished-tasks",
+        &expect![[r#"
         Finished tasks
         Task | Machine | State | Attempts | Last error | Changed |
         create |  first-brain-02 |  ✓ done |  1 |  – |  0s ago |
-    "#]]);
+    "#]],
+    );
 }
 
 #[tokio::test]
@@ -133,8 +191,18 @@ async fn a_task_shows_its_log_as_text() {
     let id = claim.task.id;
     world.end(claim, Ended::Done).await;
     let page = world.look(&format!("/tasks/{id}")).await;
-    assert!(page.text.contains("create &#60;first-brain-"), "{}", page.text);
-    assert!(world.look("/manifests/hello").await.text.contains("kind: InputManifest"));
+    assert!(
+        page.text.contains("create &#60;first-brain-"),
+        "{}",
+        page.text
+    );
+    assert!(
+        world
+            .look("/manifests/hello")
+            .await
+            .text
+            .contains("kind: InputManifest")
+    );
 }
 
 #[tokio::test]
@@ -143,7 +211,10 @@ async fn a_fragment_is_the_main_part_alone() {
     for path in ["/", "/clusters/first", "/manifests/hello"] {
         let whole = world.look(path).await.text;
         let fragment = world.look(&format!("{path}?fragment=1")).await.text;
-        assert!(!fragment.contains("<html") && !fragment.contains("<main"), "{fragment}");
+        assert!(
+            !fragment.contains("<html") && !fragment.contains("<main"),
+            "{fragment}"
+        );
         assert!(whole.contains(fragment.trim()), "{path}");
     }
 }
@@ -158,25 +229,45 @@ async fn what_is_not_there_is_told_as_a_page() {
         there is no cluster `nobody`
         list what there is with `slipway get cluster` (API-002)
         Try again or go to the fleet.
-    "#]].assert_eq(&read(&answer.text));
-    assert_eq!(world.look("/clusters/NOBODY").await.status, StatusCode::BAD_REQUEST);
-    assert_eq!(world.look("/?state=fine").await.status, StatusCode::BAD_REQUEST);
+    "#]]
+    .assert_eq(&read(&answer.text));
+    assert_eq!(
+        world.look("/clusters/NOBODY").await.status,
+        StatusCode::BAD_REQUEST
+    );
+    assert_eq!(
+        world.look("/?state=fine").await.status,
+        StatusCode::BAD_REQUEST
+    );
 }
 
 #[tokio::test]
 async fn assets_are_named_after_what_they_hold_and_kept_for_ever() {
     let world = World::new();
     let page = world.look("/").await;
-    assert!(page.header("content-security-policy").starts_with("default-src 'none'"));
-    assert!(!page.text.contains("style=") && !page.text.contains("onclick"), "the policy forbids it");
-    let assets: Vec<_> = page.text.split('"').filter(|text| text.starts_with("/assets/")).collect();
+    assert!(
+        page.header("content-security-policy")
+            .starts_with("default-src 'none'")
+    );
+    assert!(
+        !page.text.contains("style=") && !page.text.contains("onclick"),
+        "the policy forbids it"
+    );
+    let assets: Vec<_> = page
+        .text
+        .split('"')
+        .filter(|text| text.starts_with("/assets/"))
+        .collect();
     assert_eq!(assets.len(), 3, "{assets:?}");
     for asset in assets {
         let answer = world.look(asset).await;
         assert_eq!(answer.status, StatusCode::OK, "{asset}");
         assert!(answer.header("cache-control").contains("immutable"));
     }
-    assert_eq!(world.look("/assets/page-000000000000.css").await.status, StatusCode::NOT_FOUND);
+    assert_eq!(
+        world.look("/assets/page-000000000000.css").await.status,
+        StatusCode::NOT_FOUND
+    );
 }
 
 #[tokio::test]
@@ -188,7 +279,17 @@ async fn long_lists_of_clusters_go_on_on_the_next_page() {
     let answer = world.submit(&format!("{HELLO}{}", many.concat())).await;
     assert_eq!(answer.status, StatusCode::ACCEPTED, "{}", answer.text);
     let first = world.look("/").await.text;
-    let next = first.split_once("rel=\"next\" href=\"").unwrap().1.split('"').next().unwrap().replace("&#38;", "&");
+    let next = first
+        .split_once("rel=\"next\" href=\"")
+        .unwrap()
+        .1
+        .split('"')
+        .next()
+        .unwrap()
+        .replace("&#38;", "&");
     let second = world.look(&next).await.text;
-    assert_eq!(first.matches("<tr>").count() + second.matches("<tr>").count(), 121 + 2);
+    assert_eq!(
+        first.matches("<tr>").count() + second.matches("<tr>").count(),
+        121 + 2
+    );
 }

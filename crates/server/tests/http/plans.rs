@@ -19,10 +19,16 @@ async fn a_journey_is_shown_and_nothing_is_touched() {
                 4  join first-brain-03 + join 2 of muscle                        create        2 min
           ends ready after about 9 min, 5 machines touched
         this is the happy path; `slipway simulate` shows the others
-    "#]].assert_eq(view["text"].as_str().unwrap());
+    "#]]
+    .assert_eq(view["text"].as_str().unwrap());
     assert_eq!(view["empty"], false);
-    assert_eq!(world.get("/clusters").await.json()["items"], serde_json::json!([]));
-    let again = world.get(&format!("/plans/{}", view["id"].as_str().unwrap())).await;
+    assert_eq!(
+        world.get("/clusters").await.json()["items"],
+        serde_json::json!([])
+    );
+    let again = world
+        .get(&format!("/plans/{}", view["id"].as_str().unwrap()))
+        .await;
     assert_eq!(again.json(), view);
 }
 
@@ -34,7 +40,8 @@ async fn what_is_as_declared_plans_nothing() {
     assert_eq!(view["empty"], true, "{view}");
     expect![[r#"
         nothing to do: every cluster is as declared
-    "#]].assert_eq(view["text"].as_str().unwrap());
+    "#]]
+    .assert_eq(view["text"].as_str().unwrap());
 }
 
 #[tokio::test]
@@ -43,7 +50,10 @@ async fn clusters_alike_are_told_once() {
         .map(|n| format!("      - {{name: edge-{n:02}, version: v1.34.1, network: 10.9.{n}.0/24, pools: {{control: [brain], compute: [muscle]}}}}\n"))
         .collect();
     let world = World::new();
-    let view = world.post("/plans", &format!("{HELLO}{}", many.concat())).await.json();
+    let view = world
+        .post("/plans", &format!("{HELLO}{}", many.concat()))
+        .await
+        .json();
     expect![[r#"
         cluster first
                 1  create 3 of brain + create 2 of muscle                        create        2 min
@@ -59,7 +69,8 @@ async fn clusters_alike_are_told_once() {
           ends ready after about 9 min, 5 machines touched
           the same for 39 more clusters, up to edge-39
         this is the happy path; `slipway simulate` shows the others
-    "#]].assert_eq(view["text"].as_str().unwrap());
+    "#]]
+    .assert_eq(view["text"].as_str().unwrap());
     assert_eq!(view["clusters"].as_array().unwrap().len(), 41);
 }
 
@@ -67,7 +78,10 @@ async fn clusters_alike_are_told_once() {
 async fn a_journey_that_would_be_refused_says_so() {
     let world = World::with_hello().await;
     world.settle().await;
-    let view = world.post("/plans", &HELLO.replace("count: 3", "count: 1")).await.json();
+    let view = world
+        .post("/plans", &HELLO.replace("count: 3", "count: 1"))
+        .await
+        .json();
     assert_eq!(view["refused"]["code"], "PLAN-001");
     expect![[r#"
         cluster first
@@ -80,7 +94,8 @@ async fn a_journey_that_would_be_refused_says_so() {
         this is the happy path; `slipway simulate` shows the others
         refused: 2 of the 5 machines of cluster first would be removed at once (PLAN-001)
                  if this is what you want, repeat it with `--allow-blast 40`
-    "#]].assert_eq(view["text"].as_str().unwrap());
+    "#]]
+    .assert_eq(view["text"].as_str().unwrap());
 }
 
 #[tokio::test]
@@ -90,25 +105,39 @@ async fn a_plan_allows_what_it_showed_and_no_more() {
     let larger = HELLO.replace("count: 2", "count: 3");
     let shown = world.post("/plans", &larger).await.json();
     let id = shown["id"].as_str().unwrap();
-    let beyond = world.post(&format!("/manifests?plan={id}"), &HELLO.replace("count: 2", "count: 4")).await;
+    let beyond = world
+        .post(
+            &format!("/manifests?plan={id}"),
+            &HELLO.replace("count: 2", "count: 4"),
+        )
+        .await;
     expect![[r#"
         409 PLAN-002: first-muscle-04: create is not in the plan
           hint: look again with `slipway plan`, and apply the plan that it shows then
-    "#]].assert_eq(&beyond.picture());
+    "#]]
+    .assert_eq(&beyond.picture());
     let within = world.post(&format!("/manifests?plan={id}"), &larger).await;
     assert_eq!(within.status, StatusCode::ACCEPTED, "{}", within.text);
     let again = world.post(&format!("/manifests?plan={id}"), &larger).await;
-    assert_eq!(again.status, StatusCode::ACCEPTED, "a remainder is within the plan: {}", again.text);
+    assert_eq!(
+        again.status,
+        StatusCode::ACCEPTED,
+        "a remainder is within the plan: {}",
+        again.text
+    );
 }
 
 #[tokio::test]
 async fn a_plan_that_nobody_saw_allows_nothing() {
     let world = World::with_hello().await;
-    let answer = world.post("/manifests?plan=plan-0000000000000", HELLO).await;
+    let answer = world
+        .post("/manifests?plan=plan-0000000000000", HELLO)
+        .await;
     expect![[r#"
         404 API-002: there is no plan `plan-0000000000000`
           hint: plans are kept for a day; show it again with `slipway plan -f FILE`
-    "#]].assert_eq(&answer.picture());
+    "#]]
+    .assert_eq(&answer.picture());
     let malformed = world.post("/manifests?plan=latest", HELLO).await;
     assert_eq!(malformed.status, StatusCode::BAD_REQUEST);
 }

@@ -48,7 +48,8 @@ async fn unknown_routes_and_methods_are_problems() {
         400 API-008: project: name has 'O' at position 0; allowed are a-z, 0-9 and, inside, hyphens
           project [format] name has 'O' at position 0; allowed are a-z, 0-9 and, inside, hyphens
           hint: compare the request with /openapi.json
-    "#]].assert_eq(&told.concat());
+    "#]]
+    .assert_eq(&told.concat());
 }
 
 #[tokio::test]
@@ -75,9 +76,23 @@ async fn names_and_ids_that_are_none_are_problems() {
         "/clusters?manifest=",
         "/tasks?cluster=%F0%9F%98%80",
     ] {
-        let path: String = path.chars().map(|c| if c.is_ascii() { c.to_string() } else { "%E2%98%83".to_owned() }).collect();
+        let path: String = path
+            .chars()
+            .map(|c| {
+                if c.is_ascii() {
+                    c.to_string()
+                } else {
+                    "%E2%98%83".to_owned()
+                }
+            })
+            .collect();
         let answer = world.get(&path).await;
-        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{path}: {}", answer.text);
+        assert_eq!(
+            answer.status,
+            StatusCode::BAD_REQUEST,
+            "{path}: {}",
+            answer.text
+        );
         assert!(answer.text.contains("API-008"), "{path}: {}", answer.text);
     }
 }
@@ -99,7 +114,12 @@ async fn things_that_are_not_there_are_not_found() {
         "/plans/plan-0000000000000",
     ] {
         let answer = world.get(path).await;
-        assert_eq!(answer.status, StatusCode::NOT_FOUND, "{path}: {}", answer.text);
+        assert_eq!(
+            answer.status,
+            StatusCode::NOT_FOUND,
+            "{path}: {}",
+            answer.text
+        );
         assert!(answer.text.contains("API-002"), "{path}: {}", answer.text);
     }
 }
@@ -116,10 +136,18 @@ async fn bodies_of_the_wrong_kind_or_size_are_problems() {
     };
     let mut told = String::new();
     for request in [
-        post("/manifests", "application/x-www-form-urlencoded", HELLO.to_owned()),
+        post(
+            "/manifests",
+            "application/x-www-form-urlencoded",
+            HELLO.to_owned(),
+        ),
         post("/intents", "text/plain", "{}".to_owned()),
         post("/intents", "application/json", "{".to_owned()),
-        post("/intents", "application/json; charset=utf-8", "[]".to_owned()),
+        post(
+            "/intents",
+            "application/json; charset=utf-8",
+            "[]".to_owned(),
+        ),
         post("/manifests", "text/yaml", "a".repeat(10 << 20)),
         post("/plans", "text/plain", "a".repeat((1 << 20) + 1)),
         post("/intents", "application/json", "a".repeat(40 << 20)),
@@ -159,6 +187,11 @@ async fn headers_that_are_none_are_problems() {
             .body(Body::from(HELLO))
             .unwrap();
         let answer = world.send(request).await;
-        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{name}: {value}: {}", answer.text);
+        assert_eq!(
+            answer.status,
+            StatusCode::BAD_REQUEST,
+            "{name}: {value}: {}",
+            answer.text
+        );
     }
 }

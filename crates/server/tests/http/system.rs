@@ -31,8 +31,14 @@ impl Rehearse for Endless {
 async fn the_server_says_that_it_runs_and_is_ready() {
     let world = World::new();
     for path in ["/healthz", "/readyz"] {
-        let answer = world.send(Request::get(path).body(Body::empty()).unwrap()).await;
-        assert_eq!((answer.status, answer.text.as_str()), (StatusCode::OK, "ok\n"), "{path}");
+        let answer = world
+            .send(Request::get(path).body(Body::empty()).unwrap())
+            .await;
+        assert_eq!(
+            (answer.status, answer.text.as_str()),
+            (StatusCode::OK, "ok\n"),
+            "{path}"
+        );
     }
 }
 
@@ -42,14 +48,21 @@ async fn metrics_count_requests_and_things() {
     let _here = metrics::set_default_local_recorder(&world.recorder);
     world.submit(HELLO).await;
     world.plan().await;
-    let text = world.send(Request::get("/metrics").body(Body::empty()).unwrap()).await.text;
+    let text = world
+        .send(Request::get("/metrics").body(Body::empty()).unwrap())
+        .await
+        .text;
     for line in [
         r#"slipway_http_request_seconds_count{method="POST",path="/api/v1/projects/{project}/manifests",status="202"} 1"#,
         r#"slipway_clusters{phase="scheduled"} 1"#,
         r#"slipway_tasks{state="waiting"} 5"#,
+        r#"slipway_tasks{state="stuck"} 0"#,
         "slipway_machines 5",
     ] {
-        assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+        assert!(
+            text.lines().any(|found| found == line),
+            "{line} is not in\n{text}"
+        );
     }
     assert!(!text.contains("slipway_0123"), "no secret is told");
 }
@@ -59,20 +72,36 @@ async fn a_panic_becomes_a_problem_with_the_id_of_the_request() {
     let world = World::rehearsing(Arc::new(Fallen));
     let mut asked = request(Method::POST, "/api/v1/projects/default/simulations");
     *asked.body_mut() = Body::from(HELLO);
-    asked.headers_mut().insert("x-request-id", "mine-1".parse().unwrap());
+    asked
+        .headers_mut()
+        .insert("x-request-id", "mine-1".parse().unwrap());
     let answer = world.send(asked).await;
     assert_eq!(answer.status, StatusCode::INTERNAL_SERVER_ERROR);
     assert_eq!(answer.header("x-request-id"), "mine-1");
-    assert!(answer.text.contains("API-009") && answer.text.contains("mine-1"), "{}", answer.text);
-    assert!(!answer.text.contains("simulator has a bug"), "the inside stays inside");
-    assert_eq!(world.get("/clusters").await.status, StatusCode::OK, "others are served on");
+    assert!(
+        answer.text.contains("API-009") && answer.text.contains("mine-1"),
+        "{}",
+        answer.text
+    );
+    assert!(
+        !answer.text.contains("simulator has a bug"),
+        "the inside stays inside"
+    );
+    assert_eq!(
+        world.get("/clusters").await.status,
+        StatusCode::OK,
+        "others are served on"
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_request_that_takes_too_long_is_given_up() {
     let world = World::rehearsing(Arc::new(Endless));
     let answer = world.post("/simulations", HELLO).await;
-    assert_eq!((answer.status, answer.header("retry-after")), (StatusCode::SERVICE_UNAVAILABLE, "2"));
+    assert_eq!(
+        (answer.status, answer.header("retry-after")),
+        (StatusCode::SERVICE_UNAVAILABLE, "2")
+    );
     assert!(answer.text.contains("API-010"), "{}", answer.text);
 }
 
@@ -84,7 +113,8 @@ async fn every_answer_has_an_id_and_is_guarded() {
     assert_eq!(answer.header("cache-control"), "no-store");
     assert_eq!(answer.header("x-content-type-options"), "nosniff");
     let mut odd = request(Method::GET, "/healthz");
-    odd.headers_mut().insert("x-request-id", "a b;c".parse().unwrap());
+    odd.headers_mut()
+        .insert("x-request-id", "a b;c".parse().unwrap());
     assert_ne!(world.send(odd).await.header("x-request-id"), "a b;c");
 }
 
@@ -96,7 +126,9 @@ async fn a_server_that_is_told_to_stop_ends_its_streams_and_itself() {
     let address = listener.local_addr().unwrap();
     let client = async {
         let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
-        let asked = format!("GET {PROJECT}/events?stream=true HTTP/1.1\r\nhost: here\r\nauthorization: Bearer {TOKEN}\r\n\r\n");
+        let asked = format!(
+            "GET {PROJECT}/events?stream=true HTTP/1.1\r\nhost: here\r\nauthorization: Bearer {TOKEN}\r\n\r\n"
+        );
         stream.write_all(asked.as_bytes()).await.unwrap();
         let mut first = [0; 15];
         stream.read_exact(&mut first).await.unwrap();
@@ -104,8 +136,40 @@ async fn a_server_that_is_told_to_stop_ends_its_streams_and_itself() {
         world.stop.cancel();
         let mut rest = String::new();
         stream.read_to_string(&mut rest).await.unwrap();
-        assert!(rest.ends_with("0\r\n\r\n"), "the stream ends whole: {rest:?}");
+        assert!(
+            rest.ends_with("0\r\n\r\n"),
+            "the stream ends whole: {rest:?}"
+        );
     };
-    let ((), ended) = tokio::join!(client, server::run(listener, world.server.clone(), world.stop.clone()));
+    let ((), ended) = tokio::join!(
+        client,
+        server::run(listener, world.server.clone(), world.stop.clone())
+    );
+    ended.unwrap();
+}
+
+#[tokio::test]
+async fn ten_megabytes_are_refused_with_an_answer_and_not_with_a_broken_connection() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let world = World::new();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let body = vec![b'a'; 10 << 20];
+    let client = async {
+        let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+        let head = format!(
+            "POST {PROJECT}/manifests HTTP/1.1\r\nhost: here\r\nauthorization: Bearer {TOKEN}\r\n\
+             content-length: {}\r\nconnection: close\r\n\r\n",
+            body.len()
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        stream.write_all(&body).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+        world.stop.cancel();
+    };
+    let run = server::run(listener, world.server.clone(), world.stop.clone());
+    let ((), ended) = tokio::join!(client, run);
     ended.unwrap();
 }

@@ -66,7 +66,9 @@ pub(crate) struct Answer {
 impl Answer {
     /// A header as text.
     pub(crate) fn header(&self, name: &str) -> &str {
-        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+        self.headers
+            .get(name)
+            .map_or("", |value| value.to_str().unwrap())
     }
 
     /// The body as JSON.
@@ -84,8 +86,18 @@ impl Answer {
         }
         let problem: api::Problem = serde_json::from_str(&self.text).unwrap();
         assert_eq!(problem.status, self.status.as_u16());
-        let mut lines = vec![format!("{} {}: {}\n", self.status.as_u16(), problem.code, problem.detail)];
-        lines.extend(problem.faults.iter().map(|fault| format!("  {} [{}] {}\n", fault.path, fault.code, fault.message)));
+        let mut lines = vec![format!(
+            "{} {}: {}\n",
+            self.status.as_u16(),
+            problem.code,
+            problem.detail
+        )];
+        lines.extend(
+            problem
+                .faults
+                .iter()
+                .map(|fault| format!("  {} [{}] {}\n", fault.path, fault.code, fault.message)),
+        );
         lines.push(format!("  hint: {}\n", problem.hint.unwrap_or_default()));
         lines.concat()
     }
@@ -112,7 +124,14 @@ impl World {
         };
         let stop = CancellationToken::new();
         let router = server::router(server.clone(), stop.clone());
-        Self { store, server, router, stop, recorder, clock }
+        Self {
+            store,
+            server,
+            router,
+            stop,
+            recorder,
+            clock,
+        }
     }
 
     /// A world that has accepted [`HELLO`].
@@ -130,7 +149,8 @@ impl World {
 
     /// Lets time pass.
     pub(crate) fn pass(&self, span: Duration) {
-        self.clock.fetch_add(i64::try_from(span.as_millis()).unwrap(), Ordering::Relaxed);
+        self.clock
+            .fetch_add(i64::try_from(span.as_millis()).unwrap(), Ordering::Relaxed);
     }
 
     /// Sends a request as it is.
@@ -138,7 +158,11 @@ impl World {
         let response = self.open(request).await;
         let (parts, body) = response.into_parts();
         let bytes = axum::body::to_bytes(body, 16 << 20).await.unwrap();
-        Answer { status: parts.status, headers: parts.headers, text: String::from_utf8(bytes.to_vec()).unwrap() }
+        Answer {
+            status: parts.status,
+            headers: parts.headers,
+            text: String::from_utf8(bytes.to_vec()).unwrap(),
+        }
     }
 
     /// Sends a request and leaves the body of the answer unread.
@@ -148,13 +172,17 @@ impl World {
 
     /// Reads something of the project, with the token.
     pub(crate) async fn get(&self, path: &str) -> Answer {
-        self.send(request(Method::GET, &format!("{PROJECT}{path}"))).await
+        self.send(request(Method::GET, &format!("{PROJECT}{path}")))
+            .await
     }
 
     /// Looks at a page, signed in.
     pub(crate) async fn look(&self, path: &str) -> Answer {
         let cookie = format!("slipway={TOKEN}");
-        let request = Request::get(path).header(header::COOKIE, cookie).body(Body::empty()).unwrap();
+        let request = Request::get(path)
+            .header(header::COOKIE, cookie)
+            .body(Body::empty())
+            .unwrap();
         self.send(request).await
     }
 
@@ -195,14 +223,28 @@ impl World {
 
     /// Claims what is due.
     pub(crate) async fn claim(&self, limit: u32) -> Vec<Claim> {
-        self.store.claim("worker-1", limit, 100, Duration::from_mins(1), self.now()).await.unwrap()
+        self.store
+            .claim("worker-1", limit, 100, Duration::from_mins(1), self.now())
+            .await
+            .unwrap()
     }
 
     /// Ends an attempt.
     pub(crate) async fn end(&self, claim: Claim, ended: Ended) {
-        let seen = if ended == Ended::Done { seen(&claim.task, self.now()) } else { Vec::new() };
-        let said = vec![(self.now(), format!("{} <{}>", claim.task.action.kind(), claim.task.machine.name))];
-        let recorded = self.store.record(claim, ended, seen, said, self.now()).await.unwrap();
+        let seen = if ended == Ended::Done {
+            seen(&claim.task, self.now())
+        } else {
+            Vec::new()
+        };
+        let said = vec![(
+            self.now(),
+            format!("{} <{}>", claim.task.action.kind(), claim.task.machine.name),
+        )];
+        let recorded = self
+            .store
+            .record(claim, ended, seen, said, self.now())
+            .await
+            .unwrap();
         assert_eq!(recorded, Recorded::Yes);
     }
 
@@ -234,26 +276,56 @@ pub(crate) fn request(method: Method, path: &str) -> Request<Body> {
 
 /// What is seen after a task went well.
 fn seen(task: &Task, at: Timestamp) -> Vec<Observation> {
-    let Task { cluster, machine, action, .. } = task;
+    let Task {
+        cluster,
+        machine,
+        action,
+        ..
+    } = task;
     let id: MachineId = machine.id;
-    let node = |ready, cordoned, version| Fact::Node(id, NodeFact::Joined { ready, cordoned, version });
+    let node = |ready, cordoned, version| {
+        Fact::Node(
+            id,
+            NodeFact::Joined {
+                ready,
+                cordoned,
+                version,
+            },
+        )
+    };
     let facts = match action {
         Action::Create | Action::Prepare => {
             let (reference, address) = (format!("vm-{}", machine.name), machine.address.into());
-            vec![Fact::Machine(id, MachineFact::Running { reference, address })]
+            vec![Fact::Machine(
+                id,
+                MachineFact::Running { reference, address },
+            )]
         }
         Action::Init { version, .. } => {
-            vec![Fact::ControlPlane(ControlPlaneFact { initialised: true }), node(true, false, *version)]
+            vec![
+                Fact::ControlPlane(ControlPlaneFact { initialised: true }),
+                node(true, false, *version),
+            ]
         }
         Action::Join { version } => vec![node(true, false, *version)],
         Action::Upgrade { version } => vec![node(true, true, *version)],
         Action::Leave => vec![Fact::Node(id, NodeFact::Absent)],
         Action::Delete | Action::Release => {
-            vec![Fact::Machine(id, MachineFact::Absent), Fact::Node(id, NodeFact::Absent)]
+            vec![
+                Fact::Machine(id, MachineFact::Absent),
+                Fact::Node(id, NodeFact::Absent),
+            ]
         }
         Action::Drain | Action::Uncordon => Vec::new(),
     };
-    facts.into_iter().map(|fact| Observation { cluster: *cluster, fact, at }).collect()
+    facts
+        .into_iter()
+        .map(|fact| Observation {
+            cluster: *cluster,
+            fact,
+            at,
+        })
+        .collect()
 }
 
 /// A simulator that repeats what it was asked.
@@ -266,7 +338,10 @@ impl Rehearse for Parrot {
                 return Err("there is no fault profile `nonsense`".to_owned());
             }
             Ok(RehearsalReport {
-                text: format!("{} with seed {} and faults {}\n", request.manifest.name, request.seed, request.faults),
+                text: format!(
+                    "{} with seed {} and faults {}\n",
+                    request.manifest.name, request.seed, request.faults
+                ),
                 converged: true,
                 seconds: 60,
                 clusters: 1,
@@ -282,7 +357,8 @@ impl Rehearse for Parrot {
 /// Every operation of the document: path, method, whether it needs the token.
 pub(crate) fn operations() -> Vec<(String, Method, bool)> {
     let document: BTreeMap<String, serde_json::Value> =
-        serde_json::from_value(serde_json::to_value(server::document()).unwrap()["paths"].clone()).unwrap();
+        serde_json::from_value(serde_json::to_value(server::document()).unwrap()["paths"].clone())
+            .unwrap();
     let mut operations = Vec::new();
     for (path, item) in document {
         for (method, operation) in item.as_object().unwrap() {
@@ -301,5 +377,8 @@ pub(crate) fn filled(path: &str) -> String {
         path if path.contains("/intents/") => "intent-0000000000000",
         _ => "plan-0000000000000",
     };
-    path.replace("{project}", "default").replace("{name}", "nobody").replace("{generation}", "7").replace("{id}", id)
+    path.replace("{project}", "default")
+        .replace("{name}", "nobody")
+        .replace("{generation}", "7")
+        .replace("{id}", id)
 }

@@ -23,7 +23,7 @@ use tokio::time::sleep;
 const EPOCH: Timestamp = Timestamp::from_millis(1_893_499_200_000);
 
 /// The longest that a story waits for things to settle.
-const SETTLE_MAX: Duration = Duration::from_secs(48 * 3_600);
+const SETTLE_MAX: Duration = Duration::from_secs(24 * 3_600);
 
 /// How long the world is watched after the end, so that everything is looked at twice.
 const AFTERMATH: Duration = Duration::from_secs(150);

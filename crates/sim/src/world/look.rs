@@ -180,10 +180,17 @@ impl State {
     }
 
     fn step_node(&self, task: &Task, now: Timestamp) -> Result<Step, Refusal> {
-        self.reach(task, now)?;
         let machine = &task.machine;
         let kube = self.clusters.get(&task.cluster);
-        let Some(node) = kube.and_then(|kube| kube.nodes.get(&machine.id)) else {
+        let node = kube.and_then(|kube| kube.nodes.get(&machine.id));
+        // An upgrade that was interrupted goes on upon the machine itself: the only member
+        // of a control plane would otherwise wait for its own answer.
+        let on_the_spot = matches!(task.action, Action::Upgrade { .. })
+            && node.is_some_and(|node| node.changing);
+        if !on_the_spot {
+            self.reach(task, now)?;
+        }
+        let Some(node) = node else {
             return match task.action {
                 Action::Drain | Action::Leave => Ok(Step::Done),
                 Action::Upgrade { .. }

@@ -90,7 +90,7 @@ CREATE TABLE machines (
 CREATE INDEX machines_by_name ON machines (project, name, id);
 CREATE INDEX machines_by_cluster_name ON machines (project, cluster_name, name, id);
 CREATE INDEX machines_by_cluster ON machines (cluster);
-CREATE INDEX machines_wanted ON machines (leaving);
+CREATE INDEX machines_wanted ON machines (leaving, absent);
 
 -- Wishes outside the manifest. Task and machine name what ends a wish: the end of that
 -- task, or that the machine is gone.

@@ -69,6 +69,7 @@ contract! {
     worked:
         clusters_with_less_to_do_come_first,
         no_cluster_gets_more_than_its_share,
+        no_task_is_claimed_twice,
         an_attempt_that_failed_waits_until_it_is_due,
         a_stuck_task_waits_for_a_wish,
         a_worker_that_lost_its_lease_cannot_record,

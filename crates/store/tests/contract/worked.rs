@@ -8,7 +8,7 @@ use model::intent::Wish;
 use model::observed::{Fact, MachineFact, Observation};
 use model::task::State;
 use plan::Phase;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use store::{Claim, Draft, Ended, Recorded, Store, TaskRow};
 
 async fn task(store: &Store, task: TaskId) -> TaskRow {
@@ -57,6 +57,31 @@ pub(crate) async fn no_cluster_gets_more_than_its_share(store: &Store) {
     assert_eq!(record(store, done, Ended::Done, at(2)).await, Recorded::Yes);
     let next = store.claim("v", 100, 3, LEASE, at(2)).await.unwrap();
     assert_eq!(shares(&next), format!("{of}:1"));
+}
+
+pub(crate) async fn no_task_is_claimed_twice(store: &Store) {
+    let east = cluster(store, "east", 99).await;
+    plan(store, east, at(1)).await;
+    let mut workers = tokio::task::JoinSet::new();
+    for worker in 0..8 {
+        let store = store.clone();
+        workers.spawn(async move {
+            let mut tasks = Vec::new();
+            loop {
+                let claims = store
+                    .claim(&format!("worker-{worker}"), 3, 500, LEASE, at(1))
+                    .await
+                    .unwrap();
+                if claims.is_empty() {
+                    return tasks;
+                }
+                tasks.extend(claims.iter().map(|claim| claim.task.id));
+            }
+        });
+    }
+    let tasks = workers.join_all().await.concat();
+    assert_eq!(tasks.len(), 100);
+    assert_eq!(tasks.into_iter().collect::<BTreeSet<_>>().len(), 100);
 }
 
 pub(crate) async fn an_attempt_that_failed_waits_until_it_is_due(store: &Store) {
