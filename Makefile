@@ -20,7 +20,7 @@ check: cargo ## formatting, lints, the rules of the house, licences
 
 e2e: cargo ## the long proofs: kill the server again and again while it builds clusters
 	@echo "there are no long proofs yet beyond make test; this is its kill test, on the release build"
-	cargo test --package slipway --release --test kill
+	cargo test --package slipway --release --test program kill
 
 bench: cargo ## what was promised, measured: ours, budget, met or not
 	cargo xtask bench

@@ -257,7 +257,8 @@ impl Trial {
     fn new(clock: Clock) -> Self {
         let cancel = CancellationToken::new();
         let lines = Arc::new(Lines::default());
-        let context = Context::new(clock, Arc::clone(&lines) as _, cancel.clone(), 1);
+        let log: Arc<dyn Log> = lines.clone();
+        let context = Context::new(clock, log, cancel.clone(), 1);
         Self {
             context,
             cancel,

@@ -9,6 +9,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use store::{Claim, Ended, Recorded};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 /// How long a line may wait before people can read it.
@@ -16,20 +17,31 @@ const FLUSH_EVERY: Duration = Duration::from_secs(1);
 
 /// Lines of an attempt that are not stored yet.
 #[derive(Default)]
-struct Lines(Mutex<Vec<(Timestamp, String)>>);
+struct Lines {
+    written: Mutex<Vec<(Timestamp, String)>>,
+    bell: Notify,
+}
 
 impl Lines {
     fn take(&self) -> Vec<(Timestamp, String)> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.written.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Waits until there is something to store. An attempt that writes nothing, as most do
+    /// for minutes, wakes nobody.
+    async fn due(&self) {
+        self.bell.notified().await;
+        tokio::time::sleep(FLUSH_EVERY).await;
     }
 }
 
 impl Log for Lines {
     fn line(&self, at: Timestamp, text: &str) {
-        self.0
+        self.written
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .push((at, text.to_owned()));
+        self.bell.notify_one();
     }
 }
 
@@ -101,7 +113,7 @@ async fn apply<D: Driver>(
                     hint: "tries again by itself".to_owned(),
                 }),
             },
-            () = tokio::time::sleep(FLUSH_EVERY) => {
+            () = lines.due() => {
                 let new = lines.take();
                 if !new.is_empty()
                     && let Err(error) = shared.store.append_log(claim, new).await

@@ -132,6 +132,16 @@ impl Chronicle {
         tallies
     }
 
+    /// When the last thing happened.
+    pub(crate) fn last(&self) -> Timestamp {
+        let entries = self.lock();
+        entries
+            .iter()
+            .map(|entry| entry.at)
+            .max()
+            .unwrap_or(self.epoch)
+    }
+
     /// The time since the beginning: minutes and seconds, hours only where there are any.
     pub(crate) fn clock(&self, at: Timestamp) -> String {
         clock(at.since(self.epoch))

@@ -6,7 +6,7 @@
 
 use crate::chronicle::Chronicle;
 use crate::faults::{Failure, Faults, INJECTED, Moment, Profile};
-use crate::world::{Begun, Refusal, Step, World, change_of};
+use crate::world::{Begun, Change, Refusal, Step, World};
 use ::driver::{Context, Driver, Error, Outcome, Target};
 use model::observed::{Fact, Observation};
 use model::task::{Action, Task};
@@ -47,11 +47,7 @@ impl Simulated {
     }
 
     /// A driver in a rehearsal: things go wrong, and what happens is told.
-    pub(crate) fn rehearsing(
-        world: World,
-        faults: Arc<Faults>,
-        chronicle: Arc<Chronicle>,
-    ) -> Self {
+    pub(crate) fn rehearsing(world: World, faults: Arc<Faults>, chronicle: Arc<Chronicle>) -> Self {
         Self {
             world,
             faults,
@@ -79,14 +75,15 @@ impl Simulated {
                 })
             }
             Step::Begin(_) => {
-                self.faults.pass(Moment::Before).await;
+                let effect = self.faults.effect();
+                self.faults.pass(effect, Moment::Before).await;
                 go_on(cx)?;
                 let begun = self.begin(cx, task)?;
                 let hand = Hand::on(&self.world, begun.operation);
-                self.faults.pass(Moment::During).await;
+                self.faults.pass(effect, Moment::During).await;
                 self.wait(cx, &begun).await?;
                 hand.finish();
-                self.faults.pass(Moment::After).await;
+                self.faults.pass(effect, Moment::After).await;
                 None
             }
         };
@@ -109,7 +106,7 @@ impl Simulated {
     fn begin(&self, cx: &Context, task: &Task) -> Result<Begun, Failed> {
         let stretch = self.faults.stretch();
         let (kind, name) = (task.action.kind(), &task.machine.name);
-        match change_of(&task.action) {
+        match Change::of(&task.action) {
             None => {
                 let begun = self.world.order(task, stretch)?;
                 cx.log(&format!("ordered {} for {name}", begun.reference));
@@ -159,7 +156,11 @@ impl Simulated {
                 at,
             })
             .collect();
-        cx.log(&format!("{} {}: done", task.action.kind(), task.machine.name));
+        cx.log(&format!(
+            "{} {}: done",
+            task.action.kind(),
+            task.machine.name
+        ));
         seen
     }
 }
@@ -256,3 +257,6 @@ fn injected() -> Error {
         hint: "try again".to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests;

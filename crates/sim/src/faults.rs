@@ -6,7 +6,7 @@
 
 mod profile;
 
-pub use profile::{Profile, UnknownProfile};
+pub use profile::{Error, Profile};
 
 use model::observed::Observation;
 use model::task::Kind;
@@ -36,6 +36,15 @@ pub struct Script {
     pub stuck: Option<u64>,
     /// The effect at which the engine is killed, and when.
     pub kill: Option<(u64, Moment)>,
+    /// The effect at which the engine is told to end and started again, and when.
+    pub restart: Option<(u64, Moment)>,
+}
+
+impl Script {
+    /// Whether the engine ends somewhere.
+    pub const fn ends(&self) -> bool {
+        self.kill.is_some() || self.restart.is_some()
+    }
 }
 
 /// What a failed attempt says that failed only because of a [`Script`] or a profile.
@@ -61,12 +70,15 @@ pub struct Counted {
     pub effects: u64,
     /// How often the engine was killed.
     pub kills: u64,
+    /// How often it was told to end, and started again.
+    pub restarts: u64,
 }
 
 /// Decides what goes wrong, and kills the engine.
 pub struct Faults {
     state: Mutex<State>,
-    bell: Notify,
+    knell: Notify,
+    curfew: Notify,
 }
 
 struct State {
@@ -106,7 +118,8 @@ impl Faults {
                 dead: false,
                 earlier: Vec::new(),
             }),
-            bell: Notify::new(),
+            knell: Notify::new(),
+            curfew: Notify::new(),
         }
     }
 
@@ -133,12 +146,23 @@ impl Faults {
         let mut state = self.lock();
         state.dead = true;
         state.counted.kills += 1;
-        self.bell.notify_one();
+        self.knell.notify_one();
     }
 
     /// Waits until the engine is killed.
     pub async fn killed(&self) {
-        self.bell.notified().await;
+        self.knell.notified().await;
+    }
+
+    /// Tells the engine to end, as a person would who starts it again.
+    pub fn restart(&self) {
+        self.lock().counted.restarts += 1;
+        self.curfew.notify_one();
+    }
+
+    /// Waits until the engine is told to end.
+    pub async fn restarted(&self) {
+        self.curfew.notified().await;
     }
 
     /// Says that a new engine begins.
@@ -171,9 +195,17 @@ impl Faults {
         }
     }
 
+    /// Counts an effect that is about to begin, and numbers it.
+    pub(crate) fn effect(&self) -> u64 {
+        let mut state = self.lock();
+        let number = state.counted.effects;
+        state.counted.effects += 1;
+        number
+    }
+
     /// Passes a moment around an effect; does not return when the engine dies there.
-    pub(crate) async fn pass(&self, moment: Moment) {
-        if self.kills_at(moment) {
+    pub(crate) async fn pass(&self, effect: u64, moment: Moment) {
+        if self.kills_at(effect, moment) {
             self.kill();
         }
         if self.lock().dead {
@@ -181,16 +213,17 @@ impl Faults {
         }
     }
 
-    fn kills_at(&self, moment: Moment) -> bool {
+    fn kills_at(&self, effect: u64, moment: Moment) -> bool {
         let mut state = self.lock();
         if state.dead {
             return false;
         }
-        if moment == Moment::Before {
-            state.counted.effects += 1;
+        if state.script.restart == Some((effect, moment)) {
+            state.script.restart = None;
+            state.counted.restarts += 1;
+            self.curfew.notify_one();
         }
-        let number = state.counted.effects - 1;
-        if state.script.kill == Some((number, moment)) {
+        if state.script.kill == Some((effect, moment)) {
             state.script.kill = None;
             return true;
         }

@@ -6,8 +6,8 @@
 //! prose; the proof under `tests/` re-runs every story with every single thing going wrong.
 //! [`rehearse_blocking`] does the same for somebody's manifest: it is `slipway simulate`.
 //!
-//! **Invariant:** equal inputs and an equal seed give equal output, byte for byte. Nothing
-//! here reads the machine's clock but [`World::open`], which serves a running server.
+//! **Invariant:** equal inputs and an equal seed give equal output, byte for byte; `tests/`
+//! compares. Nothing but [`World::open`] lets the machine's clock drive anything.
 
 pub mod faults;
 pub mod story;
@@ -20,5 +20,5 @@ mod world;
 
 pub use crate::driver::Simulated;
 pub use faults::Profile;
-pub use rehearse::{Report, rehearse_blocking};
+pub use rehearse::{Error as RehearseError, Report, rehearse_blocking};
 pub use world::{Error, LetGo, Pace, Rule, Violation, World};

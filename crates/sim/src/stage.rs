@@ -28,10 +28,14 @@ const RESTART_AFTER: Duration = Duration::from_secs(5);
 const MENDED_AFTER: Duration = Duration::from_secs(30);
 
 /// The longest that a change of the store without an event goes unnoticed.
-const GLANCE_EVERY: Duration = Duration::from_secs(60);
+const GLANCE_EVERY: Duration = Duration::from_mins(1);
+
+/// Rows per question.
+const PAGE: u32 = 500;
 
 /// A store, a world and an engine, running.
 pub(crate) struct Stage {
+    pub(crate) project: Name,
     pub(crate) store: Store,
     pub(crate) world: World,
     pub(crate) faults: Arc<Faults>,
@@ -43,9 +47,16 @@ pub(crate) struct Stage {
 
 impl Stage {
     /// Sets the stage at `epoch`; the engine starts with [`Stage::start`].
-    pub(crate) fn set(store: Store, faults: Faults, epoch: Timestamp, seed: u64) -> Self {
+    pub(crate) fn set(
+        project: Name,
+        store: Store,
+        faults: Faults,
+        epoch: Timestamp,
+        seed: u64,
+    ) -> Self {
         let clock = Clock::starting_at(epoch);
         Self {
+            project,
             store,
             world: World::new(clock, Pace::Realistic, seed),
             faults: Arc::new(faults),
@@ -63,17 +74,22 @@ impl Stage {
             Arc::clone(&self.faults),
             Arc::clone(&self.chronicle),
         );
-        self.loops.spawn(supervise(
-            self.store.clone(),
-            Arc::new(driver),
-            self.clock,
+        let supervisor = Supervisor {
+            store: self.store.clone(),
+            driver: Arc::new(driver),
+            clock: self.clock,
             settings,
-            Arc::clone(&self.faults),
-            Arc::clone(&self.chronicle),
+            faults: Arc::clone(&self.faults),
+            chronicle: Arc::clone(&self.chronicle),
+        };
+        self.loops.spawn(supervisor.run(self.stop.clone()));
+        let mender = mend(
+            self.project.clone(),
+            self.store.clone(),
+            self.clock,
             self.stop.clone(),
-        ));
-        self.loops
-            .spawn(mend(self.store.clone(), self.clock, self.stop.clone()));
+        );
+        self.loops.spawn(mender);
     }
 
     /// What time it is on the stage.
@@ -87,7 +103,14 @@ impl Stage {
     }
 
     /// Waits until nothing happens any more by itself; `false` when that takes too long.
-    pub(crate) async fn settle(&self, limit: Duration) -> Result<bool, store::Error> {
+    ///
+    /// What happens within `together` is looked at once: with a thousand clusters, every
+    /// look counts.
+    pub(crate) async fn settle(
+        &self,
+        limit: Duration,
+        together: Duration,
+    ) -> Result<bool, store::Error> {
         let mut news = self.store.subscribe();
         let end = Instant::now() + limit;
         // Whatever was said just before is read first.
@@ -102,6 +125,9 @@ impl Stage {
                 changed = news.changed() => if changed.is_err() { return Ok(false) },
                 () = sleep_until(end) => return Ok(false),
                 () = sleep(GLANCE_EVERY) => {}
+            }
+            if !together.is_zero() {
+                sleep(together).await;
             }
         }
     }
@@ -144,18 +170,23 @@ impl Stage {
 
     /// Every cluster that is not gone.
     pub(crate) async fn clusters(&self) -> Result<Vec<ClusterRow>, store::Error> {
-        let project = Name::default_project();
-        let page = Page {
-            limit: 500,
-            after: None,
-        };
-        let rows = self.store.clusters(&project, ClusterFilter::default(), page);
-        Ok(rows.await?.items)
+        let mut rows = Vec::new();
+        let mut after = None;
+        loop {
+            let page = Page { limit: PAGE, after };
+            let filter = ClusterFilter::default();
+            let listed = self.store.clusters(&self.project, filter, page).await?;
+            rows.extend(listed.items);
+            after = listed.next;
+            if after.is_none() {
+                return Ok(rows);
+            }
+        }
     }
 
     /// Tasks that got stuck.
     pub(crate) async fn stuck(&self) -> Result<Vec<TaskRow>, store::Error> {
-        stuck(&self.store).await
+        stuck(&self.project, &self.store).await
     }
 
     /// What is in the store and should not be when everything is at rest.
@@ -184,37 +215,56 @@ impl Stage {
     }
 }
 
-/// Runs an engine, and another one whenever it was killed.
-async fn supervise(
+/// What is needed to start an engine, again and again.
+struct Supervisor {
     store: Store,
     driver: Arc<Simulated>,
     clock: Clock,
     settings: Settings,
     faults: Arc<Faults>,
     chronicle: Arc<Chronicle>,
-    stop: CancellationToken,
-) {
-    loop {
-        faults.revive();
-        let engine = Engine::new(store.clone(), Arc::clone(&driver), clock, settings.clone());
-        tokio::select! {
-            biased;
-            () = faults.killed() => chronicle.say(clock.now(), "the engine is killed"),
-            () = Box::pin(engine.run(stop.clone())) => return,
+}
+
+impl Supervisor {
+    /// Runs an engine, and another one whenever it has ended before `stop`.
+    async fn run(self, stop: CancellationToken) {
+        while !stop.is_cancelled() {
+            self.faults.revive();
+            self.run_once(stop.child_token()).await;
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => {}
+                () = sleep(RESTART_AFTER) => {}
+            }
         }
-        tokio::select! {
-            biased;
-            () = stop.cancelled() => return,
-            () = sleep(RESTART_AFTER) => {}
+    }
+
+    async fn run_once(&self, stop: CancellationToken) {
+        let (store, driver) = (self.store.clone(), Arc::clone(&self.driver));
+        let engine = Engine::new(store, driver, self.clock, self.settings.clone());
+        let mut run = Box::pin(engine.run(stop.clone()));
+        loop {
+            tokio::select! {
+                biased;
+                () = self.faults.killed() => {
+                    self.chronicle.say(self.clock.now(), "the engine is killed");
+                    return;
+                }
+                () = self.faults.restarted() => {
+                    self.chronicle.say(self.clock.now(), "the engine is told to end");
+                    stop.cancel();
+                }
+                () = &mut run => return,
+            }
         }
     }
 }
 
 /// Asks for another attempt at whatever got stuck on purpose, as a person would.
-async fn mend(store: Store, clock: Clock, stop: CancellationToken) {
+async fn mend(project: Name, store: Store, clock: Clock, stop: CancellationToken) {
     let mut news = store.subscribe();
     loop {
-        let waiting = stuck(&store).await.unwrap_or_default();
+        let waiting = stuck(&project, &store).await.unwrap_or_default();
         let chosen = waiting.into_iter().filter(|row| {
             row.error
                 .as_ref()
@@ -256,15 +306,14 @@ pub(crate) fn retry(row: &TaskRow) -> Draft {
     }
 }
 
-async fn stuck(store: &Store) -> Result<Vec<TaskRow>, store::Error> {
+async fn stuck(project: &Name, store: &Store) -> Result<Vec<TaskRow>, store::Error> {
     let filter = TaskFilter {
         cluster: None,
         state: Some(State::Stuck),
     };
     let page = Page {
-        limit: 500,
+        limit: PAGE,
         after: None,
     };
-    let project = Name::default_project();
-    Ok(store.tasks(&project, filter, page).await?.items)
+    Ok(store.tasks(project, filter, page).await?.items)
 }

@@ -16,6 +16,7 @@
 //! provider offers TYPE          and back
 //! fail the next N attempts of KIND
 //! kill the engine               as kill -9 would; another one starts by itself
+//! restart the engine            it is told to end, and ends; another one starts
 //! wait until settled            until nothing happens any more by itself
 //! wait N seconds|minutes|hours
 //! show clusters | show machines | show plan of NAME

@@ -22,17 +22,18 @@ pub use journal::Error;
 pub use pace::Pace;
 pub use watch::{Rule, Violation};
 
+pub(crate) use effect::Change;
 pub(crate) use look::{Refusal, Step};
 
 use driver::Clock;
-use effect::{Change, Computer, Effect, Operation, bearer, endpoint};
+use effect::{Computer, Effect, Operation, bearer, endpoint};
 use journal::Journal;
 use model::cluster::Machine;
 use model::id::{ClusterId, MachineId};
 use model::observed::{Fact, MachineFact, NodeFact, Observed};
-use model::task::{Action, Kind, Task};
+use model::task::{Kind, Task};
 use model::time::Timestamp;
-use state::{Host, Kube, Node, State, Vm};
+use state::{Duty, Host, Node, State, Vm};
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
@@ -172,6 +173,13 @@ impl World {
         self.settled().state.vms.len()
     }
 
+    /// How many given hosts are in use.
+    pub fn hosts(&self) -> usize {
+        let kept = self.settled();
+        let hosts = kept.state.hosts.values();
+        hosts.filter(|host| host.owner.is_some()).count()
+    }
+
     /// How often a machine was ever made, for each label.
     pub fn made(&self) -> BTreeMap<MachineId, u32> {
         self.settled().state.made.clone()
@@ -222,7 +230,7 @@ impl World {
             address: task.machine.address,
             boots_at: until,
         };
-        kept.happen(now, order).map_err(unwritten)?;
+        kept.happen(now, order).map_err(|cause| unwritten(&cause))?;
         Ok(Begun {
             operation: None,
             until,
@@ -254,7 +262,7 @@ impl World {
                     until,
                 };
                 let begin = Effect::Begin { operation, of };
-                kept.happen(now, begin).map_err(unwritten)?;
+                kept.happen(now, begin).map_err(|cause| unwritten(&cause))?;
                 let by_itself = matches!(change, Change::Delete);
                 ((!by_itself).then_some(operation), until, Some(on))
             }
@@ -310,13 +318,12 @@ impl World {
     }
 
     fn power(&self, machine: &Machine, on: bool) {
-        let computers = match endpoint(machine) {
-            Some(address) => vec![Computer::Host(address)],
-            None => {
-                let kept = self.settled();
-                let labelled = kept.state.labelled(machine.id);
-                labelled.map(|(number, _)| Computer::Vm(number)).collect()
-            }
+        let computers = if let Some(address) = endpoint(machine) {
+            vec![Computer::Host(address)]
+        } else {
+            let kept = self.settled();
+            let labelled = kept.state.labelled(machine.id);
+            labelled.map(|(number, _)| Computer::Vm(number)).collect()
         };
         for computer in computers {
             self.happen(Effect::Power { computer, on });
@@ -363,7 +370,7 @@ impl Kept {
     }
 }
 
-fn unwritten(cause: std::io::Error) -> Refusal {
+fn unwritten(cause: &std::io::Error) -> Refusal {
     Refusal::Later(driver::Error {
         attempted: format!("the simulated world could not be written: {cause}"),
         hint: "free space on the disk of the data directory".to_owned(),
@@ -418,23 +425,15 @@ impl State {
             version,
         }) = node
         {
-            let kube = self.clusters.entry(cluster).or_insert_with(Kube::default);
-            let node = Node {
-                name: machine.name.clone(),
-                role: machine.role,
-                on,
-                version: *version,
-                cordoned: *cordoned,
-                empty: *cordoned,
-                changing: false,
-                leaving: false,
-            };
+            let kube = self.clusters.entry(cluster).or_default();
+            let mut node = Node::joined(machine.name.clone(), machine.role, on, *version);
+            if *cordoned {
+                node.duty = Duty::Drained;
+            }
             kube.nodes.insert(machine.id, node);
         }
     }
 }
 
-/// The change that a task asks for; `None` where it is an order to the provider.
-pub(crate) fn change_of(action: &Action) -> Option<Change> {
-    Change::of(action)
-}
+#[cfg(test)]
+mod tests;

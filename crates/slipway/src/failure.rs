@@ -27,10 +27,7 @@ pub(crate) fn tell(error: &anyhow::Error) -> ExitCode {
     let mut causes: Vec<String> = error.chain().map(ToString::to_string).collect();
     causes.dedup();
     let mut text = format!("error: {}", causes.join(": "));
-    if let Some(failure) = error
-        .chain()
-        .find_map(|cause| cause.downcast_ref::<Failure>())
-    {
+    if let Some(failure) = error.downcast_ref::<Failure>() {
         text = format!("{text} ({})\nhint: {}", failure.code, failure.hint);
     }
     // A closed standard error leaves nobody to tell.

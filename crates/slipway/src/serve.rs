@@ -92,6 +92,7 @@ pub(crate) async fn start(
     stop: CancellationToken,
 ) -> anyhow::Result<Running> {
     make_directory(data_dir)?;
+    miss_database(data_dir)?;
     let store = Store::open(data_dir).map_err(|error| {
         let (code, hint) = (error.code(), error.hint());
         anyhow::Error::new(error).context(Failure {
@@ -164,6 +165,28 @@ pub(crate) async fn start(
         data_dir: data_dir.to_owned(),
         roles,
     })
+}
+
+/// Refuses a directory that was used before and has lost its database: starting anew would
+/// forget every machine there is.
+fn miss_database(data_dir: &Path) -> anyhow::Result<()> {
+    let used = data_dir.join(server::auth::TOKEN_FILE).exists();
+    if !used || data_dir.join(store::FILE).exists() {
+        return Ok(());
+    }
+    Err(Failure {
+        what: format!(
+            "the database {} is missing from {}",
+            store::FILE,
+            data_dir.display()
+        ),
+        code: "SERVE-004",
+        hint: format!(
+            "put it back from a backup; to start anew, move {} away too",
+            server::auth::TOKEN_FILE
+        ),
+    }
+    .into())
 }
 
 /// Makes the data directory, readable by its owner alone.

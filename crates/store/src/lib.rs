@@ -44,6 +44,7 @@ pub use machines::{MachineFilter, MachineRow};
 pub use manifests::{GenerationRow, ManifestRow};
 pub use page::{Listed, Page};
 pub use queue::{Claim, Ended, Recorded};
+pub use sqlite::FILE;
 pub use submit::{Preview, Submission, SubmitError, Submitted};
 pub use sweep::Swept;
 pub use tasks::{TaskFilter, TaskRow};

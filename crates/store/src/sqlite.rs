@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The database's file in the data directory.
-const FILE: &str = "slipway.db";
+pub const FILE: &str = "slipway.db";
 
 /// The file whose lock says that somebody works with the data directory.
 const LOCK: &str = "slipway.lock";

@@ -158,13 +158,23 @@ fn wish(tx: &mut dyn Tx, draft: Draft, now: Timestamp) -> Result<Intent, WishErr
     Ok(intent)
 }
 
-/// The cluster a wish is about: the one to stay, else the newest that is not gone.
+/// The cluster a wish is about: that of the task it names, for a cluster on its way out may
+/// have a successor of the same name; else the one to stay; else the newest not gone.
 fn target(tx: &mut dyn Tx, draft: &Draft) -> Result<ClusterView, WishError> {
+    let task = match &draft.wish {
+        Wish::Retry { task } | Wish::Cancel { task, .. } => Some(*task),
+        Wish::Scale { .. } | Wish::Replace { .. } | Wish::Pause => None,
+    };
     let row = first(
         tx,
         "SELECT id FROM clusters WHERE project = $1 AND name = $2 AND phase <> 'gone'
-         ORDER BY tombstone, incarnation DESC LIMIT 1",
-        &[(&draft.project).into(), (&draft.cluster).into()],
+         ORDER BY CASE WHEN id = (SELECT cluster FROM tasks WHERE id = $3) THEN 0 ELSE 1 END,
+                  tombstone, incarnation DESC LIMIT 1",
+        &[
+            (&draft.project).into(),
+            (&draft.cluster).into(),
+            task.into(),
+        ],
     )?;
     let view = match row {
         Some(mut row) => clusters::view(tx, row.take()?)?,

@@ -13,7 +13,7 @@ use tokio::time::{sleep, timeout};
 const GLANCE: Duration = Duration::from_millis(50);
 
 /// The longest that any single attempt or look may take before a rule gives up on it.
-const PATIENCE: Duration = Duration::from_secs(3_600);
+const PATIENCE: Duration = Duration::from_hours(1);
 
 async fn apply<F: Fixture>(fixture: &F, task: &Task) -> Result<Vec<Observation>, String> {
     let trial = Trial::new(fixture.clock());
@@ -214,10 +214,7 @@ pub(super) async fn observations_agree<F: Fixture>(fixture: &F) -> Verdict {
             match seen.iter().find(same_object) {
                 Some(look) if look.fact != report.fact => {
                     let (was, is) = (&report.fact, &look.fact);
-                    return Err(format!(
-                        "{} saw {was:?}, the next look {is:?}",
-                        told(&task)
-                    ));
+                    return Err(format!("{} saw {was:?}, the next look {is:?}", told(&task)));
                 }
                 Some(_) | None => {}
             }
@@ -240,10 +237,7 @@ pub(super) async fn cancelled_begins_nothing<F: Fixture>(fixture: &F) -> Verdict
         }
         let after = fixture.picture(&cast).await;
         if before != after {
-            return Err(format!(
-                "{}: before\n{before}after\n{after}",
-                told(&task)
-            ));
+            return Err(format!("{}: before\n{before}after\n{after}", told(&task)));
         }
         apply(fixture, &task).await?;
     }

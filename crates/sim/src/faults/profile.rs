@@ -20,15 +20,15 @@ pub enum Profile {
     Storm,
 }
 
-/// A profile that does not exist.
+/// Faults that do not exist.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("there are no faults called `{found}`; there are {}", Profile::names())]
-pub struct UnknownProfile {
+pub struct Error {
     /// What was asked for.
     pub found: String,
 }
 
-impl UnknownProfile {
+impl Error {
     /// The stable code of this error.
     pub const fn code(&self) -> &'static str {
         "SIM-003"
@@ -116,11 +116,11 @@ impl fmt::Display for Profile {
 }
 
 impl FromStr for Profile {
-    type Err = UnknownProfile;
+    type Err = Error;
 
-    fn from_str(text: &str) -> Result<Self, UnknownProfile> {
+    fn from_str(text: &str) -> Result<Self, Error> {
         let known = Self::ALL.into_iter().find(|known| known.as_str() == text);
-        known.ok_or_else(|| UnknownProfile {
+        known.ok_or_else(|| Error {
             found: text.to_owned(),
         })
     }

@@ -64,7 +64,9 @@ impl Declared {
         if !self.hosts.is_empty() {
             pools.push_str("    static:\n      - name: attic\n        nodes:\n");
             for host in &self.hosts {
-                pools.push_str(&format!("          - endpoint: {host}\n"));
+                pools.push_str("          - endpoint: ");
+                pools.push_str(&host.to_string());
+                pools.push('\n');
             }
             compute.push("attic");
         }
@@ -103,4 +105,3 @@ fn dynamic_pool(name: &str, count: u32, server_type: &str) -> String {
 "
     )
 }
-

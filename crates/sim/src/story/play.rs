@@ -23,14 +23,17 @@ use tokio::time::sleep;
 const EPOCH: Timestamp = Timestamp::from_millis(1_893_499_200_000);
 
 /// The longest that a story waits for things to settle.
-const SETTLE_MAX: Duration = Duration::from_secs(24 * 3_600);
+const SETTLE_MAX: Duration = Duration::from_hours(24);
 
 /// How long the world is watched after the end, so that everything is looked at twice.
-const AFTERMATH: Duration = Duration::from_secs(150);
+const AFTERMATH: Duration = Duration::from_secs(250);
 
 /// Nobody but the dead loses a lease in a story, and the dead are known at once: fewer
 /// heartbeats than usual keep thousands of runs short.
-const LEASE: Duration = Duration::from_secs(120);
+const LEASE: Duration = Duration::from_mins(2);
+
+/// Looks are rarer than usual: what is known is older, which is harder, and runs are shorter.
+const PROBE_EVERY: Duration = Duration::from_mins(2);
 
 /// More than a cluster of a story has machines.
 const PER_CLUSTER_MAX: u32 = 8;
@@ -96,21 +99,24 @@ pub fn play(story: &Story, disturbance: Disturbance) -> Result<Told, Error> {
 
 async fn perform(story: &Story, disturbance: Disturbance) -> Result<Told, Error> {
     let (faults, let_go, seed) = match disturbance {
-        Disturbance::None => (
-            Faults::scripted(Script::default()),
-            LetGo::default(),
-            0,
-        ),
+        Disturbance::None => (Faults::scripted(Script::default()), LetGo::default(), 0),
         Disturbance::Exactly(script, let_go) => (Faults::scripted(script), let_go, 0),
         Disturbance::ByChance(profile, seed) => {
             (Faults::by_chance(profile, seed), LetGo::Either, seed)
         }
     };
-    let mut stage = Stage::set(Store::in_memory()?, faults, EPOCH, seed);
+    let mut stage = Stage::set(
+        Name::default_project(),
+        Store::in_memory()?,
+        faults,
+        EPOCH,
+        seed,
+    );
     stage.world.when_let_go(let_go);
     stage.start(Settings {
         lease: LEASE,
         per_cluster_max: PER_CLUSTER_MAX,
+        probe_every: PROBE_EVERY,
         ..Settings::default()
     });
     let mut player = Player {
@@ -123,9 +129,9 @@ async fn perform(story: &Story, disturbance: Disturbance) -> Result<Told, Error>
     let stage = &mut player.stage;
     let text = stage.chronicle.lines().join("\n") + "\n";
     stage.faults.calm();
-    let mut settled = stage.settle(SETTLE_MAX).await?;
+    let mut settled = stage.settle(SETTLE_MAX, Duration::ZERO).await?;
     sleep(AFTERMATH).await;
-    settled &= stage.settle(SETTLE_MAX).await?;
+    settled &= stage.settle(SETTLE_MAX, Duration::ZERO).await?;
     let leftovers = stage.leftovers().await?;
     stage.end().await;
     let made = stage.world.made();
@@ -157,7 +163,10 @@ impl Player {
             why,
         };
         // Waiting shows in the times, and whoever is killed is told of anyway.
-        if !matches!(command, Command::Settle | Command::Wait(_) | Command::Kill) {
+        if !matches!(
+            command,
+            Command::Settle | Command::Wait(_) | Command::Kill | Command::Restart
+        ) {
             self.stage.say(line);
         }
         match command {
@@ -196,6 +205,7 @@ impl Player {
             } => self.stage.world.refuse(server_type),
             Command::Fail { attempts, kind } => self.stage.faults.fail_next(*kind, *attempts),
             Command::Kill => self.stage.faults.kill(),
+            Command::Restart => self.stage.faults.restart(),
             Command::Settle => self.settle().await?,
             Command::Wait(span) => sleep(*span).await,
             Command::ShowClusters => self.show_clusters().await?,
@@ -209,9 +219,7 @@ impl Player {
         let text = declared.text(name);
         let admitted = model::source::parse(&text)
             .map_err(|error| error.to_string())
-            .and_then(|document| {
-                model::admit::admit(&document).map_err(|faults| told(&faults))
-            });
+            .and_then(|document| model::admit::admit(&document).map_err(|faults| told(&faults)));
         let manifest = match admitted {
             Ok(manifest) => manifest,
             Err(faults) => {
@@ -305,7 +313,7 @@ impl Player {
     }
 
     async fn settle(&self) -> Result<(), Error> {
-        if self.stage.settle(SETTLE_MAX).await? {
+        if self.stage.settle(SETTLE_MAX, Duration::ZERO).await? {
             self.show_clusters().await
         } else {
             self.stage.say("nothing came to rest");
@@ -323,17 +331,12 @@ impl Player {
                 (row.summary.control, row.summary.compute);
             let nodes = match row.summary.phase {
                 Phase::Deleting => format!("{} machines left", row.summary.leaving),
-                Phase::Pending
-                | Phase::Scheduled
-                | Phase::Done
-                | Phase::Error
-                | Phase::Gone => {
+                Phase::Pending | Phase::Scheduled | Phase::Done | Phase::Error | Phase::Gone => {
                     format!("{control}/{of_control} control, {compute}/{of_compute} compute")
                 }
             };
             let phase = row.summary.phase.as_str();
-            self.stage
-                .say(format!("{} is {phase}: {nodes}", row.name));
+            self.stage.say(format!("{} is {phase}: {nodes}", row.name));
             for held in &row.held {
                 self.stage.say(format!("  held: {held}"));
             }

@@ -99,6 +99,12 @@ impl Journal {
         Ok((Self { file, len }, state))
     }
 
+    /// A journal on a file that somebody else opened.
+    #[cfg(test)]
+    pub(crate) const fn on(file: File) -> Self {
+        Self { file, len: 0 }
+    }
+
     /// Writes one effect; it counts when this has worked.
     pub(crate) fn append(&mut self, at: Timestamp, effect: &Effect) -> io::Result<()> {
         let text = encode(&Line::Effect(at, effect.clone()))?;

@@ -1,7 +1,7 @@
 //! What a driver finds when it looks: facts, and whether a task may begin.
 
 use super::effect::{Change, Computer, endpoint};
-use super::state::State;
+use super::state::{Course, Duty, State};
 use driver::Error;
 use model::cluster::{Machine, Origin};
 use model::id::ClusterId;
@@ -90,9 +90,10 @@ impl State {
 
     fn step_create(&self, machine: &Machine, now: Timestamp) -> Result<Step, Refusal> {
         match self.labelled(machine.id).next() {
-            Some((_, vm)) if vm.stopping => {
-                Err(later(format!("{} is being deleted", machine.name), BY_ITSELF))
-            }
+            Some((_, vm)) if vm.stopping => Err(later(
+                format!("{} is being deleted", machine.name),
+                BY_ITSELF,
+            )),
             Some((_, vm)) if !vm.powered => Err(silent(machine)),
             Some((_, vm)) if vm.boots_at > now => Ok(Step::UnderWay { until: vm.boots_at }),
             Some(_) => Ok(Step::Done),
@@ -172,7 +173,11 @@ impl State {
         let kube = self.clusters.get(&task.cluster);
         let node = kube.and_then(|kube| kube.nodes.get(&task.machine.id));
         match node {
-            Some(node) if node.on == computer && self.carries(node, now) && !node.leaving => {
+            Some(node)
+                if node.on == computer
+                    && self.carries(node, now)
+                    && node.course != Course::Leaving =>
+            {
                 Ok(Step::Done)
             }
             Some(_) | None => Ok(Step::Begin(Some(computer))),
@@ -186,7 +191,7 @@ impl State {
         // An upgrade that was interrupted goes on upon the machine itself: the only member
         // of a control plane would otherwise wait for its own answer.
         let on_the_spot = matches!(task.action, Action::Upgrade { .. })
-            && node.is_some_and(|node| node.changing);
+            && node.is_some_and(|node| node.course == Course::Changing);
         if !on_the_spot {
             self.reach(task, now)?;
         }
@@ -207,9 +212,11 @@ impl State {
             };
         };
         let done = match task.action {
-            Action::Drain => node.cordoned && node.empty,
-            Action::Uncordon => !node.cordoned,
-            Action::Upgrade { version } => node.version >= version && !node.changing,
+            Action::Drain => node.duty == Duty::Drained,
+            Action::Uncordon => node.duty == Duty::Serves,
+            Action::Upgrade { version } => {
+                node.version >= version && node.course != Course::Changing
+            }
             Action::Leave
             | Action::Create
             | Action::Prepare
@@ -308,7 +315,7 @@ impl State {
                 None => NodeFact::Absent,
                 Some(node) => NodeFact::Joined {
                     ready: self.ready(node, now),
-                    cordoned: node.cordoned,
+                    cordoned: node.duty != Duty::Serves,
                     version: node.version,
                 },
             };

@@ -1,6 +1,6 @@
 //! The world as an outsider would draw it: what exists, and nothing about how it came to be.
 
-use super::state::{Node, State};
+use super::state::{Duty, Node, State};
 use model::id::{ClusterId, MachineId};
 use model::time::Timestamp;
 use std::collections::BTreeMap;
@@ -43,18 +43,18 @@ impl State {
                 lines.entry(key).or_default().push(self.told(node, now));
             }
         }
-        lines
+        let told = lines
             .into_iter()
-            .map(|((_, name, _), facts)| format!("{name}: {}\n", facts.join(", ")))
-            .collect()
+            .map(|((_, name, _), facts)| format!("{name}: {}\n", facts.join(", ")));
+        told.collect::<Vec<_>>().concat()
     }
 
     fn told(&self, node: &Node, now: Timestamp) -> String {
         let mut line = format!("{} node {}", node.role, node.version);
         for (is, word) in [
             (!self.ready(node, now), ", not ready"),
-            (node.cordoned, ", cordoned"),
-            (node.empty, ", drained"),
+            (node.duty == Duty::Cordoned, ", cordoned"),
+            (node.duty == Duty::Drained, ", drained"),
         ] {
             if is {
                 line.push_str(word);

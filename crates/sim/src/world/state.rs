@@ -81,13 +81,46 @@ pub(crate) struct Node {
     pub(crate) role: Role,
     pub(crate) on: Computer,
     pub(crate) version: Version,
-    pub(crate) cordoned: bool,
-    /// Whether its workloads have moved elsewhere.
-    pub(crate) empty: bool,
-    /// Whether an upgrade was begun and has not ended.
-    pub(crate) changing: bool,
-    /// Whether it was begun to be taken out and is not out yet.
-    pub(crate) leaving: bool,
+    pub(crate) duty: Duty,
+    pub(crate) course: Course,
+}
+
+/// What a node does for workloads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Duty {
+    /// It runs them.
+    Serves,
+    /// It takes no new ones, and still has old ones.
+    Cordoned,
+    /// They have moved elsewhere.
+    Drained,
+}
+
+/// What is being done to a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Course {
+    /// Nothing.
+    Steady,
+    /// An upgrade was begun and has not ended.
+    Changing,
+    /// It was begun to be taken out and is not out yet.
+    Leaving,
+}
+
+impl Node {
+    /// A node as it has just joined.
+    pub(crate) fn joined(name: Name, role: Role, on: Computer, version: Version) -> Self {
+        Self {
+            name,
+            role,
+            on,
+            version,
+            duty: Duty::Serves,
+            course: Course::Steady,
+        }
+    }
 }
 
 impl State {
@@ -202,9 +235,13 @@ impl State {
                 }
             }
             Change::Init { .. } | Change::Join { .. } | Change::Uncordon => {}
-            Change::Drain => self.edit(of, |node| node.cordoned = true),
-            Change::Upgrade { .. } => self.edit(of, |node| node.changing = true),
-            Change::Leave => self.edit(of, |node| node.leaving = true),
+            Change::Drain => self.edit(of, |node| {
+                if node.duty == Duty::Serves {
+                    node.duty = Duty::Cordoned;
+                }
+            }),
+            Change::Upgrade { .. } => self.edit(of, |node| node.course = Course::Changing),
+            Change::Leave => self.edit(of, |node| node.course = Course::Leaving),
             Change::Delete => {
                 if let Computer::Vm(number) = of.on
                     && let Some(vm) = self.vms.get_mut(&number)
@@ -238,18 +275,15 @@ impl State {
                 self.join(of, version);
             }
             Change::Join { version } => self.join(of, version),
-            Change::Drain => self.edit(of, |node| node.empty = true),
+            Change::Drain => self.edit(of, |node| node.duty = Duty::Drained),
             Change::Upgrade { version } => {
                 self.edit(of, |node| {
-                    node.changing = false;
+                    node.course = Course::Steady;
                     node.version = version;
                 });
                 self.watch_upgraded(at, of);
             }
-            Change::Uncordon => self.edit(of, |node| {
-                node.cordoned = false;
-                node.empty = false;
-            }),
+            Change::Uncordon => self.edit(of, |node| node.duty = Duty::Serves),
             Change::Leave => {
                 if let Some(kube) = self.clusters.get_mut(&of.by.cluster) {
                     kube.nodes.remove(&of.by.machine);
@@ -271,16 +305,7 @@ impl State {
     }
 
     fn join(&mut self, of: &Operation, version: Version) {
-        let node = Node {
-            name: of.by.name.clone(),
-            role: of.role,
-            on: of.on,
-            version,
-            cordoned: false,
-            empty: false,
-            changing: false,
-            leaving: false,
-        };
+        let node = Node::joined(of.by.name.clone(), of.role, of.on, version);
         let kube = self.clusters.entry(of.by.cluster).or_default();
         kube.nodes.insert(of.by.machine, node);
     }
@@ -376,7 +401,7 @@ impl State {
 
     /// Whether the node's machine answers and nothing is being done to it.
     pub(crate) fn ready(&self, node: &Node, now: Timestamp) -> bool {
-        !node.changing && !node.leaving && self.carries(node, now)
+        node.course == Course::Steady && self.carries(node, now)
     }
 
     /// Whether the computer under a node is still the one it joined on, and answers.
@@ -395,7 +420,7 @@ impl State {
         };
         let voters = || {
             let nodes = kube.nodes.values();
-            nodes.filter(|node| node.role == Role::Control && !node.leaving)
+            nodes.filter(|node| node.role == Role::Control && node.course != Course::Leaving)
         };
         let ready = voters().filter(|node| self.ready(node, now)).count();
         ready > voters().count() / 2

@@ -5,7 +5,7 @@
 //! only that no machine is made twice.
 
 use super::effect::{Bearer, Change, Operation};
-use super::state::State;
+use super::state::{Course, Duty, State};
 use model::cluster::Role;
 use model::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -113,9 +113,10 @@ impl State {
             .count()
             == 1;
         let out = kube.nodes.values().filter(|node| {
-            self.carries(node, at) && (node.cordoned || node.changing || node.leaving)
+            let idle = node.duty != Duty::Serves || node.course != Course::Steady;
+            idle && self.carries(node, at)
         });
-        let (out, drained) = (out.count(), node.empty || !serves);
+        let (out, drained) = (out.count(), node.duty == Duty::Drained || !serves);
         let mut broken = Vec::new();
         match of.change {
             Change::Delete => broken.push(Rule::NodeDestroyed),

@@ -4,12 +4,9 @@
 //! of the server's deaths. In the end every cluster must be ready, no machine made twice, none
 //! left over. The seed of the moments is printed; `SLIPWAY_KILL_SEED` repeats them.
 
-use std::fs::File;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
-
+use crate::server::Server;
 use sim::{Pace, World};
+use std::time::{Duration, Instant};
 
 /// How often the server is killed.
 const KILLS: u32 = 100;
@@ -21,100 +18,6 @@ const CONTROL: usize = 3;
 /// How long the clusters may take to get ready once nobody kills the server any more. Far more
 /// than they need: only a server that is stuck reaches it.
 const READY_MAX: Duration = Duration::from_mins(5);
-
-struct Server {
-    child: Child,
-    directory: PathBuf,
-    log: PathBuf,
-}
-
-impl Server {
-    fn start(directory: &Path) -> Self {
-        let log = directory.join("server.log");
-        let child = slipway()
-            .args(["serve", "--listen", "127.0.0.1:0", "--data-dir"])
-            .arg(directory.join("data"))
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(File::create(&log).unwrap())
-            .spawn()
-            .unwrap();
-        Self {
-            child,
-            directory: directory.to_owned(),
-            log,
-        }
-    }
-
-    /// Waits until the server listens, and says where.
-    fn address(&mut self) -> String {
-        let began = Instant::now();
-        loop {
-            let log = std::fs::read_to_string(&self.log).unwrap();
-            if let Some((_, rest)) = log.split_once("listening on ")
-                && let Some((address, _)) = rest.split_once('\n')
-            {
-                return address.trim().to_owned();
-            }
-            assert!(
-                self.child.try_wait().unwrap().is_none(),
-                "the server ended by itself: {log}"
-            );
-            assert!(
-                began.elapsed() < Duration::from_mins(1),
-                "the server does not listen: {log}"
-            );
-            std::thread::sleep(Duration::from_millis(2));
-        }
-    }
-
-    fn client(&mut self, words: &[&str]) -> Output {
-        let address = self.address();
-        let data = self.directory.join("data");
-        slipway()
-            .args(["--server", &address, "--data-dir"])
-            .arg(data)
-            .args(words)
-            .output()
-            .unwrap()
-    }
-
-    /// Applies the manifest with that many compute machines per cluster.
-    fn apply(&mut self, compute: usize) {
-        let file = self.directory.join("manifest.yaml");
-        std::fs::write(&file, manifest(compute)).unwrap();
-        let applied = self.client(&["apply", "-f", file.to_str().unwrap()]);
-        assert!(
-            applied.status.success(),
-            "{}",
-            String::from_utf8_lossy(&applied.stderr)
-        );
-    }
-
-    /// Where the manifest stands.
-    fn state(&mut self) -> String {
-        let got = self.client(&["get", "manifest", "twenty", "-o", "json"]);
-        assert!(
-            got.status.success(),
-            "{}",
-            String::from_utf8_lossy(&got.stderr)
-        );
-        let view: serde_json::Value = serde_json::from_slice(&got.stdout).unwrap();
-        view["state"].as_str().unwrap().to_owned()
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // SIGKILL: the process gets no chance to tidy up.
-        drop(self.child.kill());
-        drop(self.child.wait());
-    }
-}
-
-fn slipway() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_slipway"))
-}
 
 fn manifest(compute: usize) -> String {
     let clusters: String = (0..CLUSTERS)
@@ -140,6 +43,30 @@ spec:
     )
 }
 
+/// Applies the manifest with that many compute machines per cluster.
+fn apply(server: &mut Server, compute: usize) {
+    let file = server.directory.join("manifest.yaml");
+    std::fs::write(&file, manifest(compute)).unwrap();
+    let applied = server.client(&["apply", "-f", file.to_str().unwrap()]);
+    assert!(
+        applied.status.success(),
+        "{}",
+        String::from_utf8_lossy(&applied.stderr)
+    );
+}
+
+/// Where the manifest stands.
+fn state(server: &mut Server) -> String {
+    let got = server.client(&["get", "manifest", "twenty", "-o", "json"]);
+    assert!(
+        got.status.success(),
+        "{}",
+        String::from_utf8_lossy(&got.stderr)
+    );
+    let view: serde_json::Value = serde_json::from_slice(&got.stdout).unwrap();
+    view["state"].as_str().unwrap().to_owned()
+}
+
 #[test]
 fn killed_a_hundred_times_it_builds_every_cluster_once() {
     let seed = match std::env::var("SLIPWAY_KILL_SEED") {
@@ -151,7 +78,7 @@ fn killed_a_hundred_times_it_builds_every_cluster_once() {
     let directory = tempfile::tempdir().unwrap();
     let mut compute = 3;
     let mut server = Server::start(directory.path());
-    server.apply(compute);
+    apply(&mut server, compute);
     for kill in 1..=KILLS {
         // Some die before they listen, most in the middle of their work.
         if !random.bool() || kill % 10 == 0 {
@@ -159,16 +86,16 @@ fn killed_a_hundred_times_it_builds_every_cluster_once() {
         }
         std::thread::sleep(Duration::from_millis(random.u64(0..400)));
         // There is always something to build.
-        if kill % 10 == 0 && server.state() == "done" {
+        if kill % 10 == 0 && state(&mut server) == "done" {
             compute += 1;
-            server.apply(compute);
+            apply(&mut server, compute);
             std::thread::sleep(Duration::from_millis(random.u64(0..400)));
         }
         drop(server);
         server = Server::start(directory.path());
     }
     let began = Instant::now();
-    while server.state() != "done" {
+    while state(&mut server) != "done" {
         assert!(
             began.elapsed() < READY_MAX,
             "not ready: {}",

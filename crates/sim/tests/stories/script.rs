@@ -1,17 +1,17 @@
-//! The stories of this crate, read.
+//! The scripts of this crate, read.
 
 use sim::story::Story;
 use std::path::{Path, PathBuf};
 
 /// One story, with its name and the file that holds what it tells.
-pub struct Read {
-    pub name: String,
-    pub golden: PathBuf,
-    pub story: Story,
+pub(crate) struct Script {
+    pub(crate) name: String,
+    pub(crate) golden: PathBuf,
+    pub(crate) story: Story,
 }
 
 /// Every story, in the order of their names.
-pub fn stories() -> Vec<Read> {
+pub(crate) fn scripts() -> Vec<Script> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("stories");
     let entries = std::fs::read_dir(directory).unwrap();
     let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
@@ -21,7 +21,7 @@ pub fn stories() -> Vec<Read> {
         let name = path.file_stem().unwrap().display().to_string();
         let text = std::fs::read_to_string(&path).unwrap();
         let story = Story::read(&text).unwrap_or_else(|fault| panic!("{name}: {fault}"));
-        Read {
+        Script {
             name,
             golden: path.with_extension("out"),
             story,

@@ -5,14 +5,12 @@
 //! ones and come late. Whatever happens, the world must end as in the undisturbed story,
 //! with no rule broken on the way, no machine made twice and nothing left over.
 
-mod told;
-
-use sim::faults::{Moment, Profile, Script};
-use sim::story::{Disturbance, Told, play};
+use crate::script::{Script, scripts};
 use sim::LetGo;
+use sim::faults::{self, Moment, Profile};
+use sim::story::{Disturbance, Told, play};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use told::{Read, stories};
 
 /// Seeds per profile and story.
 const SEEDS: u64 = 3;
@@ -23,18 +21,29 @@ const LINES_SHOWN: usize = 60;
 /// Runs side by side.
 const THREADS: usize = 2;
 
-/// Each of these is tried at every effect. A change that the dead engine had begun goes
-/// on by itself or stays half done; where it matters, both are tried.
-const CRASHES: [(Moment, LetGo); 4] = [
-    (Moment::Before, LetGo::Stops),
-    (Moment::During, LetGo::GoesOn),
-    (Moment::During, LetGo::Stops),
-    (Moment::After, LetGo::GoesOn),
-];
+/// What is tried at every effect. A change that the dead engine had begun goes on by
+/// itself or stays half done; where it matters, both are tried.
+fn crashes(effect: u64) -> [(faults::Script, LetGo); 5] {
+    let kill = |moment| faults::Script {
+        kill: Some((effect, moment)),
+        ..faults::Script::default()
+    };
+    let restart = faults::Script {
+        restart: Some((effect, Moment::During)),
+        ..faults::Script::default()
+    };
+    [
+        (kill(Moment::Before), LetGo::Stops),
+        (kill(Moment::During), LetGo::GoesOn),
+        (kill(Moment::During), LetGo::Stops),
+        (kill(Moment::After), LetGo::GoesOn),
+        (restart, LetGo::Stops),
+    ]
+}
 
 /// One run of one story.
 struct Run<'a> {
-    read: &'a Read,
+    script: &'a Script,
     calm: &'a Told,
     disturbance: Disturbance,
 }
@@ -42,7 +51,7 @@ struct Run<'a> {
 impl Run<'_> {
     /// What was not as it must be.
     fn findings(&self) -> Vec<String> {
-        let told = match play(&self.read.story, self.disturbance) {
+        let told = match play(&self.script.story, self.disturbance) {
             Ok(told) => told,
             Err(error) => return vec![format!("could not be played: {error}")],
         };
@@ -80,7 +89,7 @@ fn prove(runs: &[Run<'_>]) {
                     let findings = run.findings();
                     if !findings.is_empty() {
                         let text = findings.join("\n");
-                        let told = format!("{}, {:?}: {text}", run.read.name, run.disturbance);
+                        let told = format!("{}, {:?}: {text}", run.script.name, run.disturbance);
                         broken.lock().unwrap().push(told);
                     }
                 }
@@ -90,7 +99,10 @@ fn prove(runs: &[Run<'_>]) {
     let mut broken = broken.into_inner().unwrap();
     broken.sort();
     if let Some(first) = broken.first() {
-        let names: Vec<_> = broken.iter().filter_map(|told| told.lines().next()).collect();
+        let names: Vec<_> = broken
+            .iter()
+            .filter_map(|told| told.lines().next())
+            .collect();
         panic!(
             "{} of {} runs went wrong:\n{}\n\n{first}",
             broken.len(),
@@ -100,9 +112,9 @@ fn prove(runs: &[Run<'_>]) {
     }
 }
 
-fn calm(stories: &[Read]) -> Vec<Told> {
-    let tell = |read: &Read| play(&read.story, Disturbance::None).unwrap();
-    stories.iter().map(tell).collect()
+fn calm(scripts: &[Script]) -> Vec<Told> {
+    let tell = |script: &Script| play(&script.story, Disturbance::None).unwrap();
+    scripts.iter().map(tell).collect()
 }
 
 /// A number with its thousands apart.
@@ -115,25 +127,29 @@ fn grouped(number: usize) -> String {
 
 #[test]
 fn whatever_attempt_fails_or_gets_stuck_the_story_ends_the_same() {
-    let stories = stories();
-    let calm = calm(&stories);
+    let scripts = scripts();
+    let calm = calm(&scripts);
     let mut runs = Vec::new();
-    for (read, calm) in stories.iter().zip(&calm) {
-        assert!(calm.counted.attempts > 0, "{} attempts nothing", read.name);
+    for (script, calm) in scripts.iter().zip(&calm) {
+        assert!(
+            calm.counted.attempts > 0,
+            "{} attempts nothing",
+            script.name
+        );
         for k in 0..calm.counted.attempts {
-            for script in [
-                Script {
+            for fault in [
+                faults::Script {
                     retry: Some(k),
-                    ..Script::default()
+                    ..faults::Script::default()
                 },
-                Script {
+                faults::Script {
                     stuck: Some(k),
-                    ..Script::default()
+                    ..faults::Script::default()
                 },
             ] {
-                let disturbance = Disturbance::Exactly(script, LetGo::GoesOn);
+                let disturbance = Disturbance::Exactly(fault, LetGo::GoesOn);
                 runs.push(Run {
-                    read,
+                    script,
                     calm,
                     disturbance,
                 });
@@ -144,52 +160,48 @@ fn whatever_attempt_fails_or_gets_stuck_the_story_ends_the_same() {
     println!(
         "failures: {} over {} stories, 0 violations",
         grouped(runs.len()),
-        stories.len()
+        scripts.len()
     );
 }
 
 #[test]
 fn wherever_the_engine_is_killed_the_story_ends_the_same() {
-    let stories = stories();
-    let calm = calm(&stories);
+    let scripts = scripts();
+    let calm = calm(&scripts);
     let mut runs = Vec::new();
-    for (read, calm) in stories.iter().zip(&calm) {
+    for (script, calm) in scripts.iter().zip(&calm) {
         let before = runs.len();
         for k in 0..calm.counted.effects {
-            for (moment, let_go) in CRASHES {
-                let script = Script {
-                    kill: Some((k, moment)),
-                    ..Script::default()
-                };
-                let disturbance = Disturbance::Exactly(script, let_go);
+            for (fault, let_go) in crashes(k) {
+                let disturbance = Disturbance::Exactly(fault, let_go);
                 runs.push(Run {
-                    read,
+                    script,
                     calm,
                     disturbance,
                 });
             }
         }
-        assert!(runs.len() > before, "{} has no crash point", read.name);
+        assert!(runs.len() > before, "{} has no crash point", script.name);
     }
     prove(&runs);
     println!(
         "crash points: {} over {} stories, 0 violations",
         grouped(runs.len()),
-        stories.len()
+        scripts.len()
     );
 }
 
 #[test]
 fn whatever_chance_has_in_store_the_story_ends_the_same() {
-    let stories = stories();
-    let calm = calm(&stories);
+    let scripts = scripts();
+    let calm = calm(&scripts);
     let mut runs = Vec::new();
-    for (read, calm) in stories.iter().zip(&calm) {
+    for (script, calm) in scripts.iter().zip(&calm) {
         for profile in Profile::ALL {
             for seed in 0..SEEDS {
                 let disturbance = Disturbance::ByChance(profile, seed);
                 runs.push(Run {
-                    read,
+                    script,
                     calm,
                     disturbance,
                 });
@@ -200,14 +212,14 @@ fn whatever_chance_has_in_store_the_story_ends_the_same() {
     println!(
         "runs by chance: {} over {} stories, 0 violations",
         grouped(runs.len()),
-        stories.len()
+        scripts.len()
     );
 }
 
 #[test]
 fn an_equal_seed_tells_an_equal_story() {
-    for read in stories() {
-        let tell = || play(&read.story, Disturbance::ByChance(Profile::Storm, 7)).unwrap();
-        assert_eq!(tell().text, tell().text, "{}", read.name);
+    for script in scripts() {
+        let tell = || play(&script.story, Disturbance::ByChance(Profile::Storm, 7)).unwrap();
+        assert_eq!(tell().text, tell().text, "{}", script.name);
     }
 }

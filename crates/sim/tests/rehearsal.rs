@@ -1,0 +1,141 @@
+//! What `slipway simulate` tells.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use expect_test::{Expect, expect};
+use model::manifest::Manifest;
+use model::name::Name;
+use sim::{Profile, Report, rehearse_blocking};
+use std::fmt::Write as _;
+use store::Store;
+
+fn manifest(clusters: usize, compute: usize, server_type: &str) -> Manifest {
+    let mut declared = String::new();
+    for n in 0..clusters {
+        writeln!(
+            declared,
+            "      - {{name: c{n}, version: v1.34.0, network: 10.20.{n}.0/24, \
+             pools: {{control: [brain], compute: [muscle]}}}}"
+        )
+        .unwrap();
+    }
+    let text = format!(
+        "apiVersion: slipway.dev/v1
+kind: InputManifest
+metadata: {{name: edge}}
+spec:
+  providers: [{{name: lab, providerType: simulated}}]
+  nodePools:
+    dynamic:
+      - {{name: brain, providerSpec: {{name: lab, region: n}}, count: 1, serverType: small, image: debian-12}}
+      - {{name: muscle, providerSpec: {{name: lab, region: n}}, count: {compute}, serverType: {server_type}, image: debian-12}}
+  kubernetes:
+    clusters:
+{declared}"
+    );
+    let document = model::source::parse(&text).unwrap();
+    model::admit::admit(&document).unwrap()
+}
+
+fn rehearse(twin: Store, manifest: Manifest, profile: Profile) -> Report {
+    rehearse_blocking(twin, Name::default_project(), manifest, 7, profile).unwrap()
+}
+
+#[track_caller]
+fn check(manifest: Manifest, profile: Profile, expected: &Expect) -> Report {
+    let report = rehearse(Store::in_memory().unwrap(), manifest, profile);
+    expected.assert_eq(&report.text);
+    report
+}
+
+#[test]
+fn a_rehearsal_tells_what_happens_and_how_it_ends() {
+    let report = check(
+        manifest(1, 2, "small"),
+        Profile::None,
+        &expect![[r#"
+        rehearsal of edge with seed 7 and faults: none
+        times are minutes and seconds of a virtual clock
+
+        02:00    create c0-brain-01, c0-muscle-01 and c0-muscle-02 … done
+        05:00    init c0-brain-01 … done
+        07:00    join c0-muscle-01 and c0-muscle-02 … done
+
+                      done  failed  stuck    first     last
+          create         3       0      0    02:00    02:00
+          init           1       0      0    05:00    05:00
+          join           2       0      0    07:00    07:00
+
+        ends after 07:00: 1 of 1 clusters are as declared
+    "#]],
+    );
+    assert!(report.converged);
+    assert_eq!((report.clusters, report.machines), (1, 3));
+    assert_eq!((report.tasks, report.attempts, report.failures), (6, 6, 0));
+    assert_eq!(report.seconds, 420);
+}
+
+#[test]
+fn a_rehearsal_that_waits_for_a_person_says_for_what() {
+    let report = check(
+        manifest(1, 1, "huge"),
+        Profile::None,
+        &expect![[r#"
+        rehearsal of edge with seed 7 and faults: none
+        times are minutes and seconds of a virtual clock
+
+        00:00    create c0-muscle-01 … stuck: the provider refuses server type `huge`; choose one of small, medium, large
+        02:00    create c0-brain-01 … done
+        05:00    init c0-brain-01 … done
+
+                      done  failed  stuck    first     last
+          create         1       0      1    00:00    02:00
+          init           1       0      0    05:00    05:00
+
+        ends after 05:00: 1 of 1 clusters wait
+          c0 is error: create c0-muscle-01: stuck: the provider refuses server type `huge`; choose one of small, medium, large
+            correct the manifest, or mend the cause and run `slipway task retry task-c2txqknp748g0`
+    "#]],
+    );
+    assert!(!report.converged);
+}
+
+#[test]
+fn a_rehearsal_begins_with_what_there_is() {
+    let store = Store::in_memory().unwrap();
+    rehearse(store.clone(), manifest(1, 2, "small"), Profile::None);
+    let again = rehearse(store.clone(), manifest(1, 2, "small"), Profile::None);
+    assert_eq!((again.tasks, again.machines), (0, 3), "{}", again.text);
+    let report = rehearse(store, manifest(1, 3, "small"), Profile::None);
+    expect![[r#"
+        rehearsal of edge with seed 7 and faults: none
+        times are minutes and seconds of a virtual clock
+
+        02:00    create c0-muscle-03 … done
+        04:00    join c0-muscle-03 … done
+
+                      done  failed  stuck    first     last
+          create         1       0      0    02:00    02:00
+          join           1       0      0    04:00    04:00
+
+        ends after 04:00: 1 of 1 clusters are as declared
+    "#]]
+    .assert_eq(&report.text);
+}
+
+#[test]
+fn a_long_rehearsal_in_a_storm_is_summarised() {
+    let manifest = manifest(20, 3, "small");
+    let tell = || {
+        rehearse(
+            Store::in_memory().unwrap(),
+            manifest.clone(),
+            Profile::Storm,
+        )
+    };
+    let report = tell();
+    assert!(report.converged, "{}", report.text);
+    assert!(report.text.lines().count() <= 60, "{}", report.text);
+    assert!(report.failures > 0);
+    assert_eq!(report, tell(), "the same seed tells the same story");
+}
