@@ -3,6 +3,7 @@
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use server::{Rehearsal, RehearsalReport, Rehearse};
+use sim::Profile;
 use store::Store;
 
 /// Rehearses against twins of one store.
@@ -14,11 +15,47 @@ impl Twin {
     pub(crate) fn new(store: Store) -> Self {
         Self { store }
     }
+
+    async fn rehearsed(&self, request: Rehearsal) -> anyhow::Result<RehearsalReport> {
+        let Rehearsal {
+            project,
+            manifest,
+            seed,
+            faults,
+        } = request;
+        let profile: Profile = faults.parse()?;
+        let twin = self.store.twin(&project, &manifest.name).await?;
+        // A rehearsal keeps a core busy until it ends: it has a thread of its own.
+        let rehearsal = move || sim::rehearse_blocking(twin, project, manifest, seed, profile);
+        let sim::Report {
+            text,
+            converged,
+            seconds,
+            clusters,
+            machines,
+            tasks,
+            attempts,
+            failures,
+        } = tokio::task::spawn_blocking(rehearsal).await??;
+        Ok(RehearsalReport {
+            text,
+            converged,
+            seconds,
+            clusters,
+            machines,
+            tasks,
+            attempts,
+            failures,
+        })
+    }
 }
 
 impl Rehearse for Twin {
     fn rehearse(&self, request: Rehearsal) -> BoxFuture<'_, Result<RehearsalReport, String>> {
-        let _ = (&self.store, request);
-        async move { Err("later".to_owned()) }.boxed()
+        async move {
+            let rehearsed = self.rehearsed(request).await;
+            rehearsed.map_err(|error| format!("{error:#}"))
+        }
+        .boxed()
     }
 }
