@@ -3,7 +3,7 @@
 //! The rules here are written against the world, not against the planner: a plan that
 //! breaks one is stopped before it is committed, whoever made it.
 
-use crate::planner::{Plan, View};
+use crate::planner::{Plan, UNAVAILABLE_MAX, View};
 use model::cluster::Role;
 use model::id::MachineId;
 use model::observed::{MachineFact, NodeFact};
@@ -126,6 +126,17 @@ fn together(view: &View<'_>, plan: &Plan) -> Vec<Note> {
         notes.push(Note {
             machine: plan.cluster.to_string(),
             broken: "one machine is taken out of service at a time",
+        });
+    }
+    let kept = view
+        .ledger
+        .iter()
+        .filter(|slot| !plan.release.contains(&slot.machine));
+    let rows = kept.count() + plan.disturbs.len();
+    if !plan.disturbs.is_empty() && rows > usize::try_from(UNAVAILABLE_MAX).unwrap_or(usize::MAX) {
+        notes.push(Note {
+            machine: plan.cluster.to_string(),
+            broken: "the disruption ledger has room",
         });
     }
     if view.desired.tombstone {

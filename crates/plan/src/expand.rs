@@ -81,6 +81,7 @@ pub fn expand(
             &empty
         };
         let grown = grow(manifest, cluster, start, before, now, &mut faults);
+        refuse_homeless(at, &grown, &mut faults);
         expansions.push(compare(grown, before.map(|known| known.desired)));
     }
     for gone in known {
@@ -143,6 +144,32 @@ fn refuse_impossible(at: usize, cluster: &Cluster, before: &Desired, faults: &mu
                 "found {}, allowed: up to v1.{}; one minor release at a time",
                 cluster.version,
                 before.version.minor + 1
+            ),
+        );
+    }
+}
+
+/// Machines for which the network has no address left.
+///
+/// Admission sees to it that the pools fit; machines on their way out and wishes to scale
+/// come on top.
+fn refuse_homeless(at: usize, grown: &Desired, faults: &mut Faults) {
+    let homeless = grown
+        .machines
+        .iter()
+        .filter(|machine| machine.address.is_unspecified())
+        .count();
+    if homeless > 0 {
+        faults.note(
+            format!("spec.kubernetes.clusters[{at}].network"),
+            Code::Range,
+            format!(
+                "found {} with {} addresses, allowed: room for {} machines and {} that are leaving; \
+                 wait until those are gone, or ask for fewer",
+                grown.network,
+                grown.network.capacity(),
+                grown.machines.len(),
+                grown.leaving.len(),
             ),
         );
     }
@@ -423,8 +450,7 @@ impl<'a> Growing<'a> {
             role,
             ordinal,
             incarnation,
-            // Admission makes the network large enough for the pools; only machines on
-            // their way out can exhaust it, and then the last address is shared in time.
+            // None left: `refuse_homeless` says so.
             address: address.unwrap_or(Ipv4Addr::UNSPECIFIED),
             origin,
         }

@@ -104,18 +104,22 @@ impl History {
     }
 
     fn wish(mut self, wish: impl FnOnce(&Desired) -> Wish) -> Self {
-        let desired = self.desired.as_ref().unwrap();
-        self.wishes.push(model::intent::Intent {
+        let wish = wish(self.desired.as_ref().unwrap());
+        self.wishes = self.wish_list(wish);
+        self
+    }
+
+    fn wish_list(&self, wish: Wish) -> Vec<model::intent::Intent> {
+        vec![model::intent::Intent {
             id: model::id::IntentId::derive(crate::fixture::origin("i", 0)),
             project: Name::default_project(),
-            cluster: desired.name.clone(),
-            wish: wish(desired),
+            cluster: self.desired.as_ref().unwrap().name.clone(),
+            wish,
             author: "ann".to_owned(),
             reason: String::new(),
             created_at: NOW,
             expires_at: None,
-        });
-        self
+        }]
     }
 
     #[track_caller]
@@ -365,5 +369,39 @@ fn a_machine_that_serves_keeps_its_type_and_one_that_does_not_is_made_anew() {
         .collect();
     expect![[r#"
         spec.nodePools.dynamic[1]: found another providerSpec, serverType or image than edge-muscle-01 was made with; declare a pool of another name and use that one instead
+    "#]].assert_eq(&told);
+}
+
+#[test]
+fn a_network_without_a_free_address_is_a_fault_and_not_a_strange_address() {
+    let mut small = manifest(1, 4, "1.34.0", &[]);
+    small.clusters[0].network = "10.8.0.0/29".parse().unwrap();
+    let first = History::new().apply(&small);
+    let desired = first.desired.as_ref().unwrap();
+    let wished = first.wish_list(Wish::Scale {
+        pool: "muscle".parse().unwrap(),
+        count: 6,
+        was: 4,
+    });
+    let known = [Known {
+        desired,
+        observed: &first.observed,
+        intents: &wished,
+        open: &[],
+    }];
+    let faults = expand(
+        &Name::default_project(),
+        &small,
+        &known,
+        &BTreeMap::new(),
+        NOW,
+    );
+    let told: String = faults
+        .expect_err("must be refused")
+        .iter()
+        .map(|fault| format!("{fault}\n"))
+        .collect();
+    expect![[r#"
+        spec.kubernetes.clusters[0].network: found 10.8.0.0/29 with 6 addresses, allowed: room for 7 machines and 0 that are leaving; wait until those are gone, or ask for fewer
     "#]].assert_eq(&told);
 }

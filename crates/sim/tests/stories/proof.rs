@@ -12,7 +12,7 @@ use sim::story::{Disturbance, Told, play};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Seeds per profile and story.
+/// Seeds per profile and story; `SLIPWAY_SEEDS` asks for more, to soak.
 const SEEDS: u64 = 3;
 
 /// Lines of a story that went wrong that are shown.
@@ -195,10 +195,12 @@ fn wherever_the_engine_is_killed_the_story_ends_the_same() {
 fn whatever_chance_has_in_store_the_story_ends_the_same() {
     let scripts = scripts();
     let calm = calm(&scripts);
+    let seeds = std::env::var("SLIPWAY_SEEDS").ok();
+    let seeds = seeds.map_or(SEEDS, |seeds| seeds.parse().unwrap());
     let mut runs = Vec::new();
     for (script, calm) in scripts.iter().zip(&calm) {
         for profile in Profile::ALL {
-            for seed in 0..SEEDS {
+            for seed in 0..seeds {
                 let disturbance = Disturbance::ByChance(profile, seed);
                 runs.push(Run {
                     script,
