@@ -74,7 +74,9 @@ pub(crate) async fn run<D: Driver>(shared: Arc<Shared<D>>, stop: CancellationTok
                 tracing::error!(%error, "could not extend the leases: {error}");
                 // Somebody else may hold them by now: nothing new may be begun under them.
                 if now.since(extended_at) > lease {
-                    before.iter().for_each(|(_, token)| token.cancel());
+                    for (_, token) in &before {
+                        token.cancel();
+                    }
                 }
             }
         }

@@ -73,7 +73,7 @@ impl<D: Driver> Engine<D> {
                     "{lost} tasks were under way when the last run ended; they go on"
                 ),
                 Err(error) => {
-                    tracing::error!(%error, "could not take over the tasks of the last run: {error}")
+                    tracing::error!(%error, "could not take over the tasks of the last run: {error}");
                 }
             }
         }

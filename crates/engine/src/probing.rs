@@ -97,7 +97,7 @@ async fn probe<D: Driver>(shared: Arc<Shared<D>>, cluster: ClusterId, stop: Canc
         // Unchanged or not: a wish may have expired meanwhile, so the timer plans too.
         Ok(_) => shared.agenda.add([cluster]),
         Err(error) => {
-            tracing::error!(%error, "could not store what was seen of {cluster}: {error}")
+            tracing::error!(%error, "could not store what was seen of {cluster}: {error}");
         }
     }
 }

@@ -44,7 +44,7 @@ impl Default for Settings {
             sweep_every: Duration::from_mins(5),
             backoff_first: Duration::from_secs(2),
             backoff_max: Duration::from_mins(5),
-            attempt_max: Duration::from_mins(60),
+            attempt_max: Duration::from_hours(1),
             grace: Duration::from_secs(10),
             alone: true,
             seed: 0,

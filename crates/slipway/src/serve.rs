@@ -95,53 +95,51 @@ pub(crate) async fn start(
     miss_database(data_dir)?;
     let store = Store::open(data_dir).map_err(|error| {
         let (code, hint) = (error.code(), error.hint());
-        anyhow::Error::new(error).context(Failure {
-            what: "cannot start on this data directory".to_owned(),
-            code,
-            hint,
-        })
+        failed("cannot start on this data directory", code, hint, error)
     })?;
     let admin = Admin::load_or_create(data_dir).map_err(|error| {
         let (code, hint) = (error.code(), error.hint().to_owned());
-        anyhow::Error::new(error).context(Failure {
-            what: "cannot start without a token".to_owned(),
-            code,
-            hint,
-        })
+        failed("cannot start without a token", code, hint, error)
     })?;
-    let world = World::open(&data_dir.join("world.jsonl"), Pace::Demo, 0).map_err(|cause| {
-        anyhow::Error::new(cause).context(Failure {
-            what: format!("cannot open the simulated world in {}", data_dir.display()),
-            code: "SERVE-002",
-            hint: "check that the directory can be written, or move world.jsonl away".to_owned(),
-        })
+    let world = World::open(&data_dir.join("world.jsonl"), Pace::Demo, 0).map_err(|error| {
+        let what = format!("cannot open the simulated world in {}", data_dir.display());
+        let hint = "check that the directory can be written, or move world.jsonl away".to_owned();
+        failed(what, "SERVE-002", hint, error)
     })?;
-    let listener = TcpListener::bind(listen).await.map_err(|cause| {
-        anyhow::Error::new(cause).context(Failure {
-            what: format!("cannot listen on {listen}"),
-            code: "SERVE-001",
-            hint: "another program may hold this port: end it, or choose another with --listen"
-                .to_owned(),
-        })
+    let listener = TcpListener::bind(listen).await.map_err(|error| {
+        let what = format!("cannot listen on {listen}");
+        let hint = "another program may hold this port: end it, or choose another with --listen";
+        failed(what, "SERVE-001", hint.to_owned(), error)
     })?;
     let address = listener
         .local_addr()
         .context("could not read the listening address")?;
+    let roles = roles(store, admin, world, listener, stop)?;
+    Ok(Running {
+        address,
+        data_dir: data_dir.to_owned(),
+        roles,
+    })
+}
+
+/// Starts the engine and the listener.
+fn roles(
+    store: Store,
+    admin: Admin,
+    world: World,
+    listener: TcpListener,
+    stop: CancellationToken,
+) -> anyhow::Result<JoinSet<anyhow::Result<()>>> {
     let metrics = server::metrics::builder()
         .and_then(metrics_exporter_prometheus::PrometheusBuilder::install_recorder)
         .context("could not start the metrics")?;
-
     let clock = Clock::System;
     let settings = Settings {
-        worker: format!("{}-{}", address, std::process::id()),
+        worker: format!("process-{}", std::process::id()),
         ..Settings::default()
     };
-    let engine = Engine::new(
-        store.clone(),
-        Arc::new(Simulated::new(world)),
-        clock,
-        settings,
-    );
+    let hands = Arc::new(Simulated::new(world));
+    let engine = Engine::new(store.clone(), hands, clock, settings);
     let server = Server {
         store: store.clone(),
         admin,
@@ -156,15 +154,20 @@ pub(crate) async fn start(
         Ok(())
     });
     roles.spawn(async move {
-        server::run(listener, server, stop)
-            .await
-            .context("the listener broke down")
+        let served = server::run(listener, server, stop).await;
+        served.context("the listener broke down")
     });
-    Ok(Running {
-        address,
-        data_dir: data_dir.to_owned(),
-        roles,
-    })
+    Ok(roles)
+}
+
+fn failed(
+    what: impl Into<String>,
+    code: &'static str,
+    hint: String,
+    cause: impl std::error::Error + Send + Sync + 'static,
+) -> anyhow::Error {
+    let what = what.into();
+    anyhow::Error::new(cause).context(Failure { what, code, hint })
 }
 
 /// Refuses a directory that was used before and has lost its database: starting anew would
@@ -195,11 +198,9 @@ fn make_directory(data_dir: &Path) -> anyhow::Result<()> {
         .recursive(true)
         .mode(0o700)
         .create(data_dir);
-    made.map_err(|cause| {
-        anyhow::Error::new(cause).context(Failure {
-            what: format!("cannot use {} as data directory", data_dir.display()),
-            code: "SERVE-003",
-            hint: "choose a directory you may write with --data-dir or SLIPWAY_DATA".to_owned(),
-        })
+    made.map_err(|error| {
+        let what = format!("cannot use {} as data directory", data_dir.display());
+        let hint = "choose a directory you may write with --data-dir or SLIPWAY_DATA".to_owned();
+        failed(what, "SERVE-003", hint, error)
     })
 }
