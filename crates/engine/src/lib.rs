@@ -43,6 +43,8 @@ struct Shared<D> {
     leases: Leases,
     /// Rung when there may be something to claim.
     bell: tokio::sync::Notify,
+    /// Rung when there may be a cluster that nobody has looked at.
+    probe_bell: tokio::sync::Notify,
 }
 
 impl<D: Driver> Engine<D> {
@@ -56,6 +58,7 @@ impl<D: Driver> Engine<D> {
             agenda: Agenda::default(),
             leases: Leases::default(),
             bell: tokio::sync::Notify::new(),
+            probe_bell: tokio::sync::Notify::new(),
         };
         Self {
             shared: Arc::new(shared),

@@ -28,16 +28,19 @@ pub(crate) async fn run<D: Driver>(shared: Arc<Shared<D>>, stop: CancellationTok
         Err(error) => tracing::error!(%error, "could not read the clusters: {error}"),
     }
     let mut passes = JoinSet::new();
+    let mut postponed = JoinSet::new();
     loop {
-        while passes.len() >= SIDE_BY_SIDE {
-            passes.join_next().await;
-        }
+        while postponed.try_join_next().is_some() {}
         tokio::select! {
             biased;
             () = stop.cancelled() => break,
-            Some(_) = passes.join_next(), if !passes.is_empty() => {}
-            cluster = shared.agenda.take() => {
-                passes.spawn(planned(shared.clone(), cluster, stop.clone()));
+            Some(ended) = passes.join_next(), if !passes.is_empty() => {
+                if let Ok(Err(Later(cluster))) = ended {
+                    postponed.spawn(postpone(shared.clone(), cluster));
+                }
+            }
+            cluster = shared.agenda.take(), if passes.len() < SIDE_BY_SIDE => {
+                passes.spawn(planned(shared.clone(), cluster));
             }
         }
     }
@@ -45,12 +48,23 @@ pub(crate) async fn run<D: Driver>(shared: Arc<Shared<D>>, stop: CancellationTok
     while passes.join_next().await.is_some() {}
 }
 
+/// Puts a cluster back on the agenda after a while, without keeping a place from others.
+async fn postpone<D: Driver>(shared: Arc<Shared<D>>, cluster: ClusterId) {
+    tokio::time::sleep(AGAIN_AFTER).await;
+    shared.agenda.add([cluster]);
+}
+
 /// Puts on the agenda what others changed: submissions, wishes, work of other processes.
 pub(crate) async fn listen<D: Driver>(shared: Arc<Shared<D>>, stop: CancellationToken) {
     let mut news = shared.store.subscribe();
     loop {
         match shared.store.unplanned().await {
-            Ok(clusters) => shared.agenda.add(clusters),
+            Ok(clusters) if clusters.is_empty() => {}
+            Ok(clusters) => {
+                shared.agenda.add(clusters);
+                // What is new was never looked at.
+                shared.probe_bell.notify_one();
+            }
             Err(error) => tracing::error!(%error, "could not read what is unplanned: {error}"),
         }
         tokio::select! {
@@ -65,19 +79,14 @@ pub(crate) async fn listen<D: Driver>(shared: Arc<Shared<D>>, stop: Cancellation
     }
 }
 
-async fn planned<D: Driver>(shared: Arc<Shared<D>>, cluster: ClusterId, stop: CancellationToken) {
-    if let Err(Later) = pass(&shared, cluster).await {
-        tokio::select! {
-            biased;
-            () = stop.cancelled() => {}
-            () = tokio::time::sleep(AGAIN_AFTER) => shared.agenda.add([cluster]),
-        }
-    }
+async fn planned<D: Driver>(shared: Arc<Shared<D>>, cluster: ClusterId) -> Result<(), Later> {
+    let passed = pass(&shared, cluster).await;
     shared.agenda.done(cluster);
+    passed
 }
 
-/// The pass could not be finished; another is needed.
-struct Later;
+/// The pass could not be finished; this cluster needs another.
+struct Later(ClusterId);
 
 #[tracing::instrument(name = "plan", skip_all, fields(cluster = %cluster))]
 async fn pass<D: Driver>(shared: &Shared<D>, cluster: ClusterId) -> Result<(), Later> {
@@ -87,7 +96,7 @@ async fn pass<D: Driver>(shared: &Shared<D>, cluster: ClusterId) -> Result<(), L
             Ok(None) => return Ok(()),
             Err(error) => {
                 tracing::error!(%error, "could not read {cluster}: {error}");
-                return Err(Later);
+                return Err(Later(cluster));
             }
         };
         let now = shared.clock.now();
@@ -97,7 +106,7 @@ async fn pass<D: Driver>(shared: &Shared<D>, cluster: ClusterId) -> Result<(), L
         let notes = plan::check(&known.view(now), &plan);
         if let Some(note) = notes.first() {
             tracing::error!(%note, "a plan of {cluster} was stopped by the checker: {note}");
-            return Err(Later);
+            plan.stop(&notes);
         }
         if known.is_told(&plan) {
             return Ok(());
@@ -114,10 +123,10 @@ async fn pass<D: Driver>(shared: &Shared<D>, cluster: ClusterId) -> Result<(), L
                 Err(CommitError::Refused { machine, reason }) => plan.hold_back(machine, &reason),
                 Err(CommitError::Store(error)) => {
                     tracing::error!(%error, "could not commit a plan of {cluster}: {error}");
-                    return Err(Later);
+                    return Err(Later(cluster));
                 }
             }
         }
     }
-    Err(Later)
+    Err(Later(cluster))
 }

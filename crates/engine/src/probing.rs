@@ -30,11 +30,22 @@ impl Log for Unread {
 pub(crate) async fn run<D: Driver>(shared: Arc<Shared<D>>, stop: CancellationToken) {
     let every = shared.settings.probe_every;
     loop {
-        let pause = round(&shared, &stop).await.clamp(ROUND_MIN, every);
+        let pause = round(&shared, &stop)
+            .await
+            .min(every)
+            .saturating_sub(ROUND_MIN);
+        let due = async {
+            tokio::select! {
+                biased;
+                () = shared.probe_bell.notified() => {}
+                () = tokio::time::sleep(pause) => {}
+            }
+            tokio::time::sleep(ROUND_MIN).await;
+        };
         tokio::select! {
             biased;
             () = stop.cancelled() => return,
-            () = tokio::time::sleep(pause) => {}
+            () = due => {}
         }
     }
 }

@@ -6,6 +6,7 @@
 use crate::planner::{Plan, UNAVAILABLE_MAX, View};
 use model::cluster::Role;
 use model::id::MachineId;
+use model::name::Name;
 use model::observed::{MachineFact, NodeFact};
 use model::task::{Action, Kind, State, Task};
 use std::collections::BTreeSet;
@@ -14,8 +15,8 @@ use std::fmt;
 /// Something a plan must not do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
-    /// Which machine, by name.
-    pub machine: String,
+    /// Which machine, or the cluster where it is about several.
+    pub machine: Name,
     /// Which rule is broken.
     pub broken: &'static str,
 }
@@ -33,7 +34,7 @@ pub fn check(view: &View<'_>, plan: &Plan) -> Vec<Note> {
     for task in &plan.tasks {
         let mut note = |broken: &'static str| {
             notes.push(Note {
-                machine: task.machine.name.to_string(),
+                machine: task.machine.name.clone(),
                 broken,
             });
         };
@@ -114,7 +115,7 @@ fn together(view: &View<'_>, plan: &Plan) -> Vec<Note> {
         > 1
     {
         notes.push(Note {
-            machine: plan.cluster.to_string(),
+            machine: view.desired.name.clone(),
             broken: "a control plane is started once",
         });
     }
@@ -124,7 +125,7 @@ fn together(view: &View<'_>, plan: &Plan) -> Vec<Note> {
         .filter(|task| task.action.kind() == Kind::Drain && serves(view, task.machine.id));
     if newly.count() > 1 {
         notes.push(Note {
-            machine: plan.cluster.to_string(),
+            machine: view.desired.name.clone(),
             broken: "one machine is taken out of service at a time",
         });
     }
@@ -135,7 +136,7 @@ fn together(view: &View<'_>, plan: &Plan) -> Vec<Note> {
     let rows = kept.count() + plan.disturbs.len();
     if !plan.disturbs.is_empty() && rows > usize::try_from(UNAVAILABLE_MAX).unwrap_or(usize::MAX) {
         notes.push(Note {
-            machine: plan.cluster.to_string(),
+            machine: view.desired.name.clone(),
             broken: "the disruption ledger has room",
         });
     }
@@ -162,7 +163,7 @@ fn together(view: &View<'_>, plan: &Plan) -> Vec<Note> {
         let alone = members.len() == 1 && task.action.kind() != Kind::Leave;
         if !alone && left.count() < after / 2 + 1 {
             notes.push(Note {
-                machine: task.machine.name.to_string(),
+                machine: task.machine.name.clone(),
                 broken: "etcd keeps its quorum",
             });
         }

@@ -14,6 +14,7 @@ use model::name::Name;
 use model::observed::{MachineFact, NodeFact, Observed, Seen};
 use model::task::Open;
 use model::time::Timestamp;
+use model::version::Version;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
@@ -71,7 +72,7 @@ pub fn expand(
             .find(|known| known.desired.name == cluster.name)
             .copied();
         if let Some(before) = before {
-            refuse_impossible(at, cluster, before.desired, &mut faults);
+            refuse_impossible(at, cluster, before, &mut faults);
         }
         let empty;
         let start = if let Some(before) = before {
@@ -114,7 +115,8 @@ pub fn retire(known: Known<'_>) -> Desired {
 }
 
 /// What may not change in the life of a cluster.
-fn refuse_impossible(at: usize, cluster: &Cluster, before: &Desired, faults: &mut Faults) {
+fn refuse_impossible(at: usize, cluster: &Cluster, known: Known<'_>, faults: &mut Faults) {
+    let before = known.desired;
     let path = |field: &str| format!("spec.kubernetes.clusters[{at}].{field}");
     if cluster.network != before.network {
         faults.note(
@@ -136,14 +138,18 @@ fn refuse_impossible(at: usize, cluster: &Cluster, before: &Desired, faults: &mu
             ),
         );
     }
-    if cluster.version.minor > before.version.minor + 1 {
+    // A node that is still on an older minor release counts, whatever was declared since.
+    let oldest = versions(known).min().unwrap_or(before.version);
+    let oldest = oldest.min(before.version);
+    if cluster.version.minor > oldest.minor + 1 {
         faults.note(
             path("version"),
             Code::Range,
             format!(
-                "found {}, allowed: up to v1.{}; one minor release at a time",
+                "found {}, allowed: up to v1.{}, because {} runs {oldest}; one minor release at a time",
                 cluster.version,
-                before.version.minor + 1
+                oldest.minor + 1,
+                cluster.name,
             ),
         );
     }
@@ -474,6 +480,16 @@ fn endpoint(machine: &Machine) -> Option<Ipv4Addr> {
         Origin::Given { endpoint, .. } => Some(*endpoint),
         Origin::Made { .. } => None,
     }
+}
+
+/// What the nodes run that are to stay.
+fn versions(known: Known<'_>) -> impl Iterator<Item = Version> {
+    let seen = |machine: &Machine| known.observed.machines.get(&machine.id)?.node.as_ref();
+    let nodes = known.desired.machines.iter().filter_map(seen);
+    nodes.filter_map(|(fact, _)| match fact {
+        NodeFact::Joined { version, .. } => Some(*version),
+        NodeFact::Absent => None,
+    })
 }
 
 /// Machines that were last seen as nodes of the cluster.

@@ -88,6 +88,11 @@ pub enum Reason {
         /// Who.
         by: String,
     },
+    /// The checker found that the plan would break a rule.
+    Stopped {
+        /// Which rule.
+        rule: String,
+    },
     /// Every member of the control plane is gone; nothing can join or leave.
     ControlPlaneLost,
     /// An earlier task on this machine is still running.
@@ -135,6 +140,7 @@ impl Reason {
             | Self::Unreachable
             | Self::Cancelled { .. }
             | Self::Paused { .. }
+            | Self::Stopped { .. }
             | Self::ControlPlaneLost => Owner::Person,
         }
     }
@@ -151,6 +157,7 @@ impl Reason {
             Self::Stuck { .. } => "stuck",
             Self::Cancelled { .. } => "cancelled",
             Self::Paused { .. } => "paused",
+            Self::Stopped { .. } => "stopped",
             Self::ControlPlaneLost => "control-plane-lost",
             Self::Running { .. } => "running",
             Self::Unreachable => "unreachable",
@@ -175,6 +182,10 @@ impl Reason {
             }
             Self::Cancelled { .. } => "withdraw the cancel intent to let it continue".to_owned(),
             Self::Paused { .. } => "withdraw the pause intent to let it continue".to_owned(),
+            Self::Stopped { .. } => {
+                "another manifest may get past it; this is a defect of Slipway, please report it"
+                    .to_owned()
+            }
             Self::ControlPlaneLost => "delete the cluster and create it again".to_owned(),
             Self::Running { kind } => format!("continues when {kind} has ended"),
             Self::Unreachable => {
@@ -223,6 +234,7 @@ impl fmt::Display for Reason {
             Self::Stuck { error, .. } => write!(f, "stuck: {error}"),
             Self::Cancelled { by } => write!(f, "cancelled by {by}"),
             Self::Paused { by } => write!(f, "paused by {by}"),
+            Self::Stopped { rule } => write!(f, "stopped by the checker: {rule}"),
             Self::ControlPlaneLost => f.write_str("every member of the control plane is gone"),
             Self::Running { kind } => write!(f, "{kind} is still running"),
             Self::Unreachable => f.write_str("the machine does not answer"),

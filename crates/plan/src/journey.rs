@@ -10,14 +10,16 @@ use crate::summary::Phase;
 use model::cluster::Machine;
 use model::id::MachineId;
 use model::name::Name;
-use model::task::{Effect, Kind, State};
+use model::observed::Observed;
+use model::task::{Effect, Kind, Open, State};
+use model::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// More rounds than any honest plan needs: five for each of the machines that the largest
-/// manifest may declare. Reaching it is a bug in the planner.
-const ROUNDS_MAX: u32 = 100_000;
+/// More rounds than any honest plan needs: a machine is made, joins, is drained, upgraded and
+/// taken back, or drained, taken out and destroyed. Reaching it is a bug in the planner.
+const ROUNDS_PER_MACHINE: u32 = 16;
 
 /// The longest pattern of rounds that is recognised when it repeats.
 const PATTERN_MAX: usize = 6;
@@ -100,47 +102,43 @@ pub fn journey(view: &View<'_>) -> Journey {
     let desired = view.desired;
     let mut observed = view.observed.clone();
     let mut ledger = view.ledger.to_vec();
-    let stuck: Vec<_> = view
-        .open
-        .iter()
-        .filter(|open| open.state == State::Stuck)
-        .cloned()
-        .collect();
     let machines: BTreeMap<MachineId, &Machine> =
         desired.all().map(|machine| (machine.id, machine)).collect();
+    let (running, mut open): (Vec<_>, Vec<_>) = view
+        .open
+        .iter()
+        .cloned()
+        .partition(|open| open.state == State::Running);
     let mut told = Telling::default();
     // What is under way is assumed to end well, first.
-    let mut under_way = Vec::new();
-    for open in view.open.iter().filter(|open| open.state != State::Stuck) {
-        if let Some(machine) = machines.get(&open.machine) {
-            predict(&mut observed, machine, &open.action, view.now);
-            under_way.push((open.action.kind(), *machine));
-        }
-    }
-    told.round(&under_way);
+    told.round(&under_way(&running, &machines, &mut observed, view.now));
+    let rounds_max =
+        ROUNDS_PER_MACHINE.saturating_mul(1 + u32::try_from(machines.len()).unwrap_or(u32::MAX));
     let mut parent = view.parent;
     let last = loop {
         let next = View {
             observed: &observed,
-            open: &stuck,
+            open: &open,
             ledger: &ledger,
             parent,
             ..*view
         };
         let plan = plan(&next);
-        if plan.tasks.is_empty() || told.rounds >= ROUNDS_MAX {
+        open.retain(|open| !plan.withdraw.contains(&open.id));
+        let (going, staying): (Vec<_>, Vec<_>) = open
+            .into_iter()
+            .partition(|open| open.state == State::Waiting || plan.reopen.contains(&open.id));
+        open = staying;
+        if plan.tasks.is_empty() && going.is_empty() || told.rounds >= rounds_max {
             break plan;
         }
         settle(&mut ledger, &plan);
+        let mut steps = under_way(&going, &machines, &mut observed, view.now);
         for task in &plan.tasks {
             predict(&mut observed, &task.machine, &task.action, view.now);
+            steps.push((task.action.kind(), &task.machine));
         }
-        let tasks: Vec<_> = plan
-            .tasks
-            .iter()
-            .map(|task| (task.action.kind(), &task.machine))
-            .collect();
-        told.round(&tasks);
+        told.round(&steps);
         parent += 1;
     };
     Journey {
@@ -151,6 +149,23 @@ pub fn journey(view: &View<'_>) -> Journey {
         ends: last.summary.phase,
         effects: told.effects,
     }
+}
+
+/// Predicts that tasks end well; answers what they did to which machines.
+fn under_way<'a>(
+    open: &[Open],
+    machines: &BTreeMap<MachineId, &'a Machine>,
+    observed: &mut Observed,
+    now: Timestamp,
+) -> Vec<(Kind, &'a Machine)> {
+    let mut steps = Vec::new();
+    for open in open {
+        if let Some(machine) = machines.get(&open.machine) {
+            predict(observed, machine, &open.action, now);
+            steps.push((open.action.kind(), *machine));
+        }
+    }
+    steps
 }
 
 fn settle(ledger: &mut Vec<Slot>, plan: &Plan) {

@@ -4,8 +4,9 @@ mod draft;
 mod rules;
 mod survey;
 
+use crate::check::Note;
 use crate::held::{Held, Reason};
-use crate::summary::Summary;
+use crate::summary::{Phase, Summary};
 use model::cluster::{Desired, Generation};
 use model::id::{ClusterId, MachineId, TaskId};
 use model::intent::Intent;
@@ -81,6 +82,34 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Gives up everything the plan would do and keeps what it tells: the checker objects.
+    pub fn stop(&mut self, notes: &[Note]) {
+        let at = |note: &Note| {
+            self.tasks
+                .iter()
+                .find(|task| task.machine.name == note.machine)
+        };
+        let held = notes.iter().filter_map(|note| {
+            let task = at(note).or(self.tasks.first())?;
+            Some(Held {
+                kind: task.action.kind(),
+                machine: task.machine.name.clone(),
+                machines: 1,
+                reason: Reason::Stopped {
+                    rule: note.broken.to_owned(),
+                },
+            })
+        });
+        self.held = held.collect();
+        self.summary.phase = Phase::Error;
+        self.summary.message = self.held.first().map(Held::to_string).unwrap_or_default();
+        self.tasks.clear();
+        self.disturbs.clear();
+        self.withdraw.clear();
+        self.reopen.clear();
+        self.release.clear();
+    }
+
     /// Moves the tasks on one machine to what is held: the store found them impossible now.
     pub fn hold_back(&mut self, machine: MachineId, reason: &Reason) {
         let (back, go): (Vec<_>, Vec<_>) = std::mem::take(&mut self.tasks)

@@ -96,6 +96,7 @@ pub(crate) fn held(held: &Held) -> HeldView {
         | Reason::Turn { .. }
         | Reason::Cancelled { .. }
         | Reason::Paused { .. }
+        | Reason::Stopped { .. }
         | Reason::ControlPlaneLost
         | Reason::Running { .. }
         | Reason::Unreachable

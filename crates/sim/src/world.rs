@@ -11,6 +11,7 @@
 //! a running server, and survives it.
 
 mod effect;
+mod furnish;
 mod journal;
 mod look;
 mod pace;
@@ -30,10 +31,10 @@ use effect::{Computer, Effect, Operation, bearer, endpoint};
 use journal::Journal;
 use model::cluster::Machine;
 use model::id::{ClusterId, MachineId};
-use model::observed::{Fact, MachineFact, NodeFact, Observed};
+use model::observed::{Fact, Observed};
 use model::task::{Kind, Task};
 use model::time::Timestamp;
-use state::{Duty, Host, Node, State, Vm};
+use state::State;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
@@ -375,64 +376,6 @@ fn unwritten(cause: &std::io::Error) -> Refusal {
         attempted: format!("the simulated world could not be written: {cause}"),
         hint: "free space on the disk of the data directory".to_owned(),
     })
-}
-
-impl State {
-    fn furnish(
-        &mut self,
-        cluster: ClusterId,
-        machine: &Machine,
-        fact: Option<&MachineFact>,
-        node: Option<&NodeFact>,
-        now: Timestamp,
-    ) {
-        let powered = match fact {
-            None | Some(MachineFact::Absent) => return,
-            Some(MachineFact::Unreachable { .. }) => false,
-            Some(MachineFact::Booting { .. } | MachineFact::Running { .. }) => true,
-        };
-        let by = effect::Bearer {
-            machine: machine.id,
-            name: machine.name.clone(),
-            cluster,
-        };
-        let on = if let Some(address) = endpoint(machine) {
-            let host = Host {
-                owner: Some(by),
-                prepared: matches!(
-                    fact,
-                    Some(MachineFact::Running { .. } | MachineFact::Unreachable { .. })
-                ),
-                powered,
-            };
-            self.hosts.insert(address, host);
-            Computer::Host(address)
-        } else {
-            self.vm_last += 1;
-            let vm = Vm {
-                by,
-                address: machine.address,
-                boots_at: now,
-                powered,
-                stopping: false,
-            };
-            self.vms.insert(self.vm_last, vm);
-            Computer::Vm(self.vm_last)
-        };
-        if let Some(NodeFact::Joined {
-            ready: _,
-            cordoned,
-            version,
-        }) = node
-        {
-            let kube = self.clusters.entry(cluster).or_default();
-            let mut node = Node::joined(machine.name.clone(), machine.role, on, *version);
-            if *cordoned {
-                node.duty = Duty::Drained;
-            }
-            kube.nodes.insert(machine.id, node);
-        }
-    }
 }
 
 #[cfg(test)]

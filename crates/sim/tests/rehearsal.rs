@@ -125,7 +125,7 @@ fn a_rehearsal_begins_with_what_there_is() {
 
 #[test]
 fn a_long_rehearsal_in_a_storm_is_summarised() {
-    let manifest = manifest(20, 3, "small");
+    let manifest = manifest(8, 3, "small");
     let tell = || {
         rehearse(
             Store::in_memory().unwrap(),

@@ -296,7 +296,7 @@ fn what_cannot_change_is_refused() {
         .map(|fault| format!("{fault}\n"))
         .collect();
     expect![[r#"
-        spec.kubernetes.clusters[0].version: found v1.36.0, allowed: up to v1.35; one minor release at a time
+        spec.kubernetes.clusters[0].version: found v1.36.0, allowed: up to v1.35, because edge runs v1.34.0; one minor release at a time
     "#]].assert_eq(&told);
 }
 

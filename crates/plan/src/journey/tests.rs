@@ -3,6 +3,7 @@
 use super::journey;
 use crate::fixture::World;
 use expect_test::{Expect, expect};
+use model::task::{Action, State};
 
 #[track_caller]
 fn check(version: &str, want: &str, have: &str, expected: &Expect) {
@@ -122,4 +123,34 @@ fn a_thousand_nodes_are_one_line() {
               ends ready after about 100 h 6 min, 1001 machines touched
         "#]],
     );
+}
+
+#[test]
+fn what_is_stuck_and_wanted_no_more_is_withdrawn_once() {
+    let world = World::new("1.34.0", "c1 w2", "c1 w1-").open(
+        "w1",
+        Action::Create,
+        State::Stuck,
+        Some("no such type"),
+    );
+    expect![[r#"
+        cluster edge
+                1  create w2 + delete w1                                         data loss     2 min
+                2  join w2                                                       create        2 min
+          ends ready after about 4 min, 2 machines touched
+    "#]]
+    .assert_eq(&journey(&world.view()).to_string());
+}
+
+#[test]
+fn what_waits_for_a_worker_is_part_of_the_journey() {
+    let world =
+        World::new("1.34.0", "c1 w1", "c1").open("w1", Action::Create, State::Waiting, None);
+    expect![[r#"
+        cluster edge
+                1  create w1                                                     create        2 min
+                2  join w1                                                       create        2 min
+          ends ready after about 4 min, 1 machine touched
+    "#]]
+    .assert_eq(&journey(&world.view()).to_string());
 }

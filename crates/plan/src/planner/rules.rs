@@ -20,7 +20,14 @@ pub(super) fn create(draft: &mut Draft<'_>) {
     for place in draft.survey.wanted() {
         match place.life {
             Life::Unseen | Life::Absent | Life::Booting => {
-                draft.want(place, acquire(place.machine));
+                let action = acquire(place.machine);
+                match at_its_address(draft.survey, place) {
+                    Some(other) if place.open.is_none() => {
+                        let after = other.machine.name.clone();
+                        draft.hold(place, action.kind(), Reason::Turn { after });
+                    }
+                    Some(_) | None => draft.want(place, action),
+                }
             }
             Life::Unreachable => draft.hold(place, Kind::Join, Reason::Unreachable),
             Life::Running => {}
@@ -62,6 +69,13 @@ pub(super) fn start_control_plane(draft: &mut Draft<'_>) {
     if let Some(elsewhere) = starting_elsewhere(draft.survey, first) {
         let after = elsewhere.machine.name.clone();
         draft.hold(first, Kind::Init, Reason::Turn { after });
+        // Without its task nobody would remember that it was begun.
+        if let Some(open) = elsewhere.open
+            && elsewhere.wanted
+            && elsewhere.life == Life::Unreachable
+        {
+            draft.want(elsewhere, open.action.clone());
+        }
     } else if !draft.view.observed.initialised {
         draft.want(
             first,
@@ -222,13 +236,26 @@ fn unsettled(survey: &Survey<'_>) -> Option<Reason> {
     })
 }
 
-/// Machines that should be nodes and are not.
+/// Machines that should be nodes and are not, and could come now.
 fn missing(survey: &Survey<'_>) -> Option<Reason> {
-    let mut missing = survey.wanted().filter(|place| place.node.is_none());
+    let mut missing = survey
+        .wanted()
+        .filter(|place| place.node.is_none() && at_its_address(survey, place).is_none());
     let first = missing.next()?;
     Some(Reason::Additions {
         waiting_for: first.machine.name.clone(),
         missing: 1 + count(missing),
+    })
+}
+
+/// The machine that stands at the address of a given one and has to give it back first.
+fn at_its_address<'s, 'a>(survey: &'s Survey<'a>, place: &Place<'_>) -> Option<&'s Place<'a>> {
+    let Origin::Given { endpoint, .. } = &place.machine.origin else {
+        return None;
+    };
+    survey.leaving().find(|leaving| {
+        remains(leaving)
+            && matches!(&leaving.machine.origin, Origin::Given { endpoint: other, .. } if other == endpoint)
     })
 }
 

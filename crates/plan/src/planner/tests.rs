@@ -431,3 +431,117 @@ fn a_cancelled_task_is_left_alone() {
     "#]],
     );
 }
+
+#[test]
+fn a_control_plane_that_is_being_started_elsewhere_is_waited_for() {
+    let init = Action::Init {
+        version: "1.34.0".parse().unwrap(),
+        network: "10.8.0.0/16".parse().unwrap(),
+    };
+    // The first machine turned out to run while its own task still waits to try again.
+    let world = World::new("1.34.0", "c1 c2", "c1~ c2~")
+        .open("c1", Action::Create, State::Waiting, Some("rate limit"))
+        .open("c2", init.clone(), State::Running, None);
+    drawn(
+        &world,
+        &expect![[r#"
+        withdraw 1
+        held     join c1: one at a time, after c2
+        scheduled
+    "#]],
+    );
+    // Nor is another started while the one that was begun does not answer.
+    let world =
+        World::new("1.34.0", "c1 c2", "c1~ c2?").open("c2", init, State::Waiting, Some("timeout"));
+    drawn(
+        &world,
+        &expect![[r#"
+            held     join c2: the machine does not answer
+            held     init c1: one at a time, after c2
+            held     init c2: tried 1×: timeout
+            error
+        "#]],
+    );
+}
+
+#[test]
+fn what_an_attempt_may_have_made_since_it_was_seen_to_be_absent_is_removed() {
+    let gone = World::new("1.34.0", "", "w1x").open("w1", Action::Create, State::Running, None);
+    drawn(
+        &gone,
+        &expect![[r#"
+        held     delete w1: create is still running
+        deleting
+    "#]],
+    );
+    let surplus = World::new("1.34.0", "c1", "c1 w1x").open(
+        "w1",
+        Action::Create,
+        State::Waiting,
+        Some("timeout"),
+    );
+    drawn(
+        &surplus,
+        &expect![[r#"
+        delete   w1
+        withdraw 1
+        scheduled
+    "#]],
+    );
+}
+
+#[test]
+fn a_drain_that_has_not_ended_goes_on_before_anything_else() {
+    let upgrade = World::new("1.35.0", "c1 w1", "c1@35 w1/").open(
+        "w1",
+        Action::Drain,
+        State::Waiting,
+        Some("timeout"),
+    );
+    drawn(
+        &upgrade,
+        &expect![[r#"
+        held     drain w1: tried 1×: timeout
+        scheduled
+    "#]],
+    );
+    let removal = World::new("1.34.0", "c1", "c1 w1/").open(
+        "w1",
+        Action::Drain,
+        State::Waiting,
+        Some("timeout"),
+    );
+    drawn(
+        &removal,
+        &expect![[r#"
+        held     drain w1: tried 1×: timeout
+        scheduled
+    "#]],
+    );
+}
+
+#[test]
+fn a_given_machine_leaves_before_another_can_come_to_its_address() {
+    let world = World::new("1.34.0", "c1 s2", "c1 s1");
+    // Both stand at the same address: the host was moved to another pool.
+    drawn(
+        &world,
+        &expect![[r#"
+            drain    s1
+            held     prepare s2: one at a time, after s1
+            scheduled
+        "#]],
+    );
+}
+
+#[test]
+fn a_plan_that_the_checker_stops_says_so() {
+    let world = World::new("1.36.0", "c1", "c1/");
+    let mut plan = plan(&world.view());
+    let notes = judge(&world.view(), &plan);
+    plan.stop(&notes);
+    expect![[r#"
+        held     upgrade c1: stopped by the checker: an upgrade goes forward, one minor release at a time
+        error
+    "#]].assert_eq(&picture(&plan));
+}

@@ -9,11 +9,12 @@ use crate::script::{Script, scripts};
 use sim::LetGo;
 use sim::faults::{self, Moment, Profile};
 use sim::story::{Disturbance, Told, play};
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Seeds per profile and story; `SLIPWAY_SEEDS` asks for more, to soak.
-const SEEDS: u64 = 3;
+const SEEDS: u64 = 2;
 
 /// Lines of a story that went wrong that are shown.
 const LINES_SHOWN: usize = 60;
@@ -49,12 +50,18 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
+    /// Whether what should go wrong went wrong: a story that ends the engine itself may
+    /// never come to the point.
+    fn reached(&self, told: &Told) -> bool {
+        let ended = |told: &Told| told.counted.kills + told.counted.restarts;
+        match self.disturbance {
+            Disturbance::Exactly(fault, _) if fault.ends() => ended(told) > ended(self.calm),
+            Disturbance::Exactly(..) | Disturbance::ByChance(..) | Disturbance::None => true,
+        }
+    }
+
     /// What was not as it must be.
-    fn findings(&self) -> Vec<String> {
-        let told = match play(&self.script.story, self.disturbance) {
-            Ok(told) => told,
-            Err(error) => return vec![format!("could not be played: {error}")],
-        };
+    fn findings(&self, told: &Told) -> Vec<String> {
         let mut findings = Vec::new();
         if !told.settled {
             findings.push("did not settle".to_owned());
@@ -78,15 +85,21 @@ impl Run<'_> {
     }
 }
 
-/// Plays all runs, and panics with the first that went wrong.
-fn prove(runs: &[Run<'_>]) {
+/// Plays all runs, and panics with the first that went wrong; answers how many there were
+/// at which something went wrong on purpose.
+fn prove(scripts: &[Script], runs: &[Run<'_>]) -> String {
     let next = AtomicUsize::new(0);
+    let reached = Mutex::new(BTreeMap::new());
     let broken = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for _ in 0..THREADS {
             scope.spawn(|| {
                 while let Some(run) = runs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let findings = run.findings();
+                    let told = play(&run.script.story, run.disturbance).unwrap();
+                    if run.reached(&told) {
+                        *reached.lock().unwrap().entry(&run.script.name).or_insert(0) += 1;
+                    }
+                    let findings = run.findings(&told);
                     if !findings.is_empty() {
                         let text = findings.join("\n");
                         let told = format!("{}, {:?}: {text}", run.script.name, run.disturbance);
@@ -110,6 +123,16 @@ fn prove(runs: &[Run<'_>]) {
             names.join("\n")
         );
     }
+    let reached = reached.into_inner().unwrap();
+    for script in scripts {
+        assert!(
+            reached.contains_key(&script.name),
+            "{}: nothing",
+            script.name
+        );
+    }
+    let points = grouped(reached.values().sum());
+    format!("{points} over {} stories, 0 violations", reached.len())
 }
 
 fn calm(scripts: &[Script]) -> Vec<Told> {
@@ -156,12 +179,7 @@ fn whatever_attempt_fails_or_gets_stuck_the_story_ends_the_same() {
             }
         }
     }
-    prove(&runs);
-    println!(
-        "failures: {} over {} stories, 0 violations",
-        grouped(runs.len()),
-        scripts.len()
-    );
+    println!("failures: {}", prove(&scripts, &runs));
 }
 
 #[test]
@@ -170,7 +188,6 @@ fn wherever_the_engine_is_killed_the_story_ends_the_same() {
     let calm = calm(&scripts);
     let mut runs = Vec::new();
     for (script, calm) in scripts.iter().zip(&calm) {
-        let before = runs.len();
         for k in 0..calm.counted.effects {
             for (fault, let_go) in crashes(k) {
                 let disturbance = Disturbance::Exactly(fault, let_go);
@@ -181,14 +198,8 @@ fn wherever_the_engine_is_killed_the_story_ends_the_same() {
                 });
             }
         }
-        assert!(runs.len() > before, "{} has no crash point", script.name);
     }
-    prove(&runs);
-    println!(
-        "crash points: {} over {} stories, 0 violations",
-        grouped(runs.len()),
-        scripts.len()
-    );
+    println!("crash points: {}", prove(&scripts, &runs));
 }
 
 #[test]
@@ -199,7 +210,8 @@ fn whatever_chance_has_in_store_the_story_ends_the_same() {
     let seeds = seeds.map_or(SEEDS, |seeds| seeds.parse().unwrap());
     let mut runs = Vec::new();
     for (script, calm) in scripts.iter().zip(&calm) {
-        for profile in Profile::ALL {
+        let rough = |profile: &Profile| *profile != Profile::None;
+        for profile in Profile::ALL.into_iter().filter(rough) {
             for seed in 0..seeds {
                 let disturbance = Disturbance::ByChance(profile, seed);
                 runs.push(Run {
@@ -210,12 +222,7 @@ fn whatever_chance_has_in_store_the_story_ends_the_same() {
             }
         }
     }
-    prove(&runs);
-    println!(
-        "runs by chance: {} over {} stories, 0 violations",
-        grouped(runs.len()),
-        scripts.len()
-    );
+    println!("runs by chance: {}", prove(&scripts, &runs));
 }
 
 #[test]

@@ -1,0 +1,67 @@
+//! A world that begins with what was observed in another.
+
+use super::effect::{Bearer, Computer, endpoint};
+use super::state::{Duty, Host, Node, State, Vm};
+use model::cluster::Machine;
+use model::id::ClusterId;
+use model::observed::{MachineFact, NodeFact};
+use model::time::Timestamp;
+
+impl State {
+    /// Puts into the world what was observed of one machine elsewhere.
+    pub(super) fn furnish(
+        &mut self,
+        cluster: ClusterId,
+        machine: &Machine,
+        fact: Option<&MachineFact>,
+        node: Option<&NodeFact>,
+        now: Timestamp,
+    ) {
+        let powered = match fact {
+            None | Some(MachineFact::Absent) => return,
+            Some(MachineFact::Unreachable { .. }) => false,
+            Some(MachineFact::Booting { .. } | MachineFact::Running { .. }) => true,
+        };
+        let by = Bearer {
+            machine: machine.id,
+            name: machine.name.clone(),
+            cluster,
+        };
+        let on = if let Some(address) = endpoint(machine) {
+            let host = Host {
+                owner: Some(by),
+                prepared: matches!(
+                    fact,
+                    Some(MachineFact::Running { .. } | MachineFact::Unreachable { .. })
+                ),
+                powered,
+            };
+            self.hosts.insert(address, host);
+            Computer::Host(address)
+        } else {
+            self.vm_last += 1;
+            let vm = Vm {
+                by,
+                address: machine.address,
+                boots_at: now,
+                powered,
+                stopping: false,
+            };
+            self.vms.insert(self.vm_last, vm);
+            Computer::Vm(self.vm_last)
+        };
+        if let Some(NodeFact::Joined {
+            ready: _,
+            cordoned,
+            version,
+        }) = node
+        {
+            let kube = self.clusters.entry(cluster).or_default();
+            let mut node = Node::joined(machine.name.clone(), machine.role, on, *version);
+            if *cordoned {
+                node.duty = Duty::Drained;
+            }
+            kube.nodes.insert(machine.id, node);
+        }
+    }
+}
