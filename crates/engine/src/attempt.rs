@@ -1,8 +1,10 @@
 //! One attempt at one task, from the claim to the record.
 
 use crate::Shared;
+use crate::probing::PROBE_MAX;
 use driver::{Context, Driver, Log, Outcome, Target};
 use futures_util::FutureExt;
+use model::observed::Observation;
 use model::task::OnLost;
 use model::time::Timestamp;
 use std::panic::AssertUnwindSafe;
@@ -60,14 +62,16 @@ pub(crate) async fn run<D: Driver>(
 
     let (ended, observations) = if claim.lost && kind.on_lost() == OnLost::Verify {
         context.log("the last attempt vanished; looking before anything is done again");
-        let target = Target {
-            cluster,
-            machines: vec![claim.task.machine.clone()],
-        };
-        (Ended::Yield, shared.driver.probe(&context, &target).await)
+        (Ended::Yield, look(&shared, &context, &claim).await)
     } else {
         let outcome = apply(&shared, &context, &claim, &lines).await;
-        settle(&shared, outcome, &claim, &mut random, &stop)
+        let (ended, mut seen) = settle(&shared, outcome, &claim, &mut random, &stop);
+        // Who failed may have changed something on the way, or even everything: a plan made
+        // from what was seen before the attempt could remove a node that has just joined.
+        if matches!(ended, Ended::Retry { .. } | Ended::Stuck { .. }) {
+            seen = look(&shared, &context, &claim).await;
+        }
+        (ended, seen)
     };
 
     let word = ended.word();
@@ -87,6 +91,16 @@ pub(crate) async fn run<D: Driver>(
     }
     shared.agenda.add([cluster]);
     shared.bell.notify_one();
+}
+
+/// Looks at the machine of the task; what cannot be seen in time is left out.
+async fn look<D: Driver>(shared: &Shared<D>, context: &Context, claim: &Claim) -> Vec<Observation> {
+    let target = Target {
+        cluster: claim.task.cluster,
+        machines: vec![claim.task.machine.clone()],
+    };
+    let looked = tokio::time::timeout(PROBE_MAX, shared.driver.probe(context, &target));
+    looked.await.unwrap_or_default()
 }
 
 /// Lets the driver work, within bounds, while its lines are stored for people to read.
@@ -132,7 +146,7 @@ fn settle<D>(
     claim: &Claim,
     random: &mut fastrand::Rng,
     stop: &CancellationToken,
-) -> (Ended, Vec<model::observed::Observation>) {
+) -> (Ended, Vec<Observation>) {
     match outcome {
         Outcome::Done(observations) => (Ended::Done, observations),
         Outcome::Retry(_) if stop.is_cancelled() => (Ended::Yield, Vec::new()),

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 const SIDE_BY_SIDE: usize = 32;
 
 /// The longest a probe may take; what it could not see by then is not seen.
-const PROBE_MAX: Duration = Duration::from_secs(30);
+pub(crate) const PROBE_MAX: Duration = Duration::from_secs(30);
 
 /// The shortest sleep between two rounds: a thousand clusters that fall due one by one
 /// are looked at in batches.

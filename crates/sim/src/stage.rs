@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use store::{ClusterFilter, ClusterRow, Draft, Page, Store, TaskFilter, TaskRow};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 /// How long it takes to notice that the engine is dead and to start another.
@@ -29,6 +29,10 @@ const MENDED_AFTER: Duration = Duration::from_secs(30);
 
 /// The longest that a change of the store without an event goes unnoticed.
 const GLANCE_EVERY: Duration = Duration::from_mins(1);
+
+/// How long nothing happens before what another cluster holds counts as at rest:
+/// whoever waits notices at its next look, at the latest, that it was given back.
+const CLAIMED_FOR: Duration = Duration::from_mins(5);
 
 /// Rows per question.
 const PAGE: u32 = 500;
@@ -117,8 +121,13 @@ impl Stage {
         sleep(Duration::from_secs(1)).await;
         loop {
             news.mark_unchanged();
-            if self.at_rest().await? {
-                return Ok(true);
+            match self.rest().await? {
+                Rest::Complete => return Ok(true),
+                Rest::Claimed => match timeout(CLAIMED_FOR, news.changed()).await {
+                    Err(_) => return Ok(true),
+                    Ok(_) => continue,
+                },
+                Rest::None => {}
             }
             tokio::select! {
                 biased;
@@ -133,10 +142,11 @@ impl Stage {
     }
 
     /// Whether all that still waits, waits for a person or for what another cluster holds.
-    async fn at_rest(&self) -> Result<bool, store::Error> {
+    async fn rest(&self) -> Result<Rest, store::Error> {
         if !self.store.unplanned().await?.is_empty() {
-            return Ok(false);
+            return Ok(Rest::None);
         }
+        let mut rest = Rest::Complete;
         for row in self.clusters().await? {
             let claimed = || {
                 let mut held = row.held.iter();
@@ -144,14 +154,14 @@ impl Stage {
             };
             match row.summary.phase {
                 Phase::Done | Phase::Gone => {}
-                Phase::Scheduled if row.summary.tasks == 0 && claimed() => {}
+                Phase::Scheduled if row.summary.tasks == 0 && claimed() => rest = Rest::Claimed,
                 Phase::Error if self.waits_for_a_person(&row).await? => {}
                 Phase::Error | Phase::Pending | Phase::Scheduled | Phase::Deleting => {
-                    return Ok(false);
+                    return Ok(Rest::None);
                 }
             }
         }
-        Ok(true)
+        Ok(rest)
     }
 
     async fn waits_for_a_person(&self, row: &ClusterRow) -> Result<bool, store::Error> {
@@ -213,6 +223,16 @@ impl Stage {
         self.stop.cancel();
         while self.loops.join_next().await.is_some() {}
     }
+}
+
+/// How quiet it is.
+enum Rest {
+    /// Something happens by itself.
+    None,
+    /// Somebody waits for what another cluster holds.
+    Claimed,
+    /// Nothing happens until a person does something.
+    Complete,
 }
 
 /// What is needed to start an engine, again and again.
