@@ -319,11 +319,11 @@ impl Client {
         self.ask(self.get(&["intents"]).query(&page.query())).await
     }
 
-    /// Takes a wish back.
-    pub async fn withdraw(&self, intent: &str) -> Result<(), Error> {
-        self.send(self.request(Method::DELETE, &["intents", intent]))
-            .await
-            .map(drop)
+    /// Takes a wish back, though up to `allow_blast` per cent of the machines go with it.
+    pub async fn withdraw(&self, intent: &str, allow_blast: Option<u8>) -> Result<(), Error> {
+        let query = allow_blast.map(|percent| ("allowBlast", percent));
+        let request = self.request(Method::DELETE, &["intents", intent]);
+        self.send(request.query(query.as_slice())).await.map(drop)
     }
 
     /// What happened after the event `after`, oldest first.

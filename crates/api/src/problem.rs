@@ -79,6 +79,8 @@ pub enum Exit {
     Refused,
     /// Somebody else was quicker; look again.
     Conflict,
+    /// Somebody pressed Ctrl-C while it waited.
+    Interrupted,
 }
 
 impl Exit {
@@ -90,6 +92,8 @@ impl Exit {
             Self::Usage => 2,
             Self::Refused => 3,
             Self::Conflict => 4,
+            // What shells report of a program that the signal ended: 128 and its number.
+            Self::Interrupted => 130,
         }
     }
 }

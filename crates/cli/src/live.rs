@@ -11,11 +11,17 @@ const ROWS_KEPT: usize = 3;
 /// How often the clock beside the bar moves.
 const TICK: Duration = Duration::from_millis(250);
 
-/// The overall bar.
-const OVERALL: &str = "{bar:30} {pos}/{len} machines  {msg}  {elapsed_precise}";
+/// The widest overall bar, and the narrowest that still says something.
+const BAR_WIDTHS: (usize, usize) = (30, 4);
 
-/// One line below it.
+/// Columns for the clock beside the bar, days included.
+const CLOCK: usize = 12;
+
+/// One line below it; cut where the terminal ends.
 const ROW: &str = "  {wide_msg}";
+
+/// The overall line where there is no room for a bar; cut likewise.
+const NARROW: &str = "{wide_msg}";
 
 /// Something that shows scenes as they come.
 pub(crate) enum Show {
@@ -31,6 +37,7 @@ pub(crate) enum Show {
 pub(crate) struct Drawing {
     all: MultiProgress,
     overall: ProgressBar,
+    template: String,
     ticking: bool,
     rows: Vec<ProgressBar>,
     tally: Tally,
@@ -81,10 +88,11 @@ impl Show {
 impl Drawing {
     fn new() -> Self {
         let all = MultiProgress::new();
-        let overall = all.add(ProgressBar::new(0).with_style(style(OVERALL)));
+        let overall = all.add(ProgressBar::new(0).with_style(style(NARROW)));
         Self {
             all,
             overall,
+            template: NARROW.to_owned(),
             ticking: false,
             rows: Vec::new(),
             tally: Tally::default(),
@@ -92,15 +100,19 @@ impl Drawing {
     }
 
     fn draw(&mut self, scene: &Scene) {
-        let height = console::Term::stderr()
-            .size_checked()
-            .map_or(24, |(rows, _)| rows);
+        let (height, width) = console::Term::stderr().size_checked().unwrap_or((24, 80));
         let Tree { headline, rows } =
             tree(scene, usize::from(height).saturating_sub(ROWS_KEPT).max(1));
         let (done, total) = self.tally.count(scene);
         self.overall.set_length(total);
         self.overall.set_position(done);
-        self.overall.set_message(headline);
+        let line = format!("{done}/{total} machines  {headline}");
+        let template = overall(&line, width.into());
+        if self.template != template {
+            self.overall.set_style(style(&template));
+            self.template = template;
+        }
+        self.overall.set_message(line);
         if !std::mem::replace(&mut self.ticking, true) {
             // Not before the first scene: until then there is nothing to draw.
             self.overall.enable_steady_tick(TICK);
@@ -121,7 +133,18 @@ impl Drawing {
     }
 }
 
-/// The style of a template; a test reads both of them.
+/// The template of the overall line on a terminal so wide: a line that wraps could not be
+/// drawn over, so the bar shrinks, and goes when there is no room.
+fn overall(line: &str, width: usize) -> String {
+    let (widest, narrowest) = BAR_WIDTHS;
+    let beside = " ".len() + console::measure_text_width(line) + "  ".len() + CLOCK;
+    match width.saturating_sub(beside).min(widest) {
+        bar if bar >= narrowest => format!("{{bar:{bar}}} {{msg}}  {{elapsed_precise}}"),
+        _ => NARROW.to_owned(),
+    }
+}
+
+/// The style of a template; a test reads all of them.
 fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template)
         .unwrap_or_else(|_| ProgressStyle::default_bar())
@@ -132,9 +155,31 @@ fn style(template: &str) -> ProgressStyle {
 mod tests {
     use super::*;
 
+    const LINE: &str = "3/12 machines  1 of 4 clusters ready";
+
+    #[test]
+    fn the_bar_shrinks_with_the_terminal_and_goes_at_last() {
+        let templates: Vec<_> = [200, 80, 60, 55, 54, 20, 0]
+            .into_iter()
+            .map(|width| overall(LINE, width))
+            .collect();
+        assert_eq!(
+            templates,
+            [
+                "{bar:30} {msg}  {elapsed_precise}",
+                "{bar:29} {msg}  {elapsed_precise}",
+                "{bar:9} {msg}  {elapsed_precise}",
+                "{bar:4} {msg}  {elapsed_precise}",
+                NARROW,
+                NARROW,
+                NARROW,
+            ]
+        );
+    }
+
     #[test]
     fn the_templates_can_be_read() {
-        for template in [OVERALL, ROW] {
+        for template in [&overall(LINE, 80), NARROW, ROW] {
             assert!(ProgressStyle::with_template(template).is_ok(), "{template}");
         }
     }

@@ -13,6 +13,7 @@ use api::{
     CauseView, ClusterHead, EventView, GenerationView, HeldView, IntentView, MachineSeen,
     MachineView, ManifestView, NodeSeen, TaskView, Time,
 };
+use std::collections::BTreeMap;
 
 /// How far `time` is from `now`, in words.
 fn ago(time: Time, now: Time) -> String {
@@ -60,9 +61,22 @@ pub(crate) fn clusters(clusters: &[ClusterHead], now: Time) -> String {
     let mut table = Table::new([
         "NAME", "MANIFEST", "STATE", "DESIRED", "CONTROL", "COMPUTE", "OBSERVED", "MESSAGE",
     ]);
+    let mut bearers: BTreeMap<&str, usize> = BTreeMap::new();
     for head in clusters {
+        *bearers.entry(&head.summary.name).or_default() += 1;
+    }
+    for head in clusters {
+        let name = &head.summary.name;
+        // An old one may still be leaving, or be remembered, when a new one bears its name.
+        let shared = bearers
+            .get(name.as_str())
+            .is_some_and(|bearers| *bearers > 1);
         table.row([
-            head.summary.name.clone(),
+            if shared {
+                format!("{name} (life {})", u64::from(head.incarnation) + 1)
+            } else {
+                name.clone()
+            },
             head.manifest.clone(),
             head.summary.state.to_string(),
             format!("{}, generation {}", head.version, head.generation),

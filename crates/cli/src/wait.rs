@@ -106,14 +106,17 @@ pub(crate) async fn wait(
         }
     };
     show.finish();
-    let ended = match stop {
-        Stop::Interrupted => "stopped waiting".to_owned(),
-        Stop::TimedOut => format!("not done after {}", api::time::brief(start.elapsed())),
+    let (ended, exit) = match stop {
+        Stop::Interrupted => ("stopped waiting".to_owned(), Exit::Interrupted),
+        Stop::TimedOut => {
+            let waited = api::time::brief(start.elapsed());
+            (format!("not done after {waited}"), Exit::Failed)
+        }
     };
     context.out().say(&format!(
         "{ended}; the server goes on. Follow it with `{again}`"
     ));
-    Ok(Exit::Failed)
+    Ok(exit)
 }
 
 /// Fetches the whole scene.

@@ -56,6 +56,7 @@ pub(crate) async fn run<D: Driver>(
     stop: CancellationToken,
 ) {
     let (task, cluster, kind) = (claim.task.id, claim.task.cluster, claim.task.action.kind());
+    let lease = shared.leases.hold(task, claim.fence());
     let lines = Arc::new(Lines::default());
     let context = Context::new(shared.clock, lines.clone(), token.clone(), claim.fence());
     let began = tokio::time::Instant::now();
@@ -79,7 +80,7 @@ pub(crate) async fn run<D: Driver>(
         .store
         .record(claim, ended, observations, lines.take(), shared.clock.now())
         .await;
-    shared.leases.end(task);
+    drop(lease);
     metrics::histogram!("slipway_task_seconds", "kind" => kind.as_str(), "ended" => word)
         .record(began.elapsed().as_secs_f64());
     match recorded {
@@ -99,8 +100,11 @@ async fn look<D: Driver>(shared: &Shared<D>, context: &Context, claim: &Claim) -
         cluster: claim.task.cluster,
         machines: vec![claim.task.machine.clone()],
     };
-    let looked = tokio::time::timeout(PROBE_MAX, shared.driver.probe(context, &target));
-    looked.await.unwrap_or_default()
+    let looked = AssertUnwindSafe(shared.driver.probe(context, &target)).catch_unwind();
+    match tokio::time::timeout(PROBE_MAX, looked).await {
+        Ok(Ok(seen)) => seen,
+        Ok(Err(_)) | Err(_) => Vec::new(),
+    }
 }
 
 /// Lets the driver work, within bounds, while its lines are stored for people to read.

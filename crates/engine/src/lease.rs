@@ -3,27 +3,48 @@
 use crate::Shared;
 use driver::Driver;
 use model::id::TaskId;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio_util::sync::CancellationToken;
 
-/// Attempts under way in this process.
+/// Attempts under way in this process, each under its task and its fence: a task that was given
+/// back may be claimed again before its last attempt is forgotten.
 #[derive(Default)]
 pub(crate) struct Leases {
-    running: Mutex<BTreeMap<TaskId, CancellationToken>>,
+    running: Mutex<BTreeMap<(TaskId, u64), CancellationToken>>,
+}
+
+/// One attempt under way; dropping it says that it has ended, however it ended.
+pub(crate) struct Lease<'a> {
+    leases: &'a Leases,
+    key: (TaskId, u64),
+}
+
+impl Drop for Lease<'_> {
+    fn drop(&mut self) {
+        self.leases.lock().remove(&self.key);
+    }
 }
 
 impl Leases {
-    /// Notes an attempt; the token is cancelled when its lease is lost or `stop` is.
-    pub(crate) fn begin(&self, task: TaskId, stop: &CancellationToken) -> CancellationToken {
+    /// Notes a claim; the token is cancelled when its lease is lost or `stop` is.
+    pub(crate) fn begin(
+        &self,
+        task: TaskId,
+        fence: u64,
+        stop: &CancellationToken,
+    ) -> CancellationToken {
         let token = stop.child_token();
-        self.lock().insert(task, token.clone());
+        self.lock().insert((task, fence), token.clone());
         token
     }
 
-    /// Notes that an attempt has ended.
-    pub(crate) fn end(&self, task: TaskId) {
-        self.lock().remove(&task);
+    /// Keeps the claim in mind for as long as the answer lives.
+    pub(crate) fn hold(&self, task: TaskId, fence: u64) -> Lease<'_> {
+        Lease {
+            leases: self,
+            key: (task, fence),
+        }
     }
 
     /// How many attempts are under way.
@@ -31,14 +52,17 @@ impl Leases {
         u32::try_from(self.lock().len()).unwrap_or(u32::MAX)
     }
 
-    fn snapshot(&self) -> Vec<(TaskId, CancellationToken)> {
-        self.lock()
-            .iter()
-            .map(|(task, token)| (*task, token.clone()))
-            .collect()
+    fn live(&self) -> BTreeSet<(TaskId, u64)> {
+        self.lock().keys().copied().collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<TaskId, CancellationToken>> {
+    /// Ends an attempt, if it is still under way.
+    fn cancel(&self, key: (TaskId, u64)) -> bool {
+        let token = self.lock().get(&key).cloned();
+        token.inspect(CancellationToken::cancel).is_some()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<(TaskId, u64), CancellationToken>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -53,20 +77,23 @@ pub(crate) async fn run<D: Driver>(shared: Arc<Shared<D>>, stop: CancellationTok
             () = stop.cancelled() => return,
             () = tokio::time::sleep(lease / 3) => {}
         }
-        let before = shared.leases.snapshot();
-        if before.is_empty() {
+        let live = shared.leases.live();
+        if live.is_empty() {
             extended_at = shared.clock.now();
             continue;
         }
         let now = shared.clock.now();
-        match shared.store.beat(&shared.settings.worker, lease, now).await {
+        let extended = shared
+            .store
+            .beat(&shared.settings.worker, live.clone(), lease, now);
+        match extended.await {
             Ok(held) => {
                 extended_at = now;
-                for (task, token) in before {
-                    if !held.contains(&task) {
+                // One that ended meanwhile has not lost anything.
+                for (task, fence) in live.difference(&held) {
+                    if shared.leases.cancel((*task, *fence)) {
                         metrics::counter!("slipway_leases_lost_total").increment(1);
                         tracing::warn!(task = %task, "the lease of {task} is lost; its attempt ends here");
-                        token.cancel();
                     }
                 }
             }
@@ -74,8 +101,8 @@ pub(crate) async fn run<D: Driver>(shared: Arc<Shared<D>>, stop: CancellationTok
                 tracing::error!(%error, "could not extend the leases: {error}");
                 // Somebody else may hold them by now: nothing new may be begun under them.
                 if now.since(extended_at) > lease {
-                    for (_, token) in &before {
-                        token.cancel();
+                    for key in live {
+                        shared.leases.cancel(key);
                     }
                 }
             }

@@ -2,7 +2,9 @@
 
 use crate::Shared;
 use driver::Driver;
+use futures_util::FutureExt as _;
 use model::id::ClusterId;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 use store::CommitError;
@@ -80,9 +82,15 @@ pub(crate) async fn listen<D: Driver>(shared: Arc<Shared<D>>, stop: Cancellation
 }
 
 async fn planned<D: Driver>(shared: Arc<Shared<D>>, cluster: ClusterId) -> Result<(), Later> {
-    let passed = pass(&shared, cluster).await;
+    // A pass that breaks down must not keep its cluster from being planned ever again.
+    let passed = AssertUnwindSafe(pass(&shared, cluster))
+        .catch_unwind()
+        .await;
     shared.agenda.done(cluster);
-    passed
+    passed.unwrap_or_else(|_| {
+        tracing::error!(%cluster, "planning {cluster} broke down; this is a defect of Slipway");
+        Err(Later(cluster))
+    })
 }
 
 /// The pass could not be finished; this cluster needs another.

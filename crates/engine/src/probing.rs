@@ -92,7 +92,12 @@ async fn probe<D: Driver>(shared: Arc<Shared<D>>, cluster: ClusterId, stop: Canc
     };
     let target = Target {
         cluster,
-        machines: known.desired.all().cloned().collect(),
+        machines: known
+            .desired
+            .all()
+            .filter(|machine| !known.is_gone(machine))
+            .cloned()
+            .collect(),
     };
     let context = Context::new(shared.clock, Arc::new(Unread), stop, 0);
     let looked = tokio::time::timeout(PROBE_MAX, shared.driver.probe(&context, &target)).await;

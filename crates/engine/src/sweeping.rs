@@ -20,7 +20,7 @@ pub(crate) async fn run<D: Driver>(shared: Arc<Shared<D>>, stop: CancellationTok
             Ok(clusters) => {
                 tracing::warn!(
                     clusters = clusters.len(),
-                    "workers fell silent; others take over"
+                    "leases or wishes have run out; their clusters are planned again"
                 );
                 shared.agenda.add(clusters);
                 shared.bell.notify_one();

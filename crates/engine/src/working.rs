@@ -78,7 +78,7 @@ async fn claim<D: Driver>(
         Ok(claims) => {
             let count = claims.len();
             for claim in claims {
-                let token = shared.leases.begin(claim.task.id, stop);
+                let token = shared.leases.begin(claim.task.id, claim.fence(), stop);
                 attempts.spawn(attempt::run(
                     shared.clone(),
                     claim,

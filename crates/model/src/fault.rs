@@ -59,7 +59,12 @@ impl Code {
 
 impl std::fmt::Display for Fault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: {}", self.path, self.message)
+        let path = if self.path.is_empty() {
+            "the document"
+        } else {
+            &self.path
+        };
+        write!(f, "{path}: {}", self.message)
     }
 }
 

@@ -37,6 +37,14 @@ impl Network {
         (1..=self.capacity()).map(move |offset| Ipv4Addr::from(base + offset))
     }
 
+    /// Whether machines can have its addresses: not this host's own, link-local, multicast or
+    /// reserved ones.
+    pub fn usable(self) -> bool {
+        let first = self.base.octets()[0];
+        let special = self.base.is_loopback() || self.base.is_link_local() || first == 0;
+        !special && first < 224
+    }
+
     /// Whether the two share an address.
     pub fn overlaps(self, other: Self) -> bool {
         let prefix = self.prefix.min(other.prefix);

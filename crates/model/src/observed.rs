@@ -148,7 +148,8 @@ impl Observed {
             at,
         } = observation;
         match fact {
-            Fact::ControlPlane(fact) => self.initialised = fact.initialised,
+            // Whether it *ever* was: no later look can undo that.
+            Fact::ControlPlane(fact) => self.initialised |= fact.initialised,
             Fact::Machine(machine, fact) => {
                 replace(
                     &mut self.machines.entry(machine).or_default().machine,

@@ -6,6 +6,7 @@
 //! aliases have limits.
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_saphyr::budget::BudgetBreach;
 use serde_saphyr::options::DuplicateKeyPolicy;
 
 /// The longest text that is read. The largest honest manifest, a hundred clusters with
@@ -78,13 +79,42 @@ pub fn parse(text: &str) -> Result<Value, Error> {
         },
     };
     serde_saphyr::from_str_with_options(text, options).map_err(|error| Error::Syntax {
-        reason: error
-            .to_string()
-            .lines()
-            .next()
-            .unwrap_or_default()
-            .to_owned(),
+        reason: reason(&error),
     })
+}
+
+/// What the reader tripped over, in words that are not the library's.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "the library tells dozens of faults apart; these are the ones that people meet"
+)]
+fn reason(error: &serde_saphyr::Error) -> String {
+    use serde_saphyr::Error as Yaml;
+    let what = match error {
+        Yaml::DuplicateMappingKey { key, .. } => match key {
+            Some(key) => format!("the key `{}` stands there twice", key.escape_debug()),
+            None => "a key stands there twice".to_owned(),
+        },
+        Yaml::MultipleDocuments { .. } => "it holds more than one document".to_owned(),
+        Yaml::NullIntoString { .. } => "a key is empty".to_owned(),
+        Yaml::Budget { breach, .. } => match breach {
+            BudgetBreach::Documents { .. } => "it holds more than one document".to_owned(),
+            BudgetBreach::Depth { .. } => format!("it is nested deeper than {DEPTH_MAX} levels"),
+            _ => format!("it holds or repeats more than {NODES_MAX} values"),
+        },
+        _ => {
+            let told = error.to_string();
+            return told.lines().next().unwrap_or_default().to_owned();
+        }
+    };
+    match error.location() {
+        Some(place) => format!(
+            "{what}, at line {}, column {}",
+            place.line(),
+            place.column()
+        ),
+        None => what,
+    }
 }
 
 impl Value {
@@ -228,19 +258,29 @@ mod tests {
 
     #[test]
     fn what_is_not_yaml_is_refused_with_its_place() {
-        for text in [
+        let texts = [
             "a: [1, 2",
             "a: b: c",
             "a: 1\na: 2",
             "--- 1\n--- 2\n",
+            "? \n: 1",
             "\u{0}",
             "a: *nobody",
-        ] {
-            let refused = parse(text).expect_err(text);
-            assert!(
-                matches!(refused, Error::Syntax { .. }),
-                "{text:?}: {refused}"
-            );
-        }
+            "a: .inf",
+        ];
+        let told: String = texts
+            .iter()
+            .map(|text| format!("{}\n", parse(text).expect_err(text)))
+            .collect();
+        expect_test::expect![[r#"
+            document cannot be read as YAML: unclosed bracket '[' at line 1, column 4
+            document cannot be read as YAML: mapping values are not allowed in this context at line 1, column 5
+            document cannot be read as YAML: the key `a` stands there twice, at line 2, column 1
+            document cannot be read as YAML: it holds more than one document, at line 2, column 1
+            document cannot be read as YAML: a key is empty, at line 2, column 1
+            document cannot be read as YAML: unexpected character: `\u{0}' at line 1, column 1
+            document cannot be read as YAML: alias references unknown anchor at line 1, column 4
+            document cannot be read as YAML: non-finite float `.inf` rejected by the configured policy at line 1, column 4
+        "#]].assert_eq(&told);
     }
 }

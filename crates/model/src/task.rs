@@ -125,6 +125,24 @@ impl Action {
     }
 }
 
+impl Action {
+    /// The version that the node runs afterwards, where the action decides it.
+    pub const fn version(&self) -> Option<Version> {
+        match self {
+            Self::Init { version, .. } | Self::Join { version } | Self::Upgrade { version } => {
+                Some(*version)
+            }
+            Self::Create
+            | Self::Prepare
+            | Self::Drain
+            | Self::Uncordon
+            | Self::Leave
+            | Self::Delete
+            | Self::Release => None,
+        }
+    }
+}
+
 impl Kind {
     /// Every kind, in the order of a machine's life.
     pub const ALL: [Self; 10] = [

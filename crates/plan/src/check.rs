@@ -9,6 +9,7 @@ use model::id::MachineId;
 use model::name::Name;
 use model::observed::{MachineFact, NodeFact};
 use model::task::{Action, Kind, State, Task};
+use model::version::Version;
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -94,7 +95,25 @@ fn alone(view: &View<'_>, task: &Task) -> Vec<&'static str> {
     {
         broken.push("an upgrade goes forward, one minor release at a time");
     }
+    if let Action::Join { version } = task.action
+        && oldest_control(view).is_some_and(|oldest| version > oldest)
+    {
+        broken.push("no node is ahead of the control plane");
+    }
     broken
+}
+
+/// The oldest version that a member of the control plane runs.
+fn oldest_control(view: &View<'_>) -> Option<Version> {
+    let control = view
+        .desired
+        .all()
+        .filter(|machine| machine.role == Role::Control);
+    let versions = control.filter_map(|machine| match node(view, machine.id)? {
+        NodeFact::Joined { version, .. } => Some(*version),
+        NodeFact::Absent => None,
+    });
+    versions.min()
 }
 
 /// What the tasks of a plan break together.

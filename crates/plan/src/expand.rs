@@ -83,6 +83,9 @@ pub fn expand(
         };
         let grown = grow(manifest, cluster, start, before, now, &mut faults);
         refuse_homeless(at, &grown, &mut faults);
+        if let Some(before) = before {
+            refuse_beheading(at, &grown, before, &mut faults);
+        }
         expansions.push(compare(grown, before.map(|known| known.desired)));
     }
     for gone in known {
@@ -128,29 +131,54 @@ fn refuse_impossible(at: usize, cluster: &Cluster, known: Known<'_>, faults: &mu
             ),
         );
     }
-    if cluster.version < before.version {
+    // What nodes run counts, not what was declared: a wrong version can be taken back.
+    let newest = versions(known).max();
+    if let Some(newest) = newest.filter(|newest| cluster.version < *newest) {
         faults.note(
             path("version"),
             Code::Immutable,
             format!(
-                "found {}, allowed: {} or newer; Kubernetes cannot be downgraded",
-                cluster.version, before.version
+                "found {}, allowed: {newest} or newer, which nodes run; Kubernetes cannot be downgraded",
+                cluster.version
             ),
         );
     }
     // A node that is still on an older minor release counts, whatever was declared since.
-    let oldest = versions(known).min().unwrap_or(before.version);
-    let oldest = oldest.min(before.version);
-    if cluster.version.minor > oldest.minor + 1 {
+    let oldest = versions(known).min();
+    if let Some(oldest) = oldest.filter(|oldest| cluster.version.minor > oldest.minor + 1) {
         faults.note(
             path("version"),
             Code::Range,
             format!(
-                "found {}, allowed: up to v1.{}, because {} runs {oldest}; one minor release at a time",
+                "found {}, allowed: up to v1.{}, because a node runs {oldest}; one minor release at a time",
                 cluster.version,
                 oldest.minor + 1,
-                cluster.name,
             ),
+        );
+    }
+}
+
+/// A control plane whose last member would have to go before another can come, because the
+/// other stands at the same address.
+fn refuse_beheading(at: usize, grown: &Desired, known: Known<'_>, faults: &mut Faults) {
+    let members = nodes(known.observed);
+    let control = |machines: &[Machine]| -> Vec<Machine> {
+        let role = |machine: &&Machine| machine.role == Role::Control;
+        machines.iter().filter(role).cloned().collect()
+    };
+    let (stay, leave) = (control(&grown.machines), control(&grown.leaving));
+    let left = leave.iter().any(|machine| members.contains(&machine.id));
+    let kept = stay.iter().any(|machine| members.contains(&machine.id));
+    let can_come = |machine: &Machine| {
+        let place = endpoint(machine);
+        place.is_none() || leave.iter().all(|other| endpoint(other) != place)
+    };
+    if left && !kept && !stay.iter().any(can_come) {
+        faults.note(
+            format!("spec.kubernetes.clusters[{at}].pools.control"),
+            Code::Immutable,
+            "the last control machine cannot move to another pool: nobody is left to take over; \
+             keep its pool, or add another control machine first",
         );
     }
 }
@@ -408,13 +436,22 @@ impl<'a> Growing<'a> {
                 ssh_port: pool.ssh_port,
                 username: host.username.clone(),
             };
-            let known = self.spare.iter().position(|machine| {
+            let same = |machine: &Machine| {
                 machine.pool == *name
                     && machine.role == role
                     && endpoint(machine) == Some(host.endpoint)
-            });
-            if let Some(at) = known {
-                let known = self.spare.swap_remove(at);
+            };
+            // One that was to leave and is declared again stays: it stands at that address.
+            let known = match self.spare.iter().position(same) {
+                Some(at) => Some(self.spare.swap_remove(at)),
+                None => self
+                    .desired
+                    .leaving
+                    .iter()
+                    .position(same)
+                    .map(|at| self.desired.leaving.swap_remove(at)),
+            };
+            if let Some(known) = known {
                 kept.push(Machine { origin, ..known });
                 continue;
             }
@@ -482,14 +519,16 @@ fn endpoint(machine: &Machine) -> Option<Ipv4Addr> {
     }
 }
 
-/// What the nodes run that are to stay.
+/// What the nodes run that are to stay, or may soon: an attempt has begun.
 fn versions(known: Known<'_>) -> impl Iterator<Item = Version> {
-    let seen = |machine: &Machine| known.observed.machines.get(&machine.id)?.node.as_ref();
+    let seen = move |machine: &Machine| known.observed.machines.get(&machine.id)?.node.as_ref();
     let nodes = known.desired.machines.iter().filter_map(seen);
-    nodes.filter_map(|(fact, _)| match fact {
+    let run = nodes.filter_map(|(fact, _)| match fact {
         NodeFact::Joined { version, .. } => Some(*version),
         NodeFact::Absent => None,
-    })
+    });
+    let begun = known.open.iter().filter(|open| open.attempts > 0);
+    run.chain(begun.filter_map(|open| open.action.version()))
 }
 
 /// Machines that were last seen as nodes of the cluster.

@@ -160,6 +160,7 @@ impl World {
             open: &self.open,
             ledger: &self.ledger,
             intents: &self.intents,
+            blocked: &[],
             parent: 0,
             now: NOW,
         }

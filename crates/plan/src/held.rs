@@ -42,6 +42,8 @@ pub enum Reason {
         ready: u32,
         /// How many others must be.
         needed: u32,
+        /// How many members do not answer: only a person can bring them back.
+        silent: u32,
     },
     /// Machines still have to come before others may go.
     Additions {
@@ -127,6 +129,7 @@ impl Reason {
     /// Who can end the wait.
     pub const fn owner(&self) -> Owner {
         match self {
+            Self::Quorum { silent, .. } if *silent > 0 => Owner::Person,
             Self::Budget { .. }
             | Self::Quorum { .. }
             | Self::Additions { .. }
@@ -169,7 +172,14 @@ impl Reason {
     fn next_action(&self, machine: &Name) -> String {
         match self {
             Self::Budget { by, .. } => format!("continues when {by} is back in service"),
-            Self::Quorum { .. } => "continues when the other members are ready".to_owned(),
+            Self::Quorum { silent: 0, .. } => {
+                "continues when the other members are ready".to_owned()
+            }
+            Self::Quorum { .. } => {
+                "switch on the control machines that do not answer: without a quorum nobody can \
+                 join or leave; if they are lost, delete the cluster and create it again"
+                    .to_owned()
+            }
             Self::Additions { waiting_for, .. } | Self::ControlPlane { waiting_for } => {
                 format!("continues when {waiting_for} is ready")
             }
@@ -193,8 +203,12 @@ impl Reason {
                     "switch it on, or run `slipway machine replace {machine}` to have another in its place"
                 )
             }
-            Self::NotReady => "continues when the node is ready".to_owned(),
-            Self::Claimed { by, .. } => format!("continues when {by} gives it back"),
+            Self::NotReady => format!(
+                "continues when the node is ready; `slipway machine replace {machine}` puts another in its place"
+            ),
+            Self::Claimed { by, .. } => {
+                format!("continues when {by} gives it back; remove it from one of the manifests")
+            }
         }
     }
 }
@@ -209,11 +223,8 @@ impl fmt::Display for Reason {
             } => {
                 write!(f, "{unavailable} of {budget} already out of service ({by})")
             }
-            Self::Quorum { ready, needed } => {
-                write!(
-                    f,
-                    "{ready} other control nodes are ready and {needed} are needed"
-                )
+            Self::Quorum { ready, needed, .. } => {
+                write!(f, "other control nodes ready: {ready}, needed: {needed}")
             }
             Self::Additions {
                 waiting_for,
@@ -247,7 +258,12 @@ impl fmt::Display for Reason {
 impl Held {
     /// What ends the wait.
     pub fn next_action(&self) -> String {
-        self.reason.next_action(&self.machine)
+        match (&self.reason, self.kind) {
+            (Reason::Backoff { task, .. }, Kind::Release) => format!(
+                "tries again by itself; if the machine is lost, `slipway task cancel {task}` gives it up uncleaned"
+            ),
+            (reason, _) => reason.next_action(&self.machine),
+        }
     }
 }
 

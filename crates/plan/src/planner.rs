@@ -37,6 +37,8 @@ pub struct View<'a> {
     pub ledger: &'a [Slot],
     /// Wishes about the cluster.
     pub intents: &'a [Intent],
+    /// Machines that could not be begun because others hold what they need.
+    pub blocked: &'a [Name],
     /// How many plans of this cluster were committed before.
     pub parent: u64,
     /// What time it is.

@@ -69,10 +69,13 @@ pub fn why(view: &View<'_>, plan: &Plan) -> Vec<Cause> {
         .filter(|open| open.state == State::Waiting && open.error.is_none())
         .count();
     if due + plan.tasks.len() > 0 {
-        let fact = format!("{} tasks wait for a worker", due + plan.tasks.len());
+        let fact = match due + plan.tasks.len() {
+            1 => "1 task waits for a worker".to_owned(),
+            many => format!("{many} tasks wait for a worker"),
+        };
         chain.push(Cause {
             fact,
-            next: Some("they begin by themselves".to_owned()),
+            next: Some("begins by itself".to_owned()),
         });
     }
     let mut held: Vec<_> = plan.held.iter().collect();

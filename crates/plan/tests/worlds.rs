@@ -191,7 +191,7 @@ proptest! {
         let mut ledger: Vec<Slot> = Vec::new();
         let mut ended = None;
         for round in 0..200_u64 {
-            let view = View { desired: &desired, observed: &observed, open: &[], ledger: &ledger, intents: &[], parent: round, now: NOW };
+            let view = View { desired: &desired, observed: &observed, open: &[], ledger: &ledger, intents: &[], blocked: &[], parent: round, now: NOW };
             let step = plan(&view);
             prop_assert_eq!(check(&view, &step), Vec::new());
             prop_assert_eq!(format!("{step:?}"), format!("{:?}", plan(&view)));
@@ -222,7 +222,7 @@ proptest! {
             *sight = Sight::Unseen;
         }
         let (desired, observed) = made(&world);
-        let view = View { desired: &desired, observed: &observed, open: &[], ledger: &[], intents: &[], parent: 0, now: NOW };
+        let view = View { desired: &desired, observed: &observed, open: &[], ledger: &[], intents: &[], blocked: &[], parent: 0, now: NOW };
         let told = journey(&view);
         prop_assert_eq!(told.ends, if world.delete { Phase::Gone } else { Phase::Done });
     }

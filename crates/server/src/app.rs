@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
 use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::{Router, serve::ListenerExt as _};
 use metrics_exporter_prometheus::PrometheusHandle;
 use model::time::Timestamp;
 use store::Store;
@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use crate::auth::Admin;
 use crate::problem::Problem;
 use crate::rehearse::Rehearse;
-use crate::{layers, openapi, page, routes};
+use crate::{connections, layers, openapi, page, routes};
 
 /// How long a request may take to be answered. Clients give up at the same time.
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(30);
@@ -63,7 +63,7 @@ pub(crate) struct App(Arc<Inner>);
 struct Inner {
     server: Server,
     stop: CancellationToken,
-    rehearsals: Semaphore,
+    rehearsals: Arc<Semaphore>,
     streams: Arc<Semaphore>,
     readiness: Mutex<Option<Readiness>>,
     document: String,
@@ -102,7 +102,7 @@ impl App {
     }
 
     /// One permit per rehearsal.
-    pub(crate) fn rehearsals(&self) -> &Semaphore {
+    pub(crate) fn rehearsals(&self) -> &Arc<Semaphore> {
         &self.0.rehearsals
     }
 
@@ -127,7 +127,7 @@ pub fn router(server: Server, stop: CancellationToken) -> Router {
     let app = App(Arc::new(Inner {
         server,
         stop,
-        rehearsals: Semaphore::new(REHEARSALS_MAX),
+        rehearsals: Arc::new(Semaphore::new(REHEARSALS_MAX)),
         streams: Arc::new(Semaphore::new(STREAMS_MAX)),
         readiness: Mutex::new(None),
         document: openapi::text(&openapi::document()),
@@ -160,14 +160,7 @@ pub async fn run(
 ) -> std::io::Result<()> {
     let metrics = server.metrics.clone();
     let router = router(server, stop.clone());
-    // Answers are small and wanted now: waiting to fill a packet only adds latency.
-    let listener = listener.tap_io(|stream| {
-        if let Err(cause) = stream.set_nodelay(true) {
-            tracing::debug!(%cause, "could not switch off the delay of small packets");
-        }
-    });
-    let serving =
-        axum::serve(listener, router).with_graceful_shutdown(stop.clone().cancelled_owned());
+    let serving = connections::serve(listener, router, &stop);
     let drained = async {
         stop.cancelled().await;
         tokio::time::sleep(DRAIN_TIME_MAX).await;
@@ -179,13 +172,13 @@ pub async fn run(
         }
     };
     tokio::select! {
-        ended = serving.into_future() => ended,
+        () = serving => {}
         () = drained => {
             tracing::warn!(waited_s = DRAIN_TIME_MAX.as_secs(), "requests under way were cut off at the end");
-            Ok(())
         }
         never = upkeep => never,
     }
+    Ok(())
 }
 
 /// Lets pass who shows the token: as a bearer, or, to read, as the page's cookie.

@@ -13,6 +13,7 @@ use model::name::Name;
 use model::source;
 use serde::de::DeserializeOwned;
 
+use crate::body::Body;
 use crate::problem::Problem;
 
 /// How much of a body that is too large is read and thrown away, so that the client comes
@@ -297,35 +298,31 @@ impl Text {
 /// A JSON body.
 pub(crate) struct Json<T>(pub(crate) T);
 
-impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
+impl<S: Send + Sync, T: Body> FromRequest<S> for Json<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, _state: &S) -> Result<Self, Problem> {
         media_type(request.headers(), &["application/json"])?;
         let bytes = bytes(request).await?;
-        let read =
-            serde_json::from_slice(&bytes).map_err(|error| Problem::body(error.to_string()))?;
-        // A list of the right length would pass for an object, which the contract does not say.
-        let tree =
-            serde_json::from_slice(&bytes).map_err(|error| Problem::body(error.to_string()))?;
-        if has_list(&tree) {
-            Err(Problem::body("a list where an object belongs"))
-        } else {
-            Ok(Self(read))
+        let tree = serde_json::from_slice(&bytes).map_err(|error| not_json(&error))?;
+        let faults = T::faults(&tree);
+        if !faults.is_empty() {
+            return Err(Problem::shape(faults));
         }
+        // What the tree cannot tell, such as a field that is given twice.
+        serde_json::from_slice(&bytes)
+            .map(Self)
+            .map_err(|error| Problem::body(error.to_string()))
     }
 }
 
-/// Whether there is a list anywhere; no body that is read as JSON has one.
-fn has_list(tree: &serde_json::Value) -> bool {
-    match tree {
-        serde_json::Value::Array(_) => true,
-        serde_json::Value::Object(fields) => fields.values().any(has_list),
-        serde_json::Value::Null
-        | serde_json::Value::Bool(_)
-        | serde_json::Value::Number(_)
-        | serde_json::Value::String(_) => false,
-    }
+fn not_json(error: &serde_json::Error) -> Problem {
+    let (line, column) = (error.line(), error.column());
+    Problem::body(if error.is_eof() {
+        format!("the body ends in the middle of its JSON, at line {line} column {column}")
+    } else {
+        format!("the body is not JSON, see line {line} column {column}")
+    })
 }
 
 /// Refuses a body of another kind; one of no kind is taken as what the route reads.

@@ -14,6 +14,8 @@ pub mod auth;
 pub mod metrics;
 
 mod app;
+mod body;
+mod connections;
 mod extract;
 mod layers;
 mod openapi;
@@ -25,7 +27,7 @@ mod view;
 
 pub use app::{Clock, Server, router, run};
 pub use openapi::document;
-pub use rehearse::{Rehearsal, RehearsalReport, Rehearse};
+pub use rehearse::{Rehearsal, RehearsalReport, Rehearse, Turn};
 
 use problem::Problem;
 

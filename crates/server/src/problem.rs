@@ -49,6 +49,17 @@ impl Problem {
         )
     }
 
+    /// The body is JSON of another shape: every fault, each with its place.
+    pub(crate) fn shape(faults: Vec<Fault>) -> Self {
+        let faults: Vec<FaultView> = faults.into_iter().map(Into::into).collect();
+        let mut problem = Self::body(match faults.as_slice() {
+            [only] => only.to_string(),
+            many => format!("the body has {} faults", many.len()),
+        });
+        problem.0.faults = faults;
+        problem
+    }
+
     /// There is no such thing.
     pub(crate) fn missing(what: &str, name: impl std::fmt::Display) -> Self {
         let hint = match what {
@@ -293,6 +304,18 @@ impl Problem {
         )
     }
 
+    /// A wish could not be taken back; unlike a wish, that can be allowed to remove more.
+    pub(crate) fn withdrawal(error: WishError) -> Self {
+        match error {
+            WishError::Blast { percent_needed, .. } => {
+                Self::blast(error.to_string(), repeat_allowing(percent_needed))
+            }
+            WishError::NotFound { .. } | WishError::Refused { .. } | WishError::Store(_) => {
+                error.into()
+            }
+        }
+    }
+
     /// The status it is answered with.
     pub(crate) fn status(&self) -> StatusCode {
         StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
@@ -307,6 +330,10 @@ impl Problem {
     pub(crate) fn wire(&self) -> &api::Problem {
         &self.0
     }
+}
+
+fn repeat_allowing(percent: u32) -> String {
+    format!("if this is what you want, repeat it with `--allow-blast {percent}`")
 }
 
 impl From<store::Error> for Problem {
@@ -342,12 +369,9 @@ impl From<SubmitError> for Problem {
         let detail = error.to_string();
         match error {
             SubmitError::Faults(faults) => Self::faults(faults),
-            SubmitError::Blast { percent_needed, .. } => Self::blast(
-                detail,
-                format!(
-                    "if this is what you want, repeat it with `--allow-blast {percent_needed}`"
-                ),
-            ),
+            SubmitError::Blast { percent_needed, .. } => {
+                Self::blast(detail, repeat_allowing(percent_needed))
+            }
             SubmitError::Conflict { .. } => Self::stale(detail),
             SubmitError::NameTaken { .. } => Self::name_taken(detail),
             SubmitError::KeyReused { .. } => Self::key_reused(),

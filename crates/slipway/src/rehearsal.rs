@@ -22,11 +22,16 @@ impl Twin {
             manifest,
             seed,
             faults,
+            turn,
         } = request;
         let profile: Profile = faults.parse()?;
         let twin = self.store.twin(&project, &manifest.name).await?;
-        // A rehearsal keeps a core busy until it ends: it has a thread of its own.
-        let rehearsal = move || sim::rehearse_blocking(twin, project, manifest, seed, profile);
+        // A rehearsal keeps a core busy until it ends: it has a thread of its own, and with
+        // it the turn, because the thread goes on when whoever asked has left.
+        let rehearsal = move || {
+            let _turn = turn;
+            sim::rehearse_blocking(twin, project, manifest, seed, profile)
+        };
         let sim::Report {
             text,
             converged,

@@ -46,10 +46,15 @@ pub(crate) struct Arguments {
 pub(crate) async fn run(arguments: Arguments, global: &cli::Global) -> anyhow::Result<ExitCode> {
     logging::start(arguments.log, "info");
     let stop = CancellationToken::new();
-    let running = start(&global.data_dir()?, arguments.listen, stop.clone()).await?;
+    let mut running = start(&global.data_dir()?, arguments.listen, stop.clone()).await?;
     tracing::info!("listening on http://{}", running.address);
     tracing::info!(data = %running.data_dir.display(), "data is kept in {}", running.data_dir.display());
-    told_to_stop().await?;
+    tokio::select! {
+        biased;
+        stopped = told_to_stop() => stopped?,
+        // A role that ends by itself takes the others along: half a server helps nobody.
+        () = running.one_ended() => tracing::error!("a part of the server ended by itself"),
+    }
     tracing::info!("ending: what is under way is given back and goes on at the next start");
     stop.cancel();
     running.ended().await?;
@@ -73,15 +78,28 @@ pub(crate) struct Running {
     /// Where it keeps its data.
     pub(crate) data_dir: PathBuf,
     roles: JoinSet<anyhow::Result<()>>,
+    failed: Option<anyhow::Error>,
 }
 
 impl Running {
+    /// Waits until one role has ended.
+    async fn one_ended(&mut self) {
+        let ended = self.roles.join_next().await;
+        let ended = ended.map(|role| role.context("a role of the server broke down"));
+        self.failed = match ended {
+            Some(Ok(Ok(()))) | None => {
+                Some(anyhow::anyhow!("a role of the server ended by itself"))
+            }
+            Some(Ok(Err(error)) | Err(error)) => Some(error),
+        };
+    }
+
     /// Waits until every role has ended.
     pub(crate) async fn ended(mut self) -> anyhow::Result<()> {
         while let Some(role) = self.roles.join_next().await {
             role.context("a role of the server broke down")??;
         }
-        Ok(())
+        self.failed.map_or(Ok(()), Err)
     }
 }
 
@@ -119,6 +137,7 @@ pub(crate) async fn start(
         address,
         data_dir: data_dir.to_owned(),
         roles,
+        failed: None,
     })
 }
 

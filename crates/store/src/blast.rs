@@ -1,9 +1,17 @@
 //! How much a change would take away at once, judged against all that there is.
+//!
+//! A machine that was never made cannot be taken away: a manifest that asked for what
+//! nobody can make must be free to ask for something else.
 
 use crate::body::{Tx, first};
+use crate::clusters::ClusterView;
 use crate::error::Error;
-use model::cluster::Desired;
+use model::cluster::{Desired, Machine};
+use model::id::MachineId;
+use model::observed::{MachineFact, Observed};
+use model::task::State;
 use plan::{Blast, Limits};
+use std::collections::BTreeMap;
 
 /// A change that would remove more machines at once than somebody agreed to.
 #[derive(Debug)]
@@ -14,10 +22,10 @@ pub(crate) struct TooMuch {
     pub(crate) percent_needed: u32,
 }
 
-/// Whether changes, each from one desired state to the next, stay within the limits.
+/// Whether changes, each from what is known to the next desired state, stay within the limits.
 pub(crate) fn judge<'a>(
     tx: &mut dyn Tx,
-    changes: impl Iterator<Item = (&'a Desired, &'a Desired)>,
+    changes: impl Iterator<Item = (&'a ClusterView, &'a Desired)>,
     limits: Limits,
 ) -> Result<Result<(), TooMuch>, Error> {
     let mut worst: Option<TooMuch> = None;
@@ -41,19 +49,75 @@ pub(crate) fn judge<'a>(
     };
     let mut removed = 0_u32;
     for (before, next) in changes {
-        let blast = Blast::between(before, next);
+        let blast = between(tx, before, next)?;
         removed = removed.saturating_add(blast.removed);
         if !limits.allow_cluster(blast) {
             exceed(format!("cluster {}", next.name), blast);
         }
     }
     if removed > 0 {
-        let row = first(tx, "SELECT COUNT(*) FROM machines WHERE leaving = 0", &[])?;
-        let of = row.map_or(Ok(0), |mut row| row.take())?;
+        let row = first(
+            tx,
+            "SELECT COUNT(*) FROM machines WHERE leaving = 0 AND absent = 0",
+            &[],
+        )?;
+        let of: u32 = row.map_or(Ok(0), |mut row| row.take())?;
+        // Machines that are being made count though they were last seen not to be there.
+        let of = of.max(removed);
         let blast = Blast { removed, of };
         if !limits.allow_fleet(blast) {
             exceed("the fleet".to_owned(), blast);
         }
     }
     Ok(worst.map_or(Ok(()), Err))
+}
+
+/// What a change removes of the machines that there are or may be.
+fn between(tx: &mut dyn Tx, before: &ClusterView, next: &Desired) -> Result<Blast, Error> {
+    if Blast::between(&before.desired, next).removed == 0 {
+        return Ok(Blast::default());
+    }
+    let attempted = attempted(tx, before)?;
+    let mut there = before.desired.clone();
+    there
+        .machines
+        .retain(|machine| may_be_there(machine, &before.observed, &attempted));
+    Ok(Blast::between(&there, next))
+}
+
+/// Whether there is something to remove; in doubt, there is.
+fn may_be_there(
+    machine: &Machine,
+    observed: &Observed,
+    attempted: &BTreeMap<MachineId, State>,
+) -> bool {
+    let seen = observed.machines.get(&machine.id);
+    let attempted = attempted.get(&machine.id);
+    match seen.and_then(|seen| seen.machine.as_ref()) {
+        // Whoever works on it now may have made it after that was seen.
+        Some((MachineFact::Absent, _)) => attempted == Some(&State::Running),
+        Some((
+            MachineFact::Booting { .. }
+            | MachineFact::Running { .. }
+            | MachineFact::Unreachable { .. },
+            _,
+        )) => true,
+        None => attempted.is_some() || seen.is_some_and(|seen| seen.node.is_some()),
+    }
+}
+
+/// The machines that an attempt may have made, each with the state of a task that says so:
+/// running before any other.
+///
+/// A task that is stuck says itself that it did not; one whose worker vanished cannot know.
+fn attempted(tx: &mut dyn Tx, view: &ClusterView) -> Result<BTreeMap<MachineId, State>, Error> {
+    let rows = tx.query(
+        "SELECT machine, state FROM tasks
+         WHERE cluster = $1 AND attempts > 0 AND (state <> 'stuck' OR lost = 1)
+         ORDER BY CASE WHEN state = 'running' THEN 1 ELSE 0 END",
+        &[view.desired.cluster.into()],
+    )?;
+    rows.into_iter()
+        .map(|mut row| Ok((row.take()?, row.take()?)))
+        .collect()
 }

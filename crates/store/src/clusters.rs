@@ -5,15 +5,15 @@ use crate::body::{Row, Tx, Value, first};
 use crate::error::Error;
 use crate::page::{Listed, Page, cursor};
 use crate::{commit, desired, intents, observations, tasks};
-use model::cluster::{Desired, Generation};
+use model::cluster::{Desired, Generation, Machine};
 use model::id::ClusterId;
 use model::intent::Intent;
 use model::name::Name;
-use model::observed::Observed;
+use model::observed::{MachineFact, Observed};
 use model::task::{Open, State};
 use model::time::Timestamp;
 use model::version::Version;
-use plan::{Held, Phase, Plan, Slot, Summary};
+use plan::{Held, Phase, Plan, Reason, Slot, Summary};
 use std::collections::BTreeMap;
 
 /// Which clusters a list shows.
@@ -69,6 +69,8 @@ pub struct ClusterView {
     pub parent: u64,
     /// What people are told of it; absent when a change waits to be planned.
     told: Option<(Summary, Vec<Held>)>,
+    /// Machines that the last commit held back because others hold what they need.
+    blocked: Vec<Name>,
 }
 
 impl ClusterView {
@@ -80,6 +82,7 @@ impl ClusterView {
             open: &self.open,
             ledger: &self.ledger,
             intents: &self.intents,
+            blocked: &self.blocked,
             parent: self.parent,
             now,
         }
@@ -94,6 +97,21 @@ impl ClusterView {
         told && !commit::acts(plan)
     }
 
+    /// Whether nobody needs to look at a machine any more: it was to leave, is seen to be
+    /// absent, and nothing is under way that could change that.
+    pub fn is_gone(&self, machine: &Machine) -> bool {
+        let seen = self.observed.machines.get(&machine.id);
+        let absent =
+            seen.is_some_and(|seen| matches!(seen.machine, Some((MachineFact::Absent, _))));
+        absent
+            && self
+                .desired
+                .leaving
+                .iter()
+                .any(|leaving| leaving.id == machine.id)
+            && !self.open.iter().any(|open| open.machine == machine.id)
+    }
+
     /// A cluster about which nothing is known but how it should be.
     pub(crate) fn unseen(desired: Desired) -> Self {
         Self {
@@ -104,6 +122,7 @@ impl ClusterView {
             intents: Vec::new(),
             parent: 0,
             told: None,
+            blocked: Vec::new(),
         }
     }
 
@@ -282,7 +301,14 @@ pub(crate) fn view(tx: &mut dyn Tx, cluster: ClusterId) -> Result<Option<Cluster
     };
     let (generation, parent) = (row.take()?, row.take()?);
     let unplanned: bool = row.take()?;
-    let told = (row.document()?, row.document()?);
+    let told: (Summary, Vec<Held>) = (row.document()?, row.document()?);
+    let claimed = |held: &&Held| matches!(held.reason, Reason::Claimed { .. });
+    let blocked = told
+        .1
+        .iter()
+        .filter(claimed)
+        .map(|held| held.machine.clone())
+        .collect();
     let Some(desired) = desired::at(tx, cluster, generation)? else {
         return Ok(None);
     };
@@ -294,6 +320,7 @@ pub(crate) fn view(tx: &mut dyn Tx, cluster: ClusterId) -> Result<Option<Cluster
         intents: intents::of_cluster(tx, cluster)?,
         parent,
         told: (!unplanned).then_some(told),
+        blocked,
     }))
 }
 

@@ -155,7 +155,7 @@ fn withdraw(
     if changed == 0 {
         return Err(CommitError::Stale);
     }
-    Ok(intents::fulfil_task(tx, task, now)?)
+    Ok(intents::fulfil_retry(tx, task, now)?)
 }
 
 /// Makes a task due at once, and its wish fulfilled.
@@ -173,7 +173,7 @@ fn reopen(
     if changed == 0 {
         return Err(CommitError::Stale);
     }
-    Ok(intents::fulfil_task(tx, task, now)?)
+    Ok(intents::fulfil_retry(tx, task, now)?)
 }
 
 /// Gives back rows of the disruption ledger and draws new ones, within the budget.

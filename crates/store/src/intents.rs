@@ -39,7 +39,8 @@ fn list(tx: &mut dyn Tx, project: &Name, page: &Page) -> Result<Listed<Intent>, 
 pub(crate) fn insert(tx: &mut dyn Tx, cluster: ClusterId, intent: &Intent) -> Result<(), Error> {
     let (task, machine) = match &intent.wish {
         Wish::Retry { task } => (Some(*task), None),
-        Wish::Replace { machine } | Wish::Cancel { machine, .. } => (None, Some(*machine)),
+        Wish::Cancel { task, machine, .. } => (Some(*task), Some(*machine)),
+        Wish::Replace { machine } => (None, Some(*machine)),
         Wish::Scale { .. } | Wish::Pause => (None, None),
     };
     tx.execute(
@@ -82,7 +83,19 @@ pub(crate) fn end_outdated_scales(
     Ok(())
 }
 
-/// Ends wishes about a task that was done, withdrawn or made due.
+/// Ends wishes for another attempt at a task that was withdrawn or made due.
+///
+/// A wish that cancels the task, which names its machine too, goes on: it is why the task
+/// was withdrawn, and holds back the next one that would do the same.
+pub(crate) fn fulfil_retry(tx: &mut dyn Tx, task: TaskId, now: Timestamp) -> Result<(), Error> {
+    tx.execute(
+        "UPDATE intents SET open = 0, updated_at = $2 WHERE task = $1 AND machine IS NULL AND open = 1",
+        &[task.into(), now.into()],
+    )?;
+    Ok(())
+}
+
+/// Ends all wishes about a task that was done: there is nothing left to cancel either.
 pub(crate) fn fulfil_task(tx: &mut dyn Tx, task: TaskId, now: Timestamp) -> Result<(), Error> {
     tx.execute(
         "UPDATE intents SET open = 0, updated_at = $2 WHERE task = $1 AND open = 1",

@@ -48,7 +48,7 @@ pub use sqlite::FILE;
 pub use submit::{Preview, Submission, SubmitError, Submitted};
 pub use sweep::Swept;
 pub use tasks::{TaskFilter, TaskRow};
-pub use wish::{Draft, WishError};
+pub use wish::{Draft, WishError, Withdrawal};
 
 use runner::Runner;
 use std::path::Path;

@@ -10,7 +10,7 @@ use crate::events::note;
 use crate::{claims, intents};
 use model::id::{ClusterId, MachineId};
 use model::name::Name;
-use model::observed::{Fact, MachineFact, NodeFact, Observation, Observed, fold};
+use model::observed::{Fact, MachineFact, NodeFact, Observation, Observed, Source, fold};
 use model::time::Timestamp;
 
 impl Store {
@@ -171,6 +171,17 @@ fn tell(
                 Some(mut row) => (row.take()?, row.take()?),
                 None => (machine.to_string(), false),
             };
+            if absent {
+                // A machine takes its node with it: one made later under the same name starts anew.
+                tx.execute(
+                    "DELETE FROM observations WHERE cluster = $1 AND object = $2 AND source = $3",
+                    &[
+                        of.cluster.into(),
+                        machine.to_string().into(),
+                        Source::Kubernetes.as_str().into(),
+                    ],
+                )?;
+            }
             if absent && leaving {
                 intents::fulfil_machine(tx, *machine, now)?;
             }

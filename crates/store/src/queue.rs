@@ -20,6 +20,10 @@ use std::time::Duration;
 /// How long a lost attempt rests when nobody could see what it left behind.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(2);
 
+/// The cluster that comes next; its index has that order, so the first row found is it.
+const LEAST_BUSY: &str = "SELECT cluster FROM lanes WHERE running < $1 AND due <= $2
+     ORDER BY running, due, cluster LIMIT 1";
+
 /// The right to work on one task until the lease runs out.
 ///
 /// There is no other way to end an attempt, and ending it consumes the claim.
@@ -104,20 +108,35 @@ impl Store {
             .await
     }
 
-    /// Extends all leases of a worker; answers which tasks it still holds.
+    /// Extends the leases of attempts, each a task and its fence; answers which still hold.
+    ///
+    /// What the worker does not name is not extended: nobody works on it any more.
     pub async fn beat(
         &self,
         worker: &str,
+        attempts: BTreeSet<(TaskId, u64)>,
         lease: Duration,
         now: Timestamp,
-    ) -> Result<BTreeSet<TaskId>, Error> {
+    ) -> Result<BTreeSet<(TaskId, u64)>, Error> {
         let worker = worker.to_owned();
         let question = move |tx: &mut dyn Tx| {
-            let rows = tx.query(
-                "UPDATE tasks SET lease_until = $2 WHERE worker = $1 AND state = 'running' RETURNING id",
-                &[worker.into(), now.plus(lease).into()],
-            )?;
-            rows.into_iter().map(|mut row| row.take()).collect()
+            let mut held = BTreeSet::new();
+            for (task, fence) in attempts {
+                let extended = tx.execute(
+                    "UPDATE tasks SET lease_until = $4
+                     WHERE id = $1 AND fence = $2 AND worker = $3 AND state = 'running'",
+                    &[
+                        task.into(),
+                        fence.into(),
+                        (&worker).into(),
+                        now.plus(lease).into(),
+                    ],
+                )?;
+                if extended > 0 {
+                    held.insert((task, fence));
+                }
+            }
+            Ok(held)
         };
         self.runner.write(question).await
     }
@@ -224,27 +243,21 @@ fn claim(
     let mut claimed = Vec::new();
     // A cluster that gets a task moves up by one, so the clusters at each number of running
     // tasks are served before any that has more.
-    for running in 0..per_cluster {
-        while claimed.len() < limit {
-            let lane = first(
-                tx,
-                "SELECT cluster FROM lanes WHERE running = $1 AND due <= $2 ORDER BY due, cluster LIMIT 1",
-                &[running.into(), now.into()],
-            )?;
-            let Some(mut lane) = lane else { break };
-            let cluster: ClusterId = lane.take()?;
-            let row = first(
-                tx,
-                "UPDATE tasks SET state = 'running', attempts = attempts + 1, fence = fence + 1,
-                                  worker = $3, lease_until = $4, updated_at = $2
-                 WHERE seq = (SELECT seq FROM tasks WHERE cluster = $1 AND state = 'waiting' AND not_before <= $2
-                              ORDER BY not_before, seq LIMIT 1)
-                 RETURNING format, body, attempts, lost, fence",
-                &[cluster.into(), now.into(), worker.into(), until.into()],
-            )?;
-            refresh(tx, cluster)?;
-            claimed.extend(row.map(|row| begun(tx, row, worker, now)).transpose()?);
-        }
+    while claimed.len() < limit {
+        let lane = first(tx, LEAST_BUSY, &[per_cluster.into(), now.into()])?;
+        let Some(mut lane) = lane else { break };
+        let cluster: ClusterId = lane.take()?;
+        let row = first(
+            tx,
+            "UPDATE tasks SET state = 'running', attempts = attempts + 1, fence = fence + 1,
+                              worker = $3, lease_until = $4, updated_at = $2
+             WHERE seq = (SELECT seq FROM tasks WHERE cluster = $1 AND state = 'waiting' AND not_before <= $2
+                          ORDER BY not_before, seq LIMIT 1)
+             RETURNING format, body, attempts, lost, fence",
+            &[cluster.into(), now.into(), worker.into(), until.into()],
+        )?;
+        refresh(tx, cluster)?;
+        claimed.extend(row.map(|row| begun(tx, row, worker, now)).transpose()?);
     }
     Ok(claimed)
 }
@@ -394,4 +407,28 @@ pub(crate) fn title(task: &Task) -> String {
 /// A task as the object of an event.
 pub(crate) fn object(task: TaskId) -> String {
     format!("task/{task}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::body::Value;
+
+    #[test]
+    fn the_next_cluster_is_found_without_sorting() -> Result<(), Error> {
+        let connection = crate::sqlite::in_memory()?;
+        let mut tx = crate::sqlite::Transaction::on(&connection);
+        let explain = format!("EXPLAIN QUERY PLAN {LEAST_BUSY}");
+        let steps = tx.query(&explain, &[1_u32.into(), Timestamp::default().into()])?;
+        let steps: Vec<_> = steps.into_iter().map(Row::rest).collect();
+        let [step] = steps.as_slice() else {
+            return Err(Error::Other {
+                attempted: "find the next cluster in one step",
+                cause: None,
+            });
+        };
+        let expected = "SEARCH lanes USING COVERING INDEX lanes_by_load (running<?)";
+        assert_eq!(step.last(), Some(&Value::from(expected)));
+        Ok(())
+    }
 }

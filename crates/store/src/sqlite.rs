@@ -41,9 +41,7 @@ pub(crate) fn open(directory: &Path, readers: usize) -> Result<Opened, Error> {
     let lock = lock(directory)?;
     let path = directory.join(FILE);
     drop(create(&path)?);
-    // Judged through a connection that cannot write, so that a database we must not
-    // touch is not touched by the judging either.
-    migrations::judge(&connect(&path, OpenFlags::SQLITE_OPEN_READ_ONLY)?)?;
+    judge(&path)?;
 
     let mut writer = connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     // FULL, because an answered caller must find its write again after a power cut. A
@@ -69,6 +67,18 @@ pub(crate) fn open(directory: &Path, readers: usize) -> Result<Opened, Error> {
         readers,
         lock,
     })
+}
+
+/// Refuses a database that we must not touch, and does not touch it either.
+fn judge(path: &PathBuf) -> Result<(), Error> {
+    let judged = migrations::judge(&connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?);
+    // Judging writes nothing, so only an interrupted transaction makes it want to: a process
+    // that was killed before the log was switched on left a journal to be rolled back. Any
+    // program that opens the file does that first, and what was committed stays as it is.
+    if matches!(judged, Err(Error::ReadOnly)) {
+        return migrations::judge(&connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?);
+    }
+    judged
 }
 
 /// A database that lives as long as its connection.

@@ -199,16 +199,18 @@ fn submit(
     } = submission;
     let name = &manifest.name;
     let head = manifests::head(tx, project, name)?;
+    let current = head.map_or(Generation(0), |head| head.generation);
+    // Also for the same text: whoever names a generation wants to know that it is another
+    // one now. A repeat of what was stored carries a key, and was answered above.
+    if parent.is_some_and(|parent| parent != current) {
+        return Err(SubmitError::Conflict { current });
+    }
     let same = match head {
         Some(head) => {
             !head.deleted && manifests::text(tx, project, name, head.generation)? == *text
         }
         None => false,
     };
-    let current = head.map_or(Generation(0), |head| head.generation);
-    if !same && parent.is_some_and(|parent| parent != current) {
-        return Err(SubmitError::Conflict { current });
-    }
     let previews = expand(tx, project, manifest, *allow_blast, now)?;
     let generation = if same { current } else { current.next() };
     if !same {
@@ -308,7 +310,7 @@ fn expand(
         .collect();
     let changes = previews
         .iter()
-        .map(|preview| (&preview.known.desired, &preview.desired));
+        .map(|preview| (&preview.known, &preview.desired));
     judge(tx, changes, Limits::default().allowing(allow_blast))??;
     Ok(previews)
 }

@@ -40,7 +40,25 @@ pub struct Draft {
     pub expires_at: Option<Timestamp>,
 }
 
-/// Why a wish was refused; nothing of it was stored.
+/// A wish on its way out; an id alone allows no more than the limits do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Withdrawal {
+    /// Which wish.
+    pub intent: IntentId,
+    /// The share of machines, in per cent, that going back may remove at once.
+    pub allow_blast: Option<u8>,
+}
+
+impl From<IntentId> for Withdrawal {
+    fn from(intent: IntentId) -> Self {
+        Self {
+            intent,
+            allow_blast: None,
+        }
+    }
+}
+
+/// Why a wish was refused, or could not be taken back; nothing was stored.
 #[derive(Debug, thiserror::Error)]
 pub enum WishError {
     /// What it is about does not exist.
@@ -57,7 +75,7 @@ pub enum WishError {
         /// Why, as one clause.
         reason: String,
     },
-    /// It would remove more machines at once than a wish may.
+    /// It would remove more machines at once than somebody agreed to.
     #[error("{removed} of the {of} machines of {what} would be removed at once")]
     Blast {
         /// Whose machines: `cluster NAME` or `the fleet`.
@@ -66,30 +84,14 @@ pub enum WishError {
         removed: u32,
         /// Of how many.
         of: u32,
-        /// The per cent that a manifest with the same effect must allow.
+        /// The per cent that must be allowed.
         percent_needed: u32,
+        /// How somebody who means it says so.
+        hint: String,
     },
     /// The store could not answer.
     #[error(transparent)]
     Store(#[from] Error),
-}
-
-impl From<TooMuch> for WishError {
-    fn from(
-        TooMuch {
-            what,
-            removed,
-            of,
-            percent_needed,
-        }: TooMuch,
-    ) -> Self {
-        Self::Blast {
-            what,
-            removed,
-            of,
-            percent_needed,
-        }
-    }
 }
 
 impl Store {
@@ -103,12 +105,12 @@ impl Store {
     pub async fn withdraw_intent(
         &self,
         project: &Name,
-        intent: IntentId,
+        withdrawal: impl Into<Withdrawal>,
         now: Timestamp,
     ) -> Result<bool, WishError> {
-        let project = project.clone();
+        let (project, withdrawal) = (project.clone(), withdrawal.into());
         self.runner
-            .write(move |tx| withdraw(tx, &project, intent, now))
+            .write(move |tx| withdraw(tx, &project, withdrawal, now))
             .await
     }
 }
@@ -153,7 +155,13 @@ fn wish(tx: &mut dyn Tx, draft: Draft, now: Timestamp) -> Result<Intent, WishErr
         message,
     )?;
     if shapes(&intent.wish) {
-        reshape(tx, view.desired.cluster, &intent.author, now)?;
+        reshape(
+            tx,
+            view.desired.cluster,
+            &intent.author,
+            Consent::Unasked,
+            now,
+        )?;
     }
     Ok(intent)
 }
@@ -317,11 +325,59 @@ fn manifest_of(tx: &mut dyn Tx, desired: &Desired) -> Result<Manifest, WishError
     Ok(manifest)
 }
 
+/// Who agreed to what a change of wishes removes.
+#[derive(Clone, Copy)]
+enum Consent {
+    /// Nobody: it is a new wish, and only a manifest may remove that much.
+    Unasked,
+    /// Whoever takes a wish back, to so many per cent.
+    Withdrawn(Option<u8>),
+    /// The author, when the wish was made with an end: that the machines go then is a part
+    /// of what was wished. To ask again would ask nobody, and leave machines that nothing
+    /// declares.
+    Expired,
+}
+
+impl Consent {
+    fn limits(self) -> Limits {
+        match self {
+            Self::Unasked => Limits::default(),
+            Self::Withdrawn(percent) => Limits::default().allowing(percent),
+            Self::Expired => Limits::default().allowing(Some(100)),
+        }
+    }
+
+    fn refuse(self, too_much: TooMuch) -> WishError {
+        let TooMuch {
+            what,
+            removed,
+            of,
+            percent_needed,
+        } = too_much;
+        let hint = match self {
+            Self::Unasked => format!(
+                "change the manifest instead, and apply it with `--allow-blast {percent_needed}`"
+            ),
+            Self::Withdrawn(_) | Self::Expired => {
+                format!("if this is what you want, withdraw it with `allowBlast={percent_needed}`")
+            }
+        };
+        WishError::Blast {
+            what,
+            removed,
+            of,
+            percent_needed,
+            hint,
+        }
+    }
+}
+
 /// Expands one cluster again and stores what it should be, where that differs.
 fn reshape(
     tx: &mut dyn Tx,
     cluster: ClusterId,
     author: &str,
+    consent: Consent,
     now: Timestamp,
 ) -> Result<(), WishError> {
     let Some(view) = clusters::view(tx, cluster)?.filter(|view| !view.desired.tombstone) else {
@@ -349,8 +405,8 @@ fn reshape(
         .filter(|expansion| expansion.change == Change::Changed)
     {
         sound(&expansion.desired)?;
-        let change = std::iter::once((&view.desired, &expansion.desired));
-        judge(tx, change, Limits::default())??;
+        let change = std::iter::once((&view, &expansion.desired));
+        judge(tx, change, consent.limits())?.map_err(|too_much| consent.refuse(too_much))?;
         desired::store(tx, &expansion.desired, Some(&view.desired), author, now)?;
     }
     Ok(())
@@ -405,7 +461,10 @@ fn fresh(
 fn withdraw(
     tx: &mut dyn Tx,
     project: &Name,
-    intent: IntentId,
+    Withdrawal {
+        intent,
+        allow_blast,
+    }: Withdrawal,
     now: Timestamp,
 ) -> Result<bool, WishError> {
     let row = first(
@@ -426,7 +485,8 @@ fn withdraw(
         message,
     )?;
     if shapes(&intent.wish) {
-        reshape(tx, cluster, &intent.author, now)?;
+        let consent = Consent::Withdrawn(allow_blast);
+        reshape(tx, cluster, &intent.author, consent, now)?;
     }
     Ok(true)
 }
@@ -445,10 +505,10 @@ pub(crate) fn expire(tx: &mut dyn Tx, now: Timestamp) -> Result<BTreeSet<Cluster
         clusters.insert(cluster);
         let mut message = format!("expired: {}", said(&intent.wish));
         if shapes(&intent.wish) {
-            match reshape(tx, cluster, &intent.author, now) {
+            match reshape(tx, cluster, &intent.author, Consent::Expired, now) {
                 Ok(()) => {}
                 Err(WishError::Store(error)) => return Err(error),
-                // Nobody is there to agree to it, so the machines stay until somebody does.
+                // What is declared cannot be had: the next submission says so to somebody.
                 Err(
                     refused @ (WishError::NotFound { .. }
                     | WishError::Refused { .. }

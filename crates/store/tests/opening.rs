@@ -184,3 +184,63 @@ async fn what_was_answered_is_there_after_a_crash() {
         Some("kept")
     );
 }
+
+/// A copy of a database in the middle of a transaction, as a killed process leaves it.
+fn killed(committed: &str) -> TempDir {
+    let (alive, killed) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let connection = Connection::open(database(&alive)).unwrap();
+    // With next to no cache, pages reach the file long before the transaction ends.
+    connection
+        .execute_batch(&format!(
+            "{committed}; PRAGMA cache_size = 1; BEGIN; CREATE TABLE lost (text TEXT);
+             WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500)
+             INSERT INTO lost SELECT hex(randomblob(500)) FROM n"
+        ))
+        .unwrap();
+    for file in ["slipway.db", "slipway.db-journal"] {
+        let size = std::fs::copy(alive.path().join(file), killed.path().join(file)).unwrap();
+        assert!(size > 0, "{file} is not in the middle of anything");
+    }
+    killed
+}
+
+#[tokio::test]
+async fn a_first_start_that_was_killed_is_continued_by_the_next() {
+    let directory = killed("SELECT 1");
+    let store = Store::open(directory.path()).unwrap();
+    assert_eq!(store.counts().await.unwrap(), store::Counts::default());
+    drop(store);
+    Store::open(directory.path()).unwrap();
+}
+
+/// The first write of all, which switches the log on, has nothing to put back but a size.
+#[test]
+fn a_start_that_was_killed_at_its_first_write_is_continued_by_the_next() {
+    let directory = tempfile::tempdir().unwrap();
+    let page = {
+        let other = used();
+        std::fs::read(database(&other)).unwrap()[..4096].to_vec()
+    };
+    std::fs::write(database(&directory), page).unwrap();
+    // Magic number, no pages, a nonce, a file of no pages before, sectors of 512, pages of 4096.
+    let mut journal = vec![0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
+    journal.extend([0, 0, 0, 0, 1, 2, 3, 4, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 16, 0]);
+    journal.resize(512, 0);
+    std::fs::write(directory.path().join("slipway.db-journal"), journal).unwrap();
+    Store::open(directory.path()).unwrap();
+}
+
+#[test]
+fn a_killed_database_of_another_program_keeps_what_it_committed() {
+    let directory = killed("CREATE TABLE recipes (name TEXT); INSERT INTO recipes VALUES ('soup')");
+    let refused = Store::open(directory.path()).map(drop).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "cannot read the database, its file belongs to another program"
+    );
+    let other = Connection::open(database(&directory)).unwrap();
+    let name: String = other
+        .query_row("SELECT name FROM recipes", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(name, "soup");
+}

@@ -379,15 +379,16 @@ fn the_help_of_intent() {
 fn the_help_of_intent_withdraw() {
     check(
         "intent withdraw",
-        &expect![[r"
-        Take a wish back
-        Usage: slipway intent withdraw [OPTIONS] <ID>
-        Arguments:
-          <ID>  The id of the intent
-        Options:
-          -h, --help  Print help (see more with '--help')
-        Example:
-          slipway intent withdraw intent-0c5w3k9qj2m4x"]],
+        &expect![[r#"
+            Take a wish back
+            Usage: slipway intent withdraw [OPTIONS] <ID>
+            Arguments:
+              <ID>  The id of the intent
+            Options:
+                  --allow-blast <PERCENT>  Allow the removal of this share of machines at once
+              -h, --help                   Print help (see more with '--help')
+            Example:
+              slipway intent withdraw intent-0c5w3k9qj2m4x"#]],
     );
 }
 

@@ -110,6 +110,24 @@ fn manifests_and_clusters() {
 }
 
 #[test]
+fn clusters_that_share_a_name_say_which_life_they_are() {
+    let mut heads = [head(), head(), head()];
+    heads[0]["incarnation"] = json!(1);
+    heads[1]["state"] = json!("gone");
+    heads[2]["name"] = json!("core");
+    let heads: Vec<ClusterHead> = heads.into_iter().map(wire).collect();
+    check(
+        &view::clusters(&heads, now()),
+        &expect![[r#"
+        NAME           MANIFEST  STATE      DESIRED                CONTROL  COMPUTE  OBSERVED  MESSAGE
+        edge (life 2)  hello     scheduled  v1.35.0, generation 3  3/3      1/3      40s ago   join edge-compute-02
+        edge (life 1)  hello     gone       v1.35.0, generation 3  3/3      1/3      40s ago   join edge-compute-02
+        core           hello     scheduled  v1.35.0, generation 3  3/3      1/3      40s ago   join edge-compute-02
+    "#]],
+    );
+}
+
+#[test]
 fn machines_say_who_saw_what() {
     let views: Vec<MachineView> = machines().into_iter().map(wire).collect();
     check(

@@ -49,7 +49,7 @@ pub(crate) async fn run(verb: Verb, context: &mut Context<'_>) -> Result<Exit, E
                 intent.cluster == cluster && matches!(intent.wish, WishView::Pause {})
             });
             for intent in &listed.items {
-                client.withdraw(&intent.id).await?;
+                client.withdraw(&intent.id, None).await?;
             }
             let Listed { items, .. } = &listed;
             context.show(&listed, |_| match items.len() {

@@ -25,6 +25,10 @@ pub enum Verb {
 pub struct Withdraw {
     /// The id of the intent
     id: String,
+
+    /// Allow the removal of this share of machines at once
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(..=100))]
+    allow_blast: Option<u8>,
 }
 
 /// Why something is wished, and for how long.
@@ -51,9 +55,9 @@ pub(crate) async fn run(verb: Verb, context: &mut Context<'_>) -> Result<Exit, E
             let listed = all(async |page| client.intents(page).await).await?;
             list(&listed, "intents", view::intents, context)?;
         }
-        Verb::Withdraw(Withdraw { id }) => {
+        Verb::Withdraw(Withdraw { id, allow_blast }) => {
             let intent = super::get::find_intent(&client, &id).await?;
-            client.withdraw(&id).await?;
+            client.withdraw(&id, allow_blast).await?;
             context.show(&intent, |_| format!("withdrew {id}: {}\n", intent.wish))?;
         }
     }

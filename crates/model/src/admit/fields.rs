@@ -100,6 +100,13 @@ impl<'v> Fields<'v> {
                 faults.note(self.path(field), Code::Range, message);
                 None
             }
+            Value::Text(text) if text.trim() != text || text.chars().any(char::is_control) => {
+                let message = format!(
+                    "found {value}, allowed: a text without control characters or outer blanks"
+                );
+                faults.note(self.path(field), Code::Format, message);
+                None
+            }
             Value::Text(text) => Some(text),
             other @ (Value::Null
             | Value::Bool(_)

@@ -31,6 +31,13 @@ pub(super) struct Read<T> {
     pub(super) value: Option<T>,
 }
 
+/// A cluster as read: what it says of pools counts even where the rest has faults.
+pub(super) struct Declared {
+    pub(super) control: Vec<Name>,
+    pub(super) compute: Vec<Name>,
+    pub(super) whole: Option<Cluster>,
+}
+
 impl<T> Read<T> {
     /// The part under its name, where it could be read whole.
     fn whole(self) -> Option<(Name, T)> {
@@ -77,7 +84,10 @@ fn document_of(document: &Value, faults: &mut Faults) -> Option<Manifest> {
         name: name?,
         providers: providers.into_iter().filter_map(Read::whole).collect(),
         pools: pools.into_iter().filter_map(Read::whole).collect(),
-        clusters: clusters.into_iter().filter_map(|read| read.value).collect(),
+        clusters: clusters
+            .into_iter()
+            .filter_map(|read| read.value?.whole)
+            .collect(),
     })
 }
 
@@ -267,7 +277,7 @@ fn host_of(value: &Value, path: &str, faults: &mut Faults) -> Option<Host> {
     })
 }
 
-fn clusters_of(value: &Value, faults: &mut Faults) -> Vec<Read<Cluster>> {
+fn clusters_of(value: &Value, faults: &mut Faults) -> Vec<Read<Declared>> {
     let Some(mut fields) = Fields::open(value, "spec.kubernetes", faults) else {
         return Vec::new();
     };
@@ -279,7 +289,7 @@ fn clusters_of(value: &Value, faults: &mut Faults) -> Vec<Read<Cluster>> {
     clusters
 }
 
-fn cluster_of(value: &Value, path: &str, faults: &mut Faults) -> Option<Read<Cluster>> {
+fn cluster_of(value: &Value, path: &str, faults: &mut Faults) -> Option<Read<Declared>> {
     let mut fields = Fields::open(value, path, faults)?;
     let name = fields.name("name", CLUSTER_NAME_MAX, faults);
     let version = fields.parsed("version", faults);
@@ -296,17 +306,23 @@ fn cluster_of(value: &Value, path: &str, faults: &mut Faults) -> Option<Read<Clu
     });
     fields.finish(faults);
     let name = name?;
-    let whole = || {
-        let (control, compute) = pools?;
-        Some(Cluster {
-            name: name.clone(),
-            version: version?,
-            network: network?,
+    let value = pools.map(|(control, compute)| {
+        let whole = || {
+            Some(Cluster {
+                name: name.clone(),
+                version: version?,
+                network: network?,
+                control: control.clone(),
+                compute: compute.clone(),
+            })
+        };
+        let whole = whole();
+        Declared {
             control,
             compute,
-        })
-    };
-    let value = whole();
+            whole,
+        }
+    });
     Some(Read {
         path: path.to_owned(),
         name,

@@ -1,10 +1,11 @@
 //! What no field can tell alone: names used twice, references that lead nowhere, networks
 //! too small or shared.
 
-use super::manifest::{Read, listed};
+use super::manifest::{Declared, Read, listed};
 use crate::fault::{Code, Faults};
 use crate::manifest::{Cluster, Pool, Provider};
 use crate::name::Name;
+use crate::network::Network;
 use std::collections::{BTreeMap, BTreeSet};
 
 type Pools<'a> = BTreeMap<&'a Name, &'a Read<Pool>>;
@@ -13,7 +14,7 @@ type Pools<'a> = BTreeMap<&'a Name, &'a Read<Pool>>;
 pub(super) fn check(
     providers: &[Read<Provider>],
     pools: &[Read<Pool>],
-    clusters: &[Read<Cluster>],
+    clusters: &[Read<Declared>],
     faults: &mut Faults,
 ) {
     unique(providers, "provider", faults);
@@ -21,17 +22,48 @@ pub(super) fn check(
     unique(clusters, "cluster", faults);
     endpoints(pools, faults);
     let by_name: Pools<'_> = pools.iter().map(|pool| (&pool.name, pool)).collect();
+    let listed: Vec<_> = clusters.iter().filter_map(Listed::of).collect();
     let whole: Vec<_> = clusters.iter().filter_map(Placed::of).collect();
-    for cluster in &whole {
+    for cluster in &listed {
         lists(cluster, &by_name, faults);
         control_count(cluster, &by_name, faults);
-        network_room(cluster, &by_name, faults);
     }
-    networks_apart(&whole, faults);
-    static_pools_once(&whole, &by_name, faults);
-    // A cluster with faults may use any pool.
-    if whole.len() == clusters.len() {
-        unused(pools, &whole, faults);
+    for cluster in &whole {
+        network_room(cluster, &by_name, faults);
+        network_usable(cluster, faults);
+    }
+    static_pools_once(&listed, &by_name, faults);
+    machines_in_all(&listed, &by_name, faults);
+    // A cluster whose lists could not be read may use any pool.
+    if listed.len() == clusters.len() {
+        unused(pools, &listed, faults);
+    }
+}
+
+/// What a cluster says of pools, with its place.
+struct Listed<'a> {
+    path: &'a str,
+    control: &'a [Name],
+    compute: &'a [Name],
+}
+
+impl<'a> Listed<'a> {
+    fn of(read: &'a Read<Declared>) -> Option<Self> {
+        let Declared {
+            control,
+            compute,
+            whole: _,
+        } = read.value.as_ref()?;
+        Some(Self {
+            path: &read.path,
+            control,
+            compute,
+        })
+    }
+
+    /// The two lists with the names of their fields.
+    fn both(&self) -> [(&'static str, &'a [Name]); 2] {
+        [("control", self.control), ("compute", self.compute)]
     }
 }
 
@@ -42,10 +74,10 @@ struct Placed<'a> {
 }
 
 impl<'a> Placed<'a> {
-    fn of(read: &'a Read<Cluster>) -> Option<Self> {
+    fn of(read: &'a Read<Declared>) -> Option<Self> {
         Some(Self {
             path: &read.path,
-            value: read.value.as_ref()?,
+            value: read.value.as_ref()?.whole.as_ref()?,
         })
     }
 }
@@ -82,12 +114,9 @@ fn endpoints(pools: &[Read<Pool>], faults: &mut Faults) {
     }
 }
 
-fn lists(cluster: &Placed<'_>, pools: &Pools<'_>, faults: &mut Faults) {
+fn lists(cluster: &Listed<'_>, pools: &Pools<'_>, faults: &mut Faults) {
     let defined: Vec<_> = pools.keys().map(|name| name.as_str()).collect();
-    for (field, names) in [
-        ("control", &cluster.value.control),
-        ("compute", &cluster.value.compute),
-    ] {
+    for (field, names) in cluster.both() {
         let mut seen = BTreeSet::new();
         for (at, name) in names.iter().enumerate() {
             let path = || format!("{}.pools.{field}[{at}]", cluster.path);
@@ -110,8 +139,8 @@ fn lists(cluster: &Placed<'_>, pools: &Pools<'_>, faults: &mut Faults) {
 }
 
 /// An even number of members survives no more losses than one less, and etcd stops at 7.
-fn control_count(cluster: &Placed<'_>, pools: &Pools<'_>, faults: &mut Faults) {
-    let count = machines(&cluster.value.control, pools);
+fn control_count(cluster: &Listed<'_>, pools: &Pools<'_>, faults: &mut Faults) {
+    let count = machines(cluster.control, pools);
     if !matches!(count, Some(1 | 3 | 5 | 7))
         && let Some(count) = count
     {
@@ -154,36 +183,52 @@ fn machines(names: &[Name], pools: &Pools<'_>) -> Option<u32> {
     })
 }
 
-fn networks_apart(clusters: &[Placed<'_>], faults: &mut Faults) {
-    for cluster in clusters {
-        let reserved = RESERVED.iter().find(|(network, _)| {
-            network
-                .parse::<crate::network::Network>()
-                .is_ok_and(|network| network.overlaps(cluster.value.network))
-        });
-        if let Some((network, what)) = reserved {
-            faults.note(
-                format!("{}.network", cluster.path),
-                Code::Range,
-                format!(
-                    "found {}, which overlaps {network}, the network of {what}",
-                    cluster.value.network
-                ),
-            );
-        }
+/// Networks that no machine can have, or that something inside every cluster has.
+fn network_usable(cluster: &Placed<'_>, faults: &mut Faults) {
+    let network = cluster.value.network;
+    let met = RESERVED.iter().find(|(reserved, _)| {
+        let reserved = reserved.parse::<Network>();
+        reserved.is_ok_and(|reserved| reserved.overlaps(network))
+    });
+    let path = || format!("{}.network", cluster.path);
+    if let Some((reserved, what)) = met {
+        let message = format!("found {network}, which overlaps {reserved}, the network of {what}");
+        faults.note(path(), Code::Range, message);
+    } else if !network.usable() {
+        let message = format!(
+            "found {network}, which machines cannot have; allowed: for example 10.10.0.0/24"
+        );
+        faults.note(path(), Code::Range, message);
     }
 }
+
+/// More machines than one manifest should hold: a typing error in a count, or several fleets.
+fn machines_in_all(clusters: &[Listed<'_>], pools: &Pools<'_>, faults: &mut Faults) {
+    let of = |cluster: &Listed<'_>| {
+        let both = cluster
+            .both()
+            .map(|(_, names)| machines(names, pools).unwrap_or(0));
+        both.into_iter().fold(0, u32::saturating_add)
+    };
+    let all = clusters.iter().map(of).fold(0, u32::saturating_add);
+    if all > MACHINES_MAX {
+        let message =
+            format!("found {all} machines in all, allowed: at most {MACHINES_MAX} in one manifest");
+        faults.note("spec.kubernetes.clusters", Code::Range, message);
+    }
+}
+
+/// Machines of one manifest: ten times the largest fleets we have seen declared in one file, and
+/// still planned within a second and a few dozen megabytes.
+const MACHINES_MAX: u32 = 20_000;
 
 /// Networks inside every cluster that its machines' network must not meet.
 const RESERVED: [(&str, &str); 2] = [("10.244.0.0/16", "pods"), ("10.96.0.0/12", "services")];
 
-fn static_pools_once(clusters: &[Placed<'_>], pools: &Pools<'_>, faults: &mut Faults) {
+fn static_pools_once(clusters: &[Listed<'_>], pools: &Pools<'_>, faults: &mut Faults) {
     let mut seen: BTreeMap<&Name, String> = BTreeMap::new();
     for cluster in clusters {
-        for (field, names) in [
-            ("control", &cluster.value.control),
-            ("compute", &cluster.value.compute),
-        ] {
+        for (field, names) in cluster.both() {
             for (at, name) in names.iter().enumerate() {
                 let fixed = pools
                     .get(name)
@@ -208,10 +253,10 @@ fn static_pools_once(clusters: &[Placed<'_>], pools: &Pools<'_>, faults: &mut Fa
     }
 }
 
-fn unused(pools: &[Read<Pool>], clusters: &[Placed<'_>], faults: &mut Faults) {
+fn unused(pools: &[Read<Pool>], clusters: &[Listed<'_>], faults: &mut Faults) {
     let used: BTreeSet<_> = clusters
         .iter()
-        .flat_map(|cluster| cluster.value.control.iter().chain(&cluster.value.compute))
+        .flat_map(|cluster| cluster.control.iter().chain(cluster.compute))
         .collect();
     for pool in pools {
         if !used.contains(&pool.name) {

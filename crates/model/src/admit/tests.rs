@@ -163,7 +163,66 @@ fn what_is_not_a_manifest_says_what_is_missing() {
     "#]]
     .assert_eq(&told("{}"));
     expect![[r#"
-        : found `just a text` (a text), allowed: a mapping
+        the document: found `just a text` (a text), allowed: a mapping
     "#]]
     .assert_eq(&told("just a text"));
+}
+
+#[test]
+fn faults_beside_a_missing_field_are_told_too() {
+    check(
+        &[
+            ("        network: 10.8.0.0/24\n", ""),
+            (
+                "compute: [muscle, attic]",
+                "compute: [muscle, muscle, nope, attic]",
+            ),
+            ("serverType: large", "serverType: \"large\\t\""),
+        ],
+        &expect![[r#"
+            spec.nodePools.dynamic[1].serverType: found `large\t`, allowed: a text without control characters or outer blanks
+            spec.kubernetes.clusters[0].network: found nothing; this field is required
+            spec.kubernetes.clusters[0].pools.compute[1]: found `muscle` twice in one list
+            spec.kubernetes.clusters[0].pools.compute[2]: found `nope`, allowed: a pool of this manifest (attic, brain, muscle)
+        "#]],
+    );
+}
+
+#[test]
+fn networks_that_no_machine_can_have_are_refused() {
+    check(
+        &[("10.8.0.0/24", "127.0.0.0/8")],
+        &expect![[r#"
+        spec.kubernetes.clusters[0].network: found 127.0.0.0/8, which machines cannot have; allowed: for example 10.10.0.0/24
+    "#]],
+    );
+    check(
+        &[("10.8.0.0/24", "224.1.0.0/24")],
+        &expect![[r#"
+        spec.kubernetes.clusters[0].network: found 224.1.0.0/24, which machines cannot have; allowed: for example 10.10.0.0/24
+    "#]],
+    );
+}
+
+#[test]
+fn a_typing_error_in_a_count_does_not_become_a_fleet() {
+    let pools: String = (0..5)
+        .map(|n| format!("      - {{name: p{n}, providerSpec: {{name: lab, region: n}}, count: 5000, serverType: s, image: i}}\n"))
+        .collect();
+    check(
+        &[
+            (
+                "      - name: muscle",
+                &format!("{pools}      - name: muscle"),
+            ),
+            (
+                "compute: [muscle, attic]",
+                "compute: [muscle, attic, p0, p1, p2, p3, p4]",
+            ),
+            ("10.8.0.0/24", "10.0.0.0/10"),
+        ],
+        &expect![[r#"
+            spec.kubernetes.clusters: found 25006 machines in all, allowed: at most 20000 in one manifest
+        "#]],
+    );
 }

@@ -9,6 +9,7 @@ use model::manifest::{Manifest, Pool};
 use model::name::Name;
 use model::observed::{MachineFact, Observed, Seen};
 use model::source;
+use model::task::Action;
 use model::time::Timestamp;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -100,6 +101,16 @@ impl History {
             node: None,
         };
         self.observed.machines.insert(id, seen);
+        self
+    }
+
+    /// Every machine has joined.
+    fn joined(mut self) -> Self {
+        let desired = self.desired.clone().unwrap();
+        let version = desired.version;
+        for machine in &desired.machines {
+            crate::predict(&mut self.observed, machine, &Action::Join { version }, NOW);
+        }
         self
     }
 
@@ -260,7 +271,9 @@ fn a_given_host_that_is_declared_no_more_leaves() {
 
 #[test]
 fn what_cannot_change_is_refused() {
-    let first = History::new().apply(&manifest(1, 1, "1.35.0", &[]));
+    let first = History::new()
+        .apply(&manifest(1, 1, "1.35.0", &[]))
+        .joined();
     let known = [Known {
         desired: first.desired.as_ref().unwrap(),
         observed: &first.observed,
@@ -274,9 +287,11 @@ fn what_cannot_change_is_refused() {
         faults.iter().map(|fault| format!("{fault}\n")).collect()
     };
     expect![[r#"
-        spec.kubernetes.clusters[0].version: found v1.34.0, allowed: v1.35.0 or newer; Kubernetes cannot be downgraded
+        spec.kubernetes.clusters[0].version: found v1.34.0, allowed: v1.35.0 or newer, which nodes run; Kubernetes cannot be downgraded
     "#]].assert_eq(&refused(&manifest(1, 1, "1.34.0", &[])));
-    let older = History::new().apply(&manifest(1, 1, "1.34.0", &[]));
+    let older = History::new()
+        .apply(&manifest(1, 1, "1.34.0", &[]))
+        .joined();
     let known = [Known {
         desired: older.desired.as_ref().unwrap(),
         observed: &older.observed,
@@ -296,7 +311,7 @@ fn what_cannot_change_is_refused() {
         .map(|fault| format!("{fault}\n"))
         .collect();
     expect![[r#"
-        spec.kubernetes.clusters[0].version: found v1.36.0, allowed: up to v1.35, because edge runs v1.34.0; one minor release at a time
+        spec.kubernetes.clusters[0].version: found v1.36.0, allowed: up to v1.35, because a node runs v1.34.0; one minor release at a time
     "#]].assert_eq(&told);
 }
 
@@ -341,14 +356,10 @@ fn a_machine_that_serves_keeps_its_type_and_one_that_does_not_is_made_anew() {
               edge-muscle-01 10.8.0.2 leaves
         "#]]);
 
-    let mut first = History::new().apply(&manifest(1, 1, "1.34.0", &[]));
+    let first = History::new()
+        .apply(&manifest(1, 1, "1.34.0", &[]))
+        .joined();
     let desired = first.desired.clone().unwrap();
-    for machine in &desired.machines {
-        let action = model::task::Action::Join {
-            version: desired.version,
-        };
-        crate::predict(&mut first.observed, machine, &action, NOW);
-    }
     let known = [Known {
         desired: &desired,
         observed: &first.observed,
@@ -403,5 +414,76 @@ fn a_network_without_a_free_address_is_a_fault_and_not_a_strange_address() {
         .collect();
     expect![[r#"
         spec.kubernetes.clusters[0].network: found 10.8.0.0/29 with 6 addresses, allowed: room for 7 machines and 0 that are leaving; wait until those are gone, or ask for fewer
+    "#]].assert_eq(&told);
+}
+
+#[test]
+fn a_given_host_that_is_declared_again_stays_who_it_is() {
+    let both = manifest(1, 1, "1.34.0", &["203.0.113.9", "203.0.113.10"]);
+    History::new()
+        .apply(&both)
+        .apply(&manifest(1, 1, "1.34.0", &["203.0.113.9"]))
+        .apply(&both)
+        .check(&expect![[r#"
+            generation 3 at v1.34.0
+              edge-brain-01 10.8.0.1 life 0
+              edge-attic-01 10.8.0.3 life 0
+              edge-attic-02 10.8.0.4 life 1
+              edge-muscle-01 10.8.0.2 life 0
+        "#]]);
+}
+
+#[test]
+fn a_wrong_version_that_no_node_runs_can_be_taken_back() {
+    History::new()
+        .apply(&manifest(1, 1, "1.34.0", &[]))
+        .joined()
+        .apply(&manifest(1, 1, "1.34.99", &[]))
+        .apply(&manifest(1, 1, "1.34.2", &[]))
+        .check(&expect![[r#"
+            generation 3 at v1.34.2
+              edge-brain-01 10.8.0.1 life 0
+              edge-muscle-01 10.8.0.2 life 0
+        "#]]);
+}
+
+#[test]
+fn the_only_control_machine_cannot_move_to_another_pool() {
+    let text = |pool: &str| {
+        format!(
+            "
+apiVersion: slipway.dev/v1
+kind: InputManifest
+metadata: {{name: m}}
+spec:
+  nodePools:
+    static: [{{name: {pool}, nodes: [{{endpoint: 203.0.113.9}}]}}]
+  kubernetes:
+    clusters: [{{name: edge, version: v1.34.0, network: 10.8.0.0/24, pools: {{control: [{pool}]}}}}]
+"
+        )
+    };
+    let made = |pool: &str| admit(&source::parse(&text(pool)).unwrap()).unwrap();
+    let first = History::new().apply(&made("attic")).joined();
+    let known = [Known {
+        desired: first.desired.as_ref().unwrap(),
+        observed: &first.observed,
+        intents: &[],
+        open: &[],
+    }];
+    let faults = expand(
+        &Name::default_project(),
+        &made("cellar"),
+        &known,
+        &BTreeMap::new(),
+        NOW,
+    );
+    let told: String = faults
+        .expect_err("must be refused")
+        .iter()
+        .map(|fault| format!("{fault}\n"))
+        .collect();
+    expect![[r#"
+        spec.kubernetes.clusters[0].pools.control: the last control machine cannot move to another pool: nobody is left to take over; keep its pool, or add another control machine first
     "#]].assert_eq(&told);
 }

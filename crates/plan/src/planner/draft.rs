@@ -135,6 +135,14 @@ impl<'a> Draft<'a> {
         });
     }
 
+    /// Whether somebody gave up on cleaning a given machine: it does not answer and never will,
+    /// and they cancelled its release.
+    pub(super) fn given_up(&self, place: &Place<'_>) -> bool {
+        let running = place.open.is_some_and(|open| open.state == State::Running);
+        !running && self.cancelled(place.machine.id, Kind::Release).is_some()
+    }
+
+    /// Who asked that this be left undone.
     fn cancelled(&self, machine: MachineId, kind: Kind) -> Option<String> {
         let this = |wish: &Wish| matches!(wish, Wish::Cancel { machine: of, kind: what, .. } if *of == machine && *what == kind);
         let found = self
@@ -234,7 +242,7 @@ impl<'a> Draft<'a> {
         let leaving = count(
             self.survey
                 .leaving()
-                .filter(|place| place.life != Life::Absent),
+                .filter(|place| place.life != Life::Absent && !self.given_up(place)),
         );
         let running = self.kept.len() + self.tasks.len();
         Summary {
@@ -305,10 +313,15 @@ impl<'a> Draft<'a> {
         match (first, self.held.first()) {
             (Some((kind, name)), _) => {
                 let more = self.kept.len() + self.tasks.len() - 1;
-                if more == 0 {
-                    format!("{kind} {name}")
+                let more = match more {
+                    0 => String::new(),
+                    more => format!(" and {more} more"),
+                };
+                let removes = matches!(kind, Kind::Delete | Kind::Release);
+                if self.view.desired.tombstone && !removes {
+                    format!("waits for the end of {kind} {name}{more}")
                 } else {
-                    format!("{kind} {name} and {more} more")
+                    format!("{kind} {name}{more}")
                 }
             }
             (None, Some(held)) => held.to_string(),

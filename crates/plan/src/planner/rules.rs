@@ -9,6 +9,7 @@ use super::survey::{Life, Place, Survey, count};
 use crate::held::Reason;
 use model::cluster::{Machine, Origin, Role};
 use model::task::{Action, Kind};
+use model::version::Version;
 
 /// How many of `members` must be ready so that etcd can decide.
 pub(super) const fn quorum(members: u32) -> u32 {
@@ -87,12 +88,8 @@ pub(super) fn start_control_plane(draft: &mut Draft<'_>) {
     } else if let Some(reason) = cannot_join(draft.survey) {
         draft.hold(first, Kind::Join, reason);
     } else {
-        draft.want(
-            first,
-            Action::Join {
-                version: desired.version,
-            },
-        );
+        let version = join_version(draft);
+        draft.want(first, Action::Join { version });
     }
     for place in waiting {
         if place.machine.id != first.machine.id {
@@ -129,15 +126,25 @@ fn cannot_join(survey: &Survey<'_>) -> Option<Reason> {
         Some(Reason::Quorum {
             ready,
             needed: quorum(members),
+            silent: silent(survey),
         })
     } else {
         None
     }
 }
 
+/// What a machine joins with: never ahead of the control plane, which is upgraded first.
+fn join_version(draft: &Draft<'_>) -> Version {
+    let members = draft.survey.members().filter_map(|place| place.node);
+    let oldest = members.map(|node| node.version).min();
+    oldest.map_or(draft.view.desired.version, |oldest| {
+        oldest.min(draft.view.desired.version)
+    })
+}
+
 /// Workers, all at once, as soon as the control plane can do without one of its members.
 pub(super) fn join_compute(draft: &mut Draft<'_>) {
-    let version = draft.view.desired.version;
+    let version = join_version(draft);
     let wanted = count(
         draft
             .survey
@@ -238,9 +245,9 @@ fn unsettled(survey: &Survey<'_>) -> Option<Reason> {
 
 /// Machines that should be nodes and are not, and could come now.
 fn missing(survey: &Survey<'_>) -> Option<Reason> {
-    let mut missing = survey
-        .wanted()
-        .filter(|place| place.node.is_none() && at_its_address(survey, place).is_none());
+    let mut missing = survey.wanted().filter(|place| {
+        place.node.is_none() && !place.blocked && at_its_address(survey, place).is_none()
+    });
     let first = missing.next()?;
     Some(Reason::Additions {
         waiting_for: first.machine.name.clone(),
@@ -293,12 +300,26 @@ fn quorum_at_risk(survey: &Survey<'_>, place: &Place<'_>, after: After) -> Optio
         // The only member has nobody to keep a quorum with, and can still be changed in place.
         After::Same if members == 1 => 0,
         After::Same => quorum(members),
-        After::Less => quorum(members.saturating_sub(1)),
+        // Etcd decides on the removal as it is now, and on everything else as it is then.
+        After::Less => {
+            let now = quorum(members).saturating_sub(u32::from(place.ready_control()));
+            now.max(quorum(members.saturating_sub(1)))
+        }
     };
-    (others < needed).then_some(Reason::Quorum {
+    (others < needed).then(|| Reason::Quorum {
         ready: others,
         needed,
+        silent: silent(survey),
     })
+}
+
+/// How many members of the control plane do not answer.
+fn silent(survey: &Survey<'_>) -> u32 {
+    count(
+        survey
+            .members()
+            .filter(|place| place.life == Life::Unreachable),
+    )
 }
 
 /// Whether something of a machine may be left.
@@ -322,7 +343,7 @@ pub(super) fn remove(draft: &mut Draft<'_>) {
         .or(nodes.first())
         .copied();
     for place in draft.survey.leaving() {
-        if !remains(place) {
+        if !remains(place) || draft.given_up(place) {
             continue;
         }
         match (place.node, next) {
@@ -377,12 +398,19 @@ fn remove_node(draft: &mut Draft<'_>, place: &Place<'_>) {
 
 /// Everything goes: workers first, so that their departure can still be recorded.
 pub(super) fn tear_down(draft: &mut Draft<'_>) {
-    let remaining = |place: &&Place<'_>| remains(place);
-    let worker = draft
+    let remaining: Vec<_> = draft
         .survey
         .leaving()
-        .find(|place| place.machine.role == Role::Compute && remaining(place));
-    for place in draft.survey.leaving().filter(remaining) {
+        .filter(|place| remains(place) && !draft.given_up(place))
+        .collect();
+    // A given machine that does not answer may never: nobody waits for it.
+    let silent = |place: &Place<'_>| {
+        place.life == Life::Unreachable && matches!(place.machine.origin, Origin::Given { .. })
+    };
+    let worker = remaining
+        .iter()
+        .find(|place| place.machine.role == Role::Compute && !silent(place));
+    for place in &remaining {
         match worker {
             Some(worker) if place.machine.role == Role::Control => {
                 let after = worker.machine.name.clone();

@@ -23,6 +23,8 @@ pub(super) struct Place<'a> {
     pub(super) open: Option<&'a Open>,
     /// Whether it holds a row of the disruption ledger, and still needs it.
     pub(super) slot: bool,
+    /// Whether somebody else holds what it needs to begin.
+    pub(super) blocked: bool,
 }
 
 /// How far a machine has come.
@@ -101,6 +103,7 @@ impl<'a> Survey<'a> {
                 node,
                 open,
                 slot: slot && needed,
+                blocked: view.blocked.contains(&machine.name),
             }
         };
         let wanted = view

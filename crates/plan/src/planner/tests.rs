@@ -545,3 +545,50 @@ fn a_plan_that_the_checker_stops_says_so() {
         error
     "#]].assert_eq(&picture(&plan));
 }
+
+#[test]
+fn a_machine_joins_with_the_version_of_the_control_plane() {
+    let world = World::new("1.35.0", "c1 w1 w2", "c1 w1 w2~");
+    let plan = plan(&world.view());
+    assert_eq!(judge(&world.view(), &plan), Vec::new());
+    let joins: Vec<_> = plan.tasks.iter().map(|task| task.action.clone()).collect();
+    let version = "1.34.0".parse().unwrap();
+    assert_eq!(joins, [Action::Join { version }]);
+}
+
+#[test]
+fn a_given_machine_that_is_lost_can_be_given_up() {
+    let task = TaskId::derive(origin("s1", 9));
+    let world = World::new("1.34.0", "", "c1 s1?").open(
+        "s1",
+        Action::Release,
+        State::Waiting,
+        Some("no route"),
+    );
+    drawn(&world, &expect![[r#"
+        delete   c1
+        held     release s1: tried 1×: no route
+        deleting
+    "#]]);
+    let wish = Wish::Cancel {
+        task,
+        machine: machine("s1").id,
+        kind: Kind::Release,
+    };
+    drawn(&world.wish(wish), &expect![[r#"
+        delete   c1
+        withdraw 1
+        deleting
+    "#]]);
+}
+
+#[test]
+fn a_quorum_that_silence_has_broken_waits_for_a_person() {
+    check("c1 c4 c5", "c1 c2? c3? c4~ c5~", &expect![[r#"
+        held     join c4: other control nodes ready: 1, needed: 2
+        held     join c5: one at a time, after c4
+        held     leave c2: other control nodes ready: 1, needed: 2
+        held     drain c3: one at a time, after c2
+        error
+    "#]]);
+}

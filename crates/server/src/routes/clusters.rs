@@ -8,7 +8,7 @@ use model::cluster::Generation;
 use model::name::Name;
 use model::observed::MachineFact;
 use model::task::State as TaskState;
-use plan::Phase;
+use plan::{Held, Phase, Plan, Reason};
 use serde::Deserialize;
 use store::{ClusterFilter, ClusterRow, MachineRow, TaskFilter, TaskRow};
 use utoipa::IntoParams;
@@ -103,7 +103,9 @@ pub(crate) async fn why(
     let now = app.now();
     let chain = crate::aside(move || {
         let view = seen.view(now);
-        let causes = plan::why(&view, &plan::plan(&view));
+        let mut plan = plan::plan(&view);
+        hold_claimed(&mut plan, &row.held);
+        let causes = plan::why(&view, &plan);
         Ok(causes
             .into_iter()
             .map(|cause| CauseView {
@@ -147,6 +149,23 @@ pub(crate) async fn generation(
         Problem::missing("generation of the cluster", format!("{name}/{generation}"))
     })?;
     Ok(Json((&desired).into()))
+}
+
+/// Holds back what the store held back when it was last asked: only the store knows that
+/// somebody else has what a task needs, and the planner alone would call the task due.
+fn hold_claimed(plan: &mut Plan, stored: &[Held]) {
+    let claimed = stored
+        .iter()
+        .filter(|held| matches!(held.reason, Reason::Claimed { .. }));
+    for held in claimed {
+        let task = plan
+            .tasks
+            .iter()
+            .find(|task| task.machine.name == held.machine && task.action.kind() == held.kind);
+        if let Some(machine) = task.map(|task| task.machine.id) {
+            plan.hold_back(machine, &held.reason);
+        }
+    }
 }
 
 /// The cluster of that name, or the problem that there is none.

@@ -10,7 +10,9 @@ use axum::response::IntoResponse;
 use model::id::{IntentId, TaskId};
 use model::intent::{Intent, Wish};
 use model::name::Name;
-use store::Draft;
+use serde::Deserialize;
+use store::{Draft, Withdrawal};
+use utoipa::IntoParams;
 
 use crate::app::App;
 use crate::auth::Admin;
@@ -43,12 +45,7 @@ pub(crate) async fn wish(
         expires_in_seconds,
     } = request;
     let cluster = extract::name("cluster", &cluster)?;
-    if reason.len() > REASON_LEN_MAX {
-        return Err(Problem::parameter(
-            "reason",
-            format!("allowed are at most {REASON_LEN_MAX} bytes"),
-        ));
-    }
+    check_reason(&reason)?;
     let now = app.now();
     let expires_at = match expires_in_seconds {
         Some(0) => {
@@ -88,9 +85,19 @@ pub(crate) async fn list(
     Ok(Json(view::listed(listed, |intent| view::intent(&intent))))
 }
 
+/// How a wish is taken back.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct WithdrawQuery {
+    /// The share of machines, in per cent, that may be removed at once.
+    #[param(minimum = 0, maximum = 100)]
+    allow_blast: Option<u8>,
+}
+
 /// Takes a wish back.
 #[utoipa::path(
-    delete, path = "/intents/{id}", operation_id = "withdrawIntent", tag = "intents",
+    delete, path = "/intents/{id}", operation_id = "withdrawIntent", tag = "intents", params(WithdrawQuery),
     responses(
         (status = 202, description = "withdrawn; the work follows", body = IntentView, headers(("Location" = String, description = "the cluster to follow"))),
         (status = 409, description = "without it too much would be removed at once", body = api::Problem, content_type = "application/problem+json"),
@@ -99,14 +106,41 @@ pub(crate) async fn list(
 pub(crate) async fn withdraw(
     State(app): State<App>,
     Within(project, id): Within<IntentId>,
+    Query(query): Query<WithdrawQuery>,
 ) -> Result<impl IntoResponse, Problem> {
+    let withdrawal = Withdrawal {
+        intent: id,
+        allow_blast: extract::percent(query.allow_blast)?,
+    };
     let missing = || Problem::missing("intent", id);
     let intent = find(&app, &project, id).await?.ok_or_else(missing)?;
-    if app.store().withdraw_intent(&project, id, app.now()).await? {
+    let withdrawn = app
+        .store()
+        .withdraw_intent(&project, withdrawal, app.now())
+        .await
+        .map_err(Problem::withdrawal)?;
+    if withdrawn {
         Ok(accepted(&intent))
     } else {
         Err(missing())
     }
+}
+
+/// Others read the reason, on terminals too: it says something, and nothing to obey.
+fn check_reason(reason: &str) -> Result<(), Problem> {
+    let wrong = if reason.trim().is_empty() {
+        "found nothing; say why, others will read it".to_owned()
+    } else if reason.len() > REASON_LEN_MAX {
+        format!(
+            "found {} bytes, allowed: at most {REASON_LEN_MAX}",
+            reason.len()
+        )
+    } else if reason.chars().any(char::is_control) {
+        "found control characters, allowed: one line of plain text".to_owned()
+    } else {
+        return Ok(());
+    };
+    Err(Problem::parameter("reason", wrong))
 }
 
 /// Says which cluster to follow.

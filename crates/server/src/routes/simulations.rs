@@ -1,5 +1,8 @@
 //! Rehearsals: what would happen, faults included, to a twin of what is stored.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use api::SimulationView;
 use axum::Json;
 use axum::extract::State;
@@ -9,10 +12,13 @@ use utoipa::IntoParams;
 use crate::app::App;
 use crate::extract::{Project, Query, Text};
 use crate::problem::Problem;
-use crate::rehearse::{Rehearsal, RehearsalReport};
+use crate::rehearse::{Rehearsal, RehearsalReport, Turn};
 
 /// The longest name of a profile that is worth looking up.
 const FAULTS_LEN_MAX: usize = 64;
+
+/// How long to wait while another rehearsal goes on; most are over much sooner.
+const TURN_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// How a rehearsal goes.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -51,17 +57,13 @@ pub(crate) async fn simulate(
         ));
     }
     let (manifest, _) = text.admitted().await?;
-    // Waiting for a turn counts towards the time limit of the request.
-    let _turn = app
-        .rehearsals()
-        .acquire()
-        .await
-        .map_err(|_| Problem::busy("the server stops"))?;
+    let turn = turn(&app).await?;
     let request = Rehearsal {
         project,
         manifest,
         seed,
         faults: faults.clone(),
+        turn,
     };
     let report = app
         .rehearse()
@@ -90,4 +92,14 @@ pub(crate) async fn simulate(
         attempts,
         failures,
     }))
+}
+
+/// Waits for the right to rehearse.
+async fn turn(app: &App) -> Result<Turn, Problem> {
+    let permit = Arc::clone(app.rehearsals()).acquire_owned();
+    match tokio::time::timeout(TURN_TIME_MAX, permit).await {
+        Ok(Ok(permit)) => Ok(Turn::new(permit)),
+        Ok(Err(_)) => Err(Problem::busy("the server stops")),
+        Err(_) => Err(Problem::busy("another rehearsal goes on")),
+    }
 }

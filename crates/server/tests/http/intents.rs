@@ -94,6 +94,10 @@ async fn wishes_that_make_no_sense_are_refused() {
     let over =
         json!({"cluster": "first", "wish": {"pause": {}}, "reason": "r", "expiresInSeconds": 0});
     told.push_str(&world.post_json("/intents", &over).await.picture());
+    for reason in ["", "  ", "two\nlines", "\u{1b}[2J"] {
+        let odd = json!({"cluster": "first", "wish": {"pause": {}}, "reason": reason});
+        told.push_str(&world.post_json("/intents", &odd).await.picture());
+    }
     expect![[r#"
         404 API-002: there is no pool `lungs`
           hint: the pools of a cluster are in its manifest
@@ -104,14 +108,55 @@ async fn wishes_that_make_no_sense_are_refused() {
         400 API-008: wish.cancel.task: `everything` is not an id of the form `task-` and 13 characters
           wish.cancel.task [format] `everything` is not an id of the form `task-` and 13 characters
           hint: compare the request with /openapi.json
-        400 API-001: unknown variant `dance`, expected one of `scale`, `replace`, `retry`, `cancel`, `pause` at line 1 column 47
+        400 API-001: wish.dance: unknown field; allowed: scale, replace, retry, cancel, pause
+          wish.dance [unknown-field] unknown field; allowed: scale, replace, retry, cancel, pause
           hint: compare the body with /openapi.json
-        400 API-001: a list where an object belongs
+        400 API-001: wish.retry: found a list, allowed: an object with task
+          wish.retry [type] found a list, allowed: an object with task
           hint: compare the body with /openapi.json
         404 API-002: there is no cluster `nobody`
           hint: list what there is with `slipway get cluster`
         400 API-008: expiresInSeconds: found 0, allowed: 1 or more
           expiresInSeconds [format] found 0, allowed: 1 or more
           hint: compare the request with /openapi.json
+        400 API-008: reason: found nothing; say why, others will read it
+          reason [format] found nothing; say why, others will read it
+          hint: compare the request with /openapi.json
+        400 API-008: reason: found nothing; say why, others will read it
+          reason [format] found nothing; say why, others will read it
+          hint: compare the request with /openapi.json
+        400 API-008: reason: found control characters, allowed: one line of plain text
+          reason [format] found control characters, allowed: one line of plain text
+          hint: compare the request with /openapi.json
+        400 API-008: reason: found control characters, allowed: one line of plain text
+          reason [format] found control characters, allowed: one line of plain text
+          hint: compare the request with /openapi.json
     "#]].assert_eq(&told);
+}
+
+#[tokio::test]
+async fn going_back_to_fewer_machines_can_be_allowed() {
+    let world = World::with_hello().await;
+    let wish = json!({"cluster": "first", "wish": {"scale": {"pool": "muscle", "count": 30}}, "reason": "load"});
+    let id = world.post_json("/intents", &wish).await.json()["id"].clone();
+    let path = format!("{PROJECT}/intents/{}", id.as_str().unwrap());
+    world.settle().await;
+    let mut told = String::new();
+    for query in ["", "?allowBlast=101", "?allowBlast=84", "?allowBlast=85"] {
+        let answer = world
+            .send(request(Method::DELETE, &format!("{path}{query}")))
+            .await;
+        told.push_str(&answer.picture());
+    }
+    expect![[r#"
+        409 PLAN-001: 28 of the 33 machines of cluster first would be removed at once
+          hint: if this is what you want, repeat it with `--allow-blast 85`
+        400 API-008: allowBlast: found 101, allowed: 0 to 100
+          allowBlast [format] found 101, allowed: 0 to 100
+          hint: compare the request with /openapi.json
+        409 PLAN-001: 28 of the 33 machines of cluster first would be removed at once
+          hint: if this is what you want, repeat it with `--allow-blast 85`
+        202 Accepted application/json
+    "#]]
+    .assert_eq(&told);
 }

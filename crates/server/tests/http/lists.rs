@@ -136,3 +136,30 @@ async fn limits_and_cursors_are_checked() {
           hint: compare the request with /openapi.json
     "#]].assert_eq(&told);
 }
+
+#[tokio::test]
+async fn why_tells_of_claims_that_only_the_store_knows() {
+    let world = World::with_hello().await;
+    let live = world.store.live_clusters().await.unwrap().remove(0);
+    let seen = world.store.cluster_view(live.id).await.unwrap().unwrap();
+    let mut plan = plan::plan(&seen.view(world.now()));
+    let machine = plan.tasks[0].machine.id;
+    let reason = plan::Reason::Claimed {
+        thing: "address 192.0.2.7".to_owned(),
+        by: "cluster-2".to_owned(),
+    };
+    plan.hold_back(machine, &reason);
+    world.store.commit(plan, world.now()).await.unwrap();
+    let why = world.get("/clusters/first/why").await.json();
+    let told: String = why["chain"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|cause| format!("{} → {}\n", cause["fact"], cause["next"]))
+        .collect();
+    expect![[r#"
+        "cluster first is scheduled at generation 1: 0 of 3 control and 0 of 2 compute nodes are ready" → null
+        "4 tasks wait for a worker" → "begins by itself"
+        "create first-brain-01: address 192.0.2.7 is held by cluster-2" → "continues when cluster-2 gives it back; remove it from one of the manifests"
+    "#]].assert_eq(&told);
+}

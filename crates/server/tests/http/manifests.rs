@@ -70,11 +70,13 @@ async fn all_faults_are_told_at_once_and_nothing_is_stored() {
 async fn a_downgrade_is_a_fault_too() {
     let world = World::new();
     world.submit(&HELLO.replace("v1.34.1", "v1.35.0")).await;
+    world.settle().await;
     expect![[r#"
         422 INPUT-001: the manifest has 1 fault
-          spec.kubernetes.clusters[0].version [immutable] found v1.34.1, allowed: v1.35.0 or newer; Kubernetes cannot be downgraded
+          spec.kubernetes.clusters[0].version [immutable] found v1.34.1, allowed: v1.35.0 or newer, which nodes run; Kubernetes cannot be downgraded
           hint: correct every place that is listed; nothing was stored
-    "#]].assert_eq(&world.submit(HELLO).await.picture());
+    "#]]
+    .assert_eq(&world.submit(HELLO).await.picture());
 }
 
 #[tokio::test]
@@ -110,6 +112,7 @@ async fn what_is_not_yaml_is_refused_with_its_place() {
 #[tokio::test]
 async fn removing_too_much_at_once_is_refused_unless_it_is_said_aloud() {
     let world = World::with_hello().await;
+    world.settle().await;
     let smaller = HELLO.replace("count: 3", "count: 1");
     expect![[r#"
         409 PLAN-001: 2 of the 5 machines of cluster first would be removed at once

@@ -159,9 +159,10 @@ async fn bodies_of_the_wrong_kind_or_size_are_problems() {
           hint: set the Content-Type of the request
         415 API-006: found `text/plain`, allowed: application/json
           hint: set the Content-Type of the request
-        400 API-001: EOF while parsing an object at line 1 column 1
+        400 API-001: the body ends in the middle of its JSON, at line 1 column 1
           hint: compare the body with /openapi.json
-        400 API-001: invalid length 0, expected struct IntentRequest with 4 elements at line 1 column 2
+        400 API-001: found a list, allowed: an object with cluster, wish, reason, expiresInSeconds
+           [type] found a list, allowed: an object with cluster, wish, reason, expiresInSeconds
           hint: compare the body with /openapi.json
         413 INPUT-003: the body has more than 1048576 bytes
           hint: send less; a manifest can be split, because clusters that share nothing may live in manifests of their own

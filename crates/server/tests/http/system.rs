@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::http::{Method, Request, StatusCode};
 use futures_util::future::BoxFuture;
-use server::{Rehearsal, RehearsalReport, Rehearse};
+use server::{Rehearsal, RehearsalReport, Rehearse, Turn};
 
 use crate::world::{HELLO, PROJECT, TOKEN, World, request};
 
@@ -23,6 +23,17 @@ struct Endless;
 
 impl Rehearse for Endless {
     fn rehearse(&self, _request: Rehearsal) -> BoxFuture<'_, Result<RehearsalReport, String>> {
+        Box::pin(std::future::pending())
+    }
+}
+
+/// A simulator whose work goes on when nobody waits for it any more.
+#[derive(Default)]
+struct Absorbed(std::sync::Mutex<Vec<Turn>>);
+
+impl Rehearse for Absorbed {
+    fn rehearse(&self, request: Rehearsal) -> BoxFuture<'_, Result<RehearsalReport, String>> {
+        self.0.lock().unwrap().push(request.turn);
         Box::pin(std::future::pending())
     }
 }
@@ -103,6 +114,54 @@ async fn a_request_that_takes_too_long_is_given_up() {
         (StatusCode::SERVICE_UNAVAILABLE, "2")
     );
     assert!(answer.text.contains("API-010"), "{}", answer.text);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rehearsal_keeps_its_turn_when_the_client_leaves() {
+    let simulator = Arc::new(Absorbed::default());
+    let rehearse: Arc<dyn Rehearse> = simulator.clone();
+    let world = World::rehearsing(rehearse);
+    let patience = std::time::Duration::from_secs(1);
+    let left = tokio::time::timeout(patience, world.post("/simulations", HELLO)).await;
+    assert!(left.is_err(), "the client has left before the end");
+    let answer = world.post("/simulations", HELLO).await;
+    assert_eq!(answer.header("retry-after"), "2");
+    assert_eq!(
+        answer.picture(),
+        "503 API-010: another rehearsal goes on\n  hint: try again in a moment\n"
+    );
+    let begun = || simulator.0.lock().unwrap().len();
+    assert_eq!(begun(), 1);
+    simulator.0.lock().unwrap().clear();
+    let next = tokio::time::timeout(patience, world.post("/simulations", HELLO)).await;
+    assert!(next.is_err());
+    assert_eq!(
+        begun(),
+        1,
+        "after the end of the first it is another's turn"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_never_ends_its_request_is_hung_up_on() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let world = World::new();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let client = async {
+        for begun in ["", "G", "PRI * HTTP/2.0\r\n", "GET / HTTP/1.1\r\nhost: he"] {
+            let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+            stream.write_all(begun.as_bytes()).await.unwrap();
+            let mut answer = Vec::new();
+            stream.read_to_end(&mut answer).await.unwrap();
+            let answer = String::from_utf8(answer).unwrap();
+            assert!(!answer.contains("200 OK"), "{answer}");
+        }
+        world.stop.cancel();
+    };
+    let served = server::run(listener, world.server.clone(), world.stop.clone());
+    let (served, ()) = tokio::join!(served, client);
+    served.unwrap();
 }
 
 #[tokio::test]

@@ -92,8 +92,8 @@ CREATE INDEX machines_by_cluster_name ON machines (project, cluster_name, name, 
 CREATE INDEX machines_by_cluster ON machines (cluster);
 CREATE INDEX machines_wanted ON machines (leaving, absent);
 
--- Wishes outside the manifest. Task and machine name what ends a wish: the end of that
--- task, or that the machine is gone.
+-- Wishes outside the manifest. Task and machine name what ends a wish: that the task was
+-- done, or that the machine is gone. A wish with a task alone asks for another attempt.
 CREATE TABLE intents (
     seq          INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
     id           TEXT    NOT NULL UNIQUE,

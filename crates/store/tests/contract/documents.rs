@@ -1,12 +1,21 @@
 //! Manifests and desired state, by generation.
 
 use crate::fixture::{
-    admitted, at, cluster, events, generation, machines, name, project, settle, submission, submit,
-    text, view,
+    absent, admitted, at, claim, cluster, events, generation, machines, name, plan, project,
+    record, settle, submission, submit, text, view,
 };
 use expect_test::expect;
+use model::id::ClusterId;
+use model::observed::Observation;
 use plan::{Change, Phase};
-use store::{Page, Store, SubmitError};
+use store::{Claim, Ended, Page, Recorded, Store, SubmitError, Submitted};
+
+/// Makes all that a submission asks for.
+async fn settle_all(store: &Store, submitted: Submitted) {
+    for (cluster, _) in submitted.changed {
+        settle(store, cluster, at(0)).await;
+    }
+}
 
 pub(crate) async fn a_submission_becomes_a_generation_and_clusters(store: &Store) {
     let submitted = submit(store, &text("shop", &["east", "west"], 1, 1))
@@ -79,7 +88,21 @@ pub(crate) async fn a_submission_for_another_generation_is_refused(store: &Store
         let refused = store.submit(based_on(stale, 3), at(0)).await.unwrap_err();
         assert!(matches!(refused, SubmitError::Conflict { current } if current == generation(2)));
     }
-    store.submit(based_on(2, 3), at(0)).await.unwrap();
+    // The text that is stored is no excuse for not knowing what is current.
+    let refused = store.submit(based_on(1, 2), at(0)).await.unwrap_err();
+    assert!(matches!(refused, SubmitError::Conflict { current } if current == generation(2)));
+    let same = store.submit(based_on(2, 2), at(0)).await.unwrap();
+    assert_eq!((same.generation, same.changed), (generation(2), vec![]));
+
+    let mut with_key = based_on(2, 3);
+    with_key.key = Some("once".to_owned());
+    let stored = store.submit(with_key.clone(), at(0)).await.unwrap();
+    assert_eq!(stored.generation, generation(3));
+    assert_eq!(
+        store.submit(with_key, at(0)).await.unwrap(),
+        stored,
+        "a repeat is for the generation that its first made current no more"
+    );
 }
 
 pub(crate) async fn old_generations_stay_readable(store: &Store) {
@@ -151,7 +174,8 @@ pub(crate) async fn a_cluster_has_one_manifest(store: &Store) {
 }
 
 pub(crate) async fn a_change_that_removes_too_much_needs_consent(store: &Store) {
-    submit(store, &text("shop", &["east"], 1, 5)).await.unwrap();
+    let submitted = submit(store, &text("shop", &["east"], 1, 5)).await;
+    settle_all(store, submitted.unwrap()).await;
     let less = text("shop", &["east"], 1, 2);
     let refused = submit(store, &less).await.unwrap_err();
     assert_eq!(
@@ -179,10 +203,85 @@ pub(crate) async fn a_change_that_removes_too_much_needs_consent(store: &Store) 
     );
 }
 
+/// Six machines that were planned, with all attempts at making them begun.
+async fn begun(store: &Store) -> (ClusterId, Vec<Claim>) {
+    let east = cluster(store, "east", 5).await;
+    plan(store, east, at(1)).await;
+    let claims = claim(store, at(1)).await;
+    assert_eq!(claims.len(), 6);
+    (east, claims)
+}
+
+/// The same cluster of other machines, for none of the old ones can become one of them.
+async fn correct(store: &Store) -> String {
+    let other = text("east", &["east"], 1, 5).replace("serverType: small", "serverType: large");
+    match submit(store, &other).await {
+        Ok(_) => "accepted".to_owned(),
+        Err(refused) => refused.to_string(),
+    }
+}
+
+pub(crate) async fn machines_that_were_never_made_need_no_consent(store: &Store) {
+    let (_, claims) = begun(store).await;
+    for claim in claims {
+        let error = "no such server type".to_owned();
+        assert_eq!(
+            record(store, claim, Ended::Stuck { error }, at(2)).await,
+            Recorded::Yes
+        );
+    }
+    assert_eq!(correct(store).await, "accepted");
+}
+
+pub(crate) async fn machines_that_were_seen_to_be_absent_need_no_consent(store: &Store) {
+    let (east, claims) = begun(store).await;
+    let seen: Vec<_> = claims
+        .iter()
+        .map(|claim| Observation {
+            cluster: east,
+            fact: absent(&claim.task.machine),
+            at: at(1),
+        })
+        .collect();
+    store.observe(east, seen, at(1)).await.unwrap();
+    let refused = "6 of the 6 machines of cluster east would be removed at once";
+    assert_eq!(correct(store).await, refused, "they are being made");
+    for claim in claims {
+        let ended = Ended::Retry {
+            error: "no quota".to_owned(),
+            not_before: at(60),
+        };
+        assert_eq!(record(store, claim, ended, at(2)).await, Recorded::Yes);
+    }
+    assert_eq!(correct(store).await, "accepted");
+}
+
+pub(crate) async fn machines_that_may_have_been_made_need_consent(store: &Store) {
+    let (_, mut claims) = begun(store).await;
+    let made = claims.split_off(2);
+    for claim in claims {
+        let error = "no such server type".to_owned();
+        assert_eq!(
+            record(store, claim, Ended::Stuck { error }, at(2)).await,
+            Recorded::Yes
+        );
+    }
+    for claim in made {
+        let ended = Ended::Retry {
+            error: "no answer".to_owned(),
+            not_before: at(60),
+        };
+        assert_eq!(record(store, claim, ended, at(2)).await, Recorded::Yes);
+    }
+    assert_eq!(
+        correct(store).await,
+        "4 of the 4 machines of cluster east would be removed at once"
+    );
+}
+
 pub(crate) async fn a_cluster_that_is_no_longer_declared_needs_consent(store: &Store) {
-    submit(store, &text("shop", &["east", "west"], 1, 2))
-        .await
-        .unwrap();
+    let submitted = submit(store, &text("shop", &["east", "west"], 1, 2)).await;
+    settle_all(store, submitted.unwrap()).await;
     let less = text("shop", &["east"], 1, 2);
     let refused = submit(store, &less).await.unwrap_err();
     assert_eq!(
@@ -205,7 +304,7 @@ pub(crate) async fn a_cluster_that_is_no_longer_declared_needs_consent(store: &S
 
 pub(crate) async fn what_cannot_change_is_refused_whole(store: &Store) {
     let text = text("shop", &["east", "west"], 1, 1);
-    submit(store, &text).await.unwrap();
+    settle_all(store, submit(store, &text).await.unwrap()).await;
     let changed = text.replace(
         "v1.34.1, network: 10.1.0.0/16",
         "v1.36.0, network: 10.9.0.0/16",
@@ -351,9 +450,8 @@ pub(crate) async fn a_key_repeats_the_answer(store: &Store) {
 }
 
 pub(crate) async fn a_preview_writes_nothing(store: &Store) {
-    submit(store, &text("shop", &["east", "west"], 1, 1))
-        .await
-        .unwrap();
+    let submitted = submit(store, &text("shop", &["east", "west"], 1, 1)).await;
+    settle_all(store, submitted.unwrap()).await;
     let before = events(store).await;
     let next = text("shop", &["east", "north"], 1, 1).replacen("v1.34.1", "v1.34.2", 1);
     let refused = store

@@ -1,12 +1,14 @@
 //! Wishes: stored, and in the desired state where they shape it.
 
 use crate::fixture::{
-    at, cluster, machines, name, plan, project, settle, submit, text, text_with_given, view,
+    at, claim, cluster, machines, name, plan, project, record, settle, submit, text,
+    text_with_given, view,
 };
-use model::id::{MachineId, Origin, TaskId};
+use model::id::{ClusterId, MachineId, Origin, TaskId};
 use model::intent::{Intent, Wish};
+use model::task::State;
 use model::time::Timestamp;
-use store::{CommitError, Draft, Page, Store, WishError};
+use store::{Claim, CommitError, Draft, Ended, Page, Recorded, Store, WishError, Withdrawal};
 
 fn draft(wish: Wish, expires_at: Option<Timestamp>) -> Draft {
     Draft {
@@ -37,7 +39,7 @@ async fn open(store: &Store) -> Vec<Wish> {
     listed.items.into_iter().map(|intent| intent.wish).collect()
 }
 
-async fn size(store: &Store, cluster: model::id::ClusterId) -> (usize, usize) {
+async fn size(store: &Store, cluster: ClusterId) -> (usize, usize) {
     let desired = view(store, cluster).await.desired;
     (desired.machines.len(), desired.leaving.len())
 }
@@ -106,25 +108,94 @@ pub(crate) async fn a_wish_withdrawn_or_expired_takes_its_size_along(store: &Sto
     assert_eq!(store.expire(at(10)).await.unwrap(), [east]);
     assert_eq!(size(store, east).await, (3, 2));
     assert_eq!(open(store).await, []);
+}
 
-    // Going back would remove too much at once, and nobody is there to agree.
+pub(crate) async fn a_wish_that_made_much_goes_with_consent_or_at_its_end(store: &Store) {
+    let east = cluster(store, "east", 2).await;
+    let intent = wish(store, scale(9), at(1)).await.unwrap();
+    settle(store, east, at(2)).await;
+    let refused = store
+        .withdraw_intent(&project(), intent.id, at(3))
+        .await
+        .unwrap_err();
+    let WishError::Blast { ref hint, .. } = refused else {
+        panic!("{refused}")
+    };
+    assert_eq!(
+        format!("{refused}\n{hint}"),
+        "7 of the 10 machines of cluster east would be removed at once\n\
+         if this is what you want, withdraw it with `allowBlast=70`"
+    );
+    assert_eq!(
+        open(store).await,
+        [intent.wish],
+        "a refusal changes nothing"
+    );
+    let consented = Withdrawal {
+        intent: intent.id,
+        allow_blast: Some(70),
+    };
+    store
+        .withdraw_intent(&project(), consented, at(3))
+        .await
+        .unwrap();
+    assert_eq!(size(store, east).await, (3, 7));
+
+    // An end that was named in the wish is agreed to by it.
+    settle(store, east, at(4)).await;
     store
         .wish(draft(scale(9), Some(at(30))), at(20))
         .await
         .unwrap();
+    settle(store, east, at(21)).await;
     assert_eq!(store.expire(at(30)).await.unwrap(), [east]);
-    assert_eq!(size(store, east).await, (10, 2));
+    assert_eq!(size(store, east).await, (3, 7));
     let last = store.events(None, 0, 1000).await.unwrap().pop().unwrap();
+    assert_eq!(last.message, "expired: scale pool muscle from 2 to 9");
+}
+
+/// Cancels a task that a worker is at.
+async fn cancelled(store: &Store) -> (ClusterId, Claim) {
+    let east = cluster(store, "east", 1).await;
+    plan(store, east, at(1)).await;
+    let claim = claim(store, at(1)).await.remove(0);
+    let cancel = Wish::Cancel {
+        task: claim.task.id,
+        machine: claim.task.machine.id,
+        kind: claim.task.action.kind(),
+    };
+    wish(store, cancel, at(1)).await.unwrap();
+    (east, claim)
+}
+
+pub(crate) async fn a_cancelled_task_that_is_done_ends_the_wish(store: &Store) {
+    let (_, claim) = cancelled(store).await;
     assert_eq!(
-        last.message,
-        "expired: scale pool muscle from 2 to 9; the machines stay until the manifest is applied again: \
-         7 of the 10 machines of cluster east would be removed at once"
+        record(store, claim, Ended::Done, at(2)).await,
+        Recorded::Yes
     );
-    let mut consented = crate::fixture::submission(&text("east", &["east"], 1, 2));
-    store.submit(consented.clone(), at(31)).await.unwrap_err();
-    consented.allow_blast = Some(70);
-    store.submit(consented, at(31)).await.unwrap();
-    assert_eq!(size(store, east).await, (3, 9));
+    assert_eq!(open(store).await, []);
+}
+
+pub(crate) async fn a_cancelled_task_that_is_withdrawn_stays_cancelled(store: &Store) {
+    let (east, claim) = cancelled(store).await;
+    let task = claim.task.id;
+    let ended = Ended::Retry {
+        error: "no answer".to_owned(),
+        not_before: at(2),
+    };
+    assert_eq!(record(store, claim, ended, at(2)).await, Recorded::Yes);
+    for _ in 0..2 {
+        plan(store, east, at(3)).await;
+        let row = store.task(&project(), task).await.unwrap().unwrap();
+        assert_eq!(row.state, State::Withdrawn);
+        assert_eq!(open(store).await.len(), 1);
+        assert_eq!(
+            view(store, east).await.open.len(),
+            1,
+            "no other in its place"
+        );
+    }
 }
 
 pub(crate) async fn another_declared_size_ends_the_wish(store: &Store) {
@@ -197,6 +268,7 @@ pub(crate) async fn a_wish_that_makes_no_sense_is_refused(store: &Store) {
 
 pub(crate) async fn a_wish_may_not_remove_too_much(store: &Store) {
     let east = cluster(store, "east", 9).await;
+    settle(store, east, at(0)).await;
     let refused = wish(store, scale(2), at(1)).await.unwrap_err();
     assert!(
         matches!(

@@ -59,6 +59,28 @@ pub(crate) async fn no_cluster_gets_more_than_its_share(store: &Store) {
     assert_eq!(shares(&next), format!("{of}:1"));
 }
 
+pub(crate) async fn a_cluster_at_rest_keeps_nobody_waiting(store: &Store) {
+    for name in ["busy", "idle"] {
+        let cluster = cluster(store, name, 1).await;
+        plan(store, cluster, at(1)).await;
+    }
+    for claim in claim(store, at(1)).await {
+        let rests = claim.task.cluster_name == name("idle");
+        let ended = Ended::Retry {
+            error: "no answer".to_owned(),
+            not_before: at(if rests { 100 } else { 2 }),
+        };
+        assert_eq!(record(store, claim, ended, at(1)).await, Recorded::Yes);
+    }
+    // The idle one has the fewest running tasks throughout, and nothing due.
+    for _ in 0..2 {
+        let next = store.claim("w", 1, 100, LEASE, at(2)).await.unwrap();
+        assert_eq!(shares(&next), "busy:1");
+    }
+    assert_eq!(claim(store, at(2)).await.len(), 0);
+    assert_eq!(shares(&claim(store, at(100)).await), "idle:2");
+}
+
 pub(crate) async fn no_task_is_claimed_twice(store: &Store) {
     let east = cluster(store, "east", 99).await;
     plan(store, east, at(1)).await;
@@ -196,18 +218,16 @@ pub(crate) async fn a_heartbeat_extends_the_lease(store: &Store) {
     let east = cluster(store, "east", 1).await;
     plan(store, east, at(1)).await;
     let claims = claim(store, at(1)).await;
-    let held = store.beat(WORKER, LEASE, at(20)).await.unwrap();
-    assert_eq!(held, claims.iter().map(|claim| claim.task.id).collect());
-    assert!(
-        store
-            .beat("somebody-else", LEASE, at(20))
-            .await
-            .unwrap()
-            .is_empty()
-    );
+    let attempts: BTreeSet<_> = claims
+        .iter()
+        .map(|claim| (claim.task.id, claim.fence()))
+        .collect();
+    let beat = |worker, now| store.beat(worker, attempts.clone(), LEASE, now);
+    assert_eq!(beat(WORKER, at(20)).await.unwrap(), attempts);
+    assert!(beat("somebody-else", at(20)).await.unwrap().is_empty());
     assert_eq!(store.expire(at(45)).await.unwrap(), []);
     assert_eq!(store.expire(at(50)).await.unwrap(), [east]);
-    assert!(store.beat(WORKER, LEASE, at(51)).await.unwrap().is_empty());
+    assert!(beat(WORKER, at(51)).await.unwrap().is_empty());
     for claim in claims {
         assert_eq!(
             record(store, claim, Ended::Done, at(52)).await,

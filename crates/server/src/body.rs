@@ -1,0 +1,261 @@
+//! The shape of JSON bodies, checked in the words of the contract: every fault, with its place.
+//!
+//! Libraries that read JSON stop at the first mistake and speak of the types of this program.
+
+use api::IntentRequest;
+use model::fault::{Code, Fault, Faults};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// How much of an unknown field's name is repeated to whoever sent it.
+const SHOWN_LEN_MAX: usize = 40;
+
+/// A body that is read as JSON.
+pub(crate) trait Body: DeserializeOwned {
+    /// Everything wrong with the shape of it.
+    fn faults(tree: &Value) -> Vec<Fault>;
+}
+
+impl Body for IntentRequest {
+    fn faults(tree: &Value) -> Vec<Fault> {
+        let mut faults = Faults::default();
+        check("", tree, Want::Fields(&INTENT), &mut faults);
+        faults.into_vec()
+    }
+}
+
+/// What belongs in one place.
+#[derive(Clone, Copy)]
+enum Want {
+    Text,
+    Number,
+    /// An object with these fields.
+    Fields(&'static [Field]),
+    /// An object with one of these fields.
+    OneOf(&'static [Field]),
+}
+
+/// One field of an object.
+struct Field {
+    name: &'static str,
+    want: Want,
+    required: bool,
+}
+
+const fn field(name: &'static str, want: Want) -> Field {
+    Field {
+        name,
+        want,
+        required: true,
+    }
+}
+
+static INTENT: [Field; 4] = [
+    field("cluster", Want::Text),
+    field("wish", Want::OneOf(&WISHES)),
+    field("reason", Want::Text),
+    Field {
+        name: "expiresInSeconds",
+        want: Want::Number,
+        required: false,
+    },
+];
+
+static WISHES: [Field; 5] = [
+    field("scale", Want::Fields(&SCALE)),
+    field("replace", Want::Fields(&REPLACE)),
+    field("retry", Want::Fields(&TASK)),
+    field("cancel", Want::Fields(&TASK)),
+    field("pause", Want::Fields(&[])),
+];
+
+static SCALE: [Field; 2] = [field("pool", Want::Text), field("count", Want::Number)];
+
+static REPLACE: [Field; 1] = [field("machine", Want::Text)];
+
+static TASK: [Field; 1] = [field("task", Want::Text)];
+
+/// Compares what is in one place with what belongs there.
+fn check(path: &str, found: &Value, want: Want, faults: &mut Faults) {
+    let wanted = match want {
+        Want::Text if found.is_string() => return,
+        Want::Text => "a text".to_owned(),
+        Want::Number if found.as_u64().is_some_and(|n| u32::try_from(n).is_ok()) => return,
+        Want::Number => format!("a whole number from 0 to {}", u32::MAX),
+        Want::Fields(fields) => match found {
+            Value::Object(object) => {
+                for field in fields {
+                    match object.get(field.name) {
+                        // A field that may be left out may also be null.
+                        None | Some(Value::Null) if !field.required => {}
+                        None => faults.note(
+                            below(path, field.name),
+                            Code::Required,
+                            "found nothing; this field is required",
+                        ),
+                        Some(value) => check(&below(path, field.name), value, field.want, faults),
+                    }
+                }
+                return unknown(path, object.keys(), fields, faults);
+            }
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Array(_)
+                if fields.is_empty() =>
+            {
+                "an empty object".to_owned()
+            }
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Array(_) => format!("an object with {}", names(fields)),
+        },
+        Want::OneOf(fields) => {
+            let one = found
+                .as_object()
+                .filter(|object| object.len() == 1)
+                .and_then(|object| object.iter().next());
+            match one {
+                Some((name, value)) => {
+                    match fields.iter().find(|field| field.name == name) {
+                        Some(field) => check(&below(path, name), value, field.want, faults),
+                        None => unknown(path, [name], fields, faults),
+                    }
+                    return;
+                }
+                None => format!("an object with one of {}", names(fields)),
+            }
+        }
+    };
+    let message = format!("found {}, allowed: {wanted}", kind(found));
+    faults.note(path, Code::Type, message);
+}
+
+/// Notes every field that nothing reads.
+fn unknown<'a>(
+    path: &str,
+    found: impl IntoIterator<Item = &'a String>,
+    fields: &[Field],
+    faults: &mut Faults,
+) {
+    for name in found {
+        if fields.iter().any(|field| field.name == name) {
+            continue;
+        }
+        let shown: String = name.escape_debug().take(SHOWN_LEN_MAX).collect();
+        let allowed = if fields.is_empty() {
+            "none".to_owned()
+        } else {
+            names(fields)
+        };
+        let message = format!("unknown field; allowed: {allowed}");
+        faults.note(below(path, &shown), Code::UnknownField, message);
+    }
+}
+
+fn below(path: &str, name: &str) -> String {
+    if path.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{path}.{name}")
+    }
+}
+
+fn names(fields: &[Field]) -> String {
+    let names: Vec<_> = fields.iter().map(|field| field.name).collect();
+    names.join(", ")
+}
+
+fn kind(found: &Value) -> String {
+    match found {
+        Value::Null => "null".to_owned(),
+        Value::Bool(truth) => truth.to_string(),
+        Value::Number(number) => number.to_string(),
+        Value::String(_) => "a text".to_owned(),
+        Value::Array(_) => "a list".to_owned(),
+        Value::Object(fields) if fields.is_empty() => "an empty object".to_owned(),
+        Value::Object(fields) => format!("an object with {} fields", fields.len()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::expect;
+
+    #[test]
+    fn every_fault_is_told_with_its_place_and_what_is_allowed() {
+        let told: String = [
+            "[]",
+            "{}",
+            r#"{"cluster": 1, "wish": {}, "reason": null, "expiresInSeconds": -1, "author": "me"}"#,
+            r#"{"cluster": "a", "wish": {"scale": {"pool": "p", "count": "5", "was": 3}}, "reason": "r"}"#,
+            r#"{"cluster": "a", "wish": {"dance": {}}, "reason": "r"}"#,
+            r#"{"cluster": "a", "wish": {"pause": {}, "retry": {"task": "t"}}, "reason": "r"}"#,
+            r#"{"cluster": "a", "wish": {"retry": ["t"]}, "reason": "r"}"#,
+            r#"{"cluster": "a", "wish": {"pause": {"for": 1}}, "reason": "r"}"#,
+            r#"{"cluster": "a", "wish": {"pause": null}, "reason": "r", "expiresInSeconds": null}"#,
+            r#"{"cluster": "a", "wish": {"pause": {}}, "reason": "r", "expiresInSeconds": 9}"#,
+        ]
+        .into_iter()
+        .map(|text| {
+            let faults = IntentRequest::faults(&serde_json::from_str(text).unwrap());
+            let faults: String = faults.iter().map(|fault| format!("  {fault}\n")).collect();
+            format!("{text}\n{faults}")
+        })
+        .collect();
+        expect![[r#"
+            []
+              the document: found a list, allowed: an object with cluster, wish, reason, expiresInSeconds
+            {}
+              cluster: found nothing; this field is required
+              wish: found nothing; this field is required
+              reason: found nothing; this field is required
+            {"cluster": 1, "wish": {}, "reason": null, "expiresInSeconds": -1, "author": "me"}
+              cluster: found 1, allowed: a text
+              wish: found an empty object, allowed: an object with one of scale, replace, retry, cancel, pause
+              reason: found null, allowed: a text
+              expiresInSeconds: found -1, allowed: a whole number from 0 to 4294967295
+              author: unknown field; allowed: cluster, wish, reason, expiresInSeconds
+            {"cluster": "a", "wish": {"scale": {"pool": "p", "count": "5", "was": 3}}, "reason": "r"}
+              wish.scale.count: found a text, allowed: a whole number from 0 to 4294967295
+              wish.scale.was: unknown field; allowed: pool, count
+            {"cluster": "a", "wish": {"dance": {}}, "reason": "r"}
+              wish.dance: unknown field; allowed: scale, replace, retry, cancel, pause
+            {"cluster": "a", "wish": {"pause": {}, "retry": {"task": "t"}}, "reason": "r"}
+              wish: found an object with 2 fields, allowed: an object with one of scale, replace, retry, cancel, pause
+            {"cluster": "a", "wish": {"retry": ["t"]}, "reason": "r"}
+              wish.retry: found a list, allowed: an object with task
+            {"cluster": "a", "wish": {"pause": {"for": 1}}, "reason": "r"}
+              wish.pause.for: unknown field; allowed: none
+            {"cluster": "a", "wish": {"pause": null}, "reason": "r", "expiresInSeconds": null}
+              wish.pause: found null, allowed: an empty object
+            {"cluster": "a", "wish": {"pause": {}}, "reason": "r", "expiresInSeconds": 9}
+        "#]].assert_eq(&told);
+    }
+
+    #[test]
+    fn what_has_no_fault_can_be_read() {
+        for wish in [
+            r#"{"scale":{"pool":"p","count":4294967295}}"#,
+            r#"{"replace":{"machine":"m"}}"#,
+            r#"{"retry":{"task":"t"}}"#,
+            r#"{"cancel":{"task":"t"}}"#,
+            r#"{"pause":{}}"#,
+        ] {
+            let text =
+                format!(r#"{{"cluster":"a","wish":{wish},"reason":"r","expiresInSeconds":null}}"#);
+            assert_eq!(
+                IntentRequest::faults(&serde_json::from_str(&text).unwrap()),
+                []
+            );
+            assert!(
+                serde_json::from_str::<IntentRequest>(&text).is_ok(),
+                "{text}"
+            );
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Connections: how many there may be, how long one may say nothing, and how they end.
+//!
+//! **Invariant:** whoever does not say what it wants loses its connection; nobody can keep
+//! others out by connecting and then being slow (`tests/http/system.rs`).
+
+use std::time::Duration;
+
+use axum::Router;
+use axum::serve::{Listener, ListenerExt as _};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// How long a client may take to send the head of a request, or to begin the next one on a
+/// connection that is kept: heads fit into a packet or two.
+const HEAD_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// How many connections there may be at once: twice as many as may follow events, so that
+/// those never keep out a person. Further ones wait in the queue of the system.
+const CONNECTIONS_MAX: usize = 2_048;
+
+/// Serves until `stop` is cancelled; then answers what is under way and ends.
+pub(crate) async fn serve(listener: TcpListener, router: Router, stop: &CancellationToken) {
+    // Answers are small and wanted now: waiting to fill a packet only adds latency.
+    let mut listener = listener.tap_io(|stream| {
+        if let Err(cause) = stream.set_nodelay(true) {
+            tracing::debug!(%cause, "could not switch off the delay of small packets");
+        }
+    });
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => break,
+            Some(ended) = connections.join_next() => tell(ended),
+            (stream, _) = listener.accept(), if connections.len() < CONNECTIONS_MAX => {
+                connections.spawn(converse(stream, router.clone(), stop.clone()));
+            }
+        }
+    }
+    drop(listener);
+    while let Some(ended) = connections.join_next().await {
+        tell(ended);
+    }
+}
+
+/// Answers the requests of one connection.
+async fn converse(stream: TcpStream, router: Router, stop: CancellationToken) {
+    // One protocol only: to guess which it is would mean to wait for a first word.
+    let mut builder = Builder::new(TokioExecutor::new()).http1_only();
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIME_MAX);
+    let service = TowerToHyperService::new(router);
+    let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let ended = tokio::select! {
+        biased;
+        ended = connection.as_mut() => ended,
+        () = stop.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(cause) = ended {
+        tracing::debug!(cause, "a connection ended before its time");
+    }
+}
+
+/// A connection never breaks down by itself: what panics in a handler is caught there.
+fn tell(ended: Result<(), tokio::task::JoinError>) {
+    if let Err(cause) = ended {
+        tracing::error!(%cause, "a connection broke down");
+    }
+}
