@@ -24,6 +24,10 @@ use crate::workspace;
 /// Names the file that tests append their skips to.
 const SKIPS: &str = "SLIPWAY_SKIPS";
 
+/// Names the file that proofs append what they covered to: libtest swallows what a test prints
+/// when it passes, and a number nobody sees proves nothing.
+const FIGURES: &str = "SLIPWAY_FIGURES";
+
 /// How a reason starts when no change of ours could make the test run on this machine.
 const IMPOSSIBLE: &str = "not possible here:";
 
@@ -63,8 +67,14 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
         bail!("usage: cargo xtask test");
     }
     let target = workspace::target_directory()?;
-    let mut suites = workspace_tests(&target.join("skips.txt"))?;
+    let figures = target.join("figures.txt");
+    let mut suites = workspace_tests(&target.join("skips.txt"), &figures)?;
     suites.push(api_fuzz());
+    println!("\nWhat the proofs covered");
+    let covered = fs::read_to_string(&figures).context("could not read the figures")?;
+    for line in covered.lines() {
+        println!("  {line}");
+    }
     if std::env::var("CI").is_ok_and(|value| value == "true") {
         refuse_skips(&mut suites);
     }
@@ -75,14 +85,17 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
 }
 
 /// Runs `cargo test` over the workspace and reads its output while passing it on.
-fn workspace_tests(skips: &Path) -> Result<Vec<Suite>> {
-    fs::write(skips, "").with_context(|| format!("could not empty {}", skips.display()))?;
+fn workspace_tests(skips: &Path, figures: &Path) -> Result<Vec<Suite>> {
+    for file in [skips, figures] {
+        fs::write(file, "").with_context(|| format!("could not empty {}", file.display()))?;
+    }
     // One pipe for both streams: the name of a suite comes on one, its result on the other.
     let (reader, writer) = std::io::pipe().context("could not make a pipe")?;
     let mut command = workspace::cargo();
     command
         .args(["test", "--workspace", "--no-fail-fast"])
         .env(SKIPS, skips)
+        .env(FIGURES, figures)
         .stdout(writer.try_clone().context("could not share a pipe")?)
         .stderr(writer);
     if std::io::stdout().is_terminal() {

@@ -29,21 +29,7 @@ impl fmt::Display for Cause {
 /// waits that need a person first.
 pub fn why(view: &View<'_>, plan: &Plan) -> Vec<Cause> {
     let summary = &plan.summary;
-    let (control, compute) = (summary.control, summary.compute);
-    let state = format!(
-        "cluster {} is {} at generation {}: {} of {} control and {} of {} compute nodes are ready",
-        view.desired.name,
-        summary.phase.as_str(),
-        view.desired.generation,
-        control.0,
-        control.1,
-        compute.0,
-        compute.1,
-    );
-    let mut chain = vec![Cause {
-        fact: state,
-        next: None,
-    }];
+    let mut chain = vec![state(view, plan)];
     let name = |id| {
         view.desired
             .all()
@@ -99,4 +85,20 @@ pub fn why(view: &View<'_>, plan: &Plan) -> Vec<Cause> {
         });
     }
     chain
+}
+
+/// How the cluster stands.
+fn state(view: &View<'_>, plan: &Plan) -> Cause {
+    let (control, compute) = (plan.summary.control, plan.summary.compute);
+    let fact = format!(
+        "cluster {} is {} at generation {}: {} of {} control and {} of {} compute nodes are ready",
+        view.desired.name,
+        plan.summary.phase.as_str(),
+        view.desired.generation,
+        control.0,
+        control.1,
+        compute.0,
+        compute.1,
+    );
+    Cause { fact, next: None }
 }

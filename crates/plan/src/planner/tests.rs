@@ -565,30 +565,40 @@ fn a_given_machine_that_is_lost_can_be_given_up() {
         State::Waiting,
         Some("no route"),
     );
-    drawn(&world, &expect![[r#"
+    drawn(
+        &world,
+        &expect![[r#"
         delete   c1
         held     release s1: tried 1×: no route
         deleting
-    "#]]);
+    "#]],
+    );
     let wish = Wish::Cancel {
         task,
         machine: machine("s1").id,
         kind: Kind::Release,
     };
-    drawn(&world.wish(wish), &expect![[r#"
+    drawn(
+        &world.wish(wish),
+        &expect![[r#"
         delete   c1
         withdraw 1
         deleting
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_quorum_that_silence_has_broken_waits_for_a_person() {
-    check("c1 c4 c5", "c1 c2? c3? c4~ c5~", &expect![[r#"
+    check(
+        "c1 c4 c5",
+        "c1 c2? c3? c4~ c5~",
+        &expect![[r#"
         held     join c4: other control nodes ready: 1, needed: 2
         held     join c5: one at a time, after c4
         held     leave c2: other control nodes ready: 1, needed: 2
         held     drain c3: one at a time, after c2
         error
-    "#]]);
+    "#]],
+    );
 }

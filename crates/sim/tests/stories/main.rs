@@ -1,6 +1,7 @@
 //! Every story told, compared with what it told before; then again with everything going wrong.
 
 #![expect(
+    clippy::print_stdout,
     clippy::unwrap_used,
     clippy::panic,
     reason = "a test that cannot go on has failed"

@@ -10,6 +10,7 @@ use sim::LetGo;
 use sim::faults::{self, Moment, Profile};
 use sim::story::{Disturbance, Told, play};
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -179,7 +180,7 @@ fn whatever_attempt_fails_or_gets_stuck_the_story_ends_the_same() {
             }
         }
     }
-    println!("failures: {}", prove(&scripts, &runs));
+    figure(&format!("failures: {}", prove(&scripts, &runs)));
 }
 
 #[test]
@@ -199,7 +200,7 @@ fn wherever_the_engine_is_killed_the_story_ends_the_same() {
             }
         }
     }
-    println!("crash points: {}", prove(&scripts, &runs));
+    figure(&format!("crash points: {}", prove(&scripts, &runs)));
 }
 
 #[test]
@@ -222,7 +223,7 @@ fn whatever_chance_has_in_store_the_story_ends_the_same() {
             }
         }
     }
-    println!("runs by chance: {}", prove(&scripts, &runs));
+    figure(&format!("runs by chance: {}", prove(&scripts, &runs)));
 }
 
 #[test]
@@ -230,5 +231,14 @@ fn an_equal_seed_tells_an_equal_story() {
     for script in scripts() {
         let tell = || play(&script.story, Disturbance::ByChance(Profile::Storm, 7)).unwrap();
         assert_eq!(tell().text, tell().text, "{}", script.name);
+    }
+}
+
+/// Prints what was covered, and leaves it where `make test` shows it.
+fn figure(covered: &str) {
+    println!("{covered}");
+    if let Some(file) = std::env::var_os("SLIPWAY_FIGURES") {
+        let mut figures = std::fs::File::options().append(true).open(file).unwrap();
+        writeln!(figures, "{covered}").unwrap();
     }
 }

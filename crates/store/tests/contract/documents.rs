@@ -101,7 +101,7 @@ pub(crate) async fn a_submission_for_another_generation_is_refused(store: &Store
     assert_eq!(
         store.submit(with_key, at(0)).await.unwrap(),
         stored,
-        "a repeat is for the generation that its first made current no more"
+        "a repeat is answered as before, though its parent is no longer current"
     );
 }
 
