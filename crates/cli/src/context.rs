@@ -39,7 +39,7 @@ impl<'a> Context<'a> {
     pub(crate) fn client(&mut self) -> Result<Client, Error> {
         let Global {
             server,
-            token: _,
+            token_file: _,
             data_dir: _,
             project,
             output: _,

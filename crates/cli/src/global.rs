@@ -24,15 +24,12 @@ pub struct Global {
     )]
     pub server: String,
 
-    /// Who asks; on the server's own machine it is found in the data directory
-    #[arg(
-        long,
-        global = true,
-        value_name = "TOKEN",
-        env = "SLIPWAY_TOKEN",
-        hide_env_values = true
-    )]
-    pub token: Option<Token>,
+    /// A file with the token of who asks [default: admin.token in the data directory]
+    ///
+    /// A token never stands on the command line, where every user of the machine could read it;
+    /// `SLIPWAY_TOKEN` holds one instead of a file.
+    #[arg(long, global = true, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
 
     /// Where the server on this machine keeps its data [default: the user's state directory]
     #[arg(
@@ -95,14 +92,6 @@ impl std::fmt::Debug for Token {
     }
 }
 
-impl std::str::FromStr for Token {
-    type Err = std::convert::Infallible;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Ok(Self(text.trim().to_owned()))
-    }
-}
-
 impl Global {
     /// Where the server on this machine keeps its data.
     pub fn data_dir(&self) -> Result<PathBuf, Error> {
@@ -123,8 +112,17 @@ impl Global {
     /// The file is read for servers on this machine only: the key of this house is of no
     /// use elsewhere, and must not be shown around.
     pub(crate) fn find_token(&self) -> Result<Option<Token>, Error> {
-        if let Some(token) = &self.token {
-            return Ok(Some(token.clone()));
+        if let Some(file) = &self.token_file {
+            return match read_token(file)? {
+                Some(token) => Ok(Some(token)),
+                None => Err(Error::TokenFile {
+                    file: file.clone(),
+                    cause: std::io::ErrorKind::NotFound.into(),
+                }),
+            };
+        }
+        if let Ok(token) = std::env::var("SLIPWAY_TOKEN") {
+            return Ok(Some(Token(token.trim().to_owned())));
         }
         if !api::client::is_local(&self.server) {
             return Ok(None);
@@ -170,7 +168,7 @@ mod tests {
     fn global(server: &str, dir: &Path) -> Global {
         Global {
             server: server.to_owned(),
-            token: None,
+            token_file: None,
             data_dir: Some(dir.to_owned()),
             project: "default".to_owned(),
             output: Format::Table,
