@@ -208,7 +208,9 @@ fn arguments(address: &str) -> Vec<String> {
         "--report=json",
         "--report-json-path=report.json",
         "--generation-database=none",
-        "--workers=auto",
+        // Python 3.11 counts the depth of its parser per process and not per thread: two workers
+        // that read lambdas at once make it raise a SystemError (CPython issue 106905).
+        "--workers=1",
     ];
     let mut all: Vec<String> = fixed.iter().map(ToString::to_string).collect();
     all.extend([

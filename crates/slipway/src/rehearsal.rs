@@ -30,7 +30,11 @@ impl Twin {
         // it the turn, because the thread goes on when whoever asked has left.
         let rehearsal = move || {
             let _turn = turn;
-            sim::rehearse_blocking(twin, project, manifest, seed, profile)
+            let rehearse = || sim::rehearse_blocking(twin, project, manifest, seed, profile);
+            // What happens in a rehearsal is told in its report, and is no news of this server.
+            tracing::subscriber::with_default(tracing::subscriber::NoSubscriber::new(), || {
+                metrics::with_local_recorder(&metrics::NoopRecorder, rehearse)
+            })
         };
         let sim::Report {
             text,
