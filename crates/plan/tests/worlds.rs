@@ -1,16 +1,19 @@
 //! Random worlds: the planner converges, deterministically, within its budgets.
 //!
-//! A world is a cluster of any shape, seen in any honest or dishonest state. From each the
+//! A world is a cluster of any shape, edited once, with work under way, seen in any honest or
+//! dishonest state. From each the
 //! journey must end, the checker must stay silent at every step, and a plan made twice
 //! must be the same twice.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use model::admit::admit;
-use model::cluster::{Desired, Role};
+use model::cluster::{Desired, Machine, Origin, Role};
+use model::id::TaskId;
 use model::name::Name;
 use model::observed::{MachineFact, NodeFact, Observed, Seen};
 use model::source;
+use model::task::{Action, Kind, Open, State};
 use model::time::Timestamp;
 use model::version::Version;
 use plan::{Known, Phase, Slot, View, check, expand, journey, plan, predict, retire};
@@ -20,7 +23,20 @@ use std::net::IpAddr;
 
 const NOW: Timestamp = Timestamp::from_millis(1_000);
 
-fn manifest(control: u32, compute: u32, minor: u16) -> model::manifest::Manifest {
+/// Given hosts: the name of their pool, and how many of them.
+type Hosts = (&'static str, u8);
+
+fn manifest(control: u32, compute: u32, hosts: Hosts, minor: u16) -> model::manifest::Manifest {
+    let (pool, count) = hosts;
+    let nodes: Vec<_> = (0..count)
+        .map(|n| format!("{{endpoint: 203.0.113.{n}}}"))
+        .collect();
+    let (fixed, name) = if nodes.is_empty() {
+        (String::new(), String::new())
+    } else {
+        let fixed = format!("static: [{{name: {pool}, nodes: [{}]}}]", nodes.join(", "));
+        (fixed, format!(", {pool}"))
+    };
     let text = format!(
         "
 apiVersion: slipway.dev/v1
@@ -32,9 +48,10 @@ spec:
     dynamic:
       - {{name: brain, providerSpec: {{name: lab, region: n}}, count: {control}, serverType: small, image: debian-12}}
       - {{name: muscle, providerSpec: {{name: lab, region: n}}, count: {compute}, serverType: small, image: debian-12}}
+    {fixed}
   kubernetes:
     clusters:
-      - {{name: edge, version: v1.{minor}.0, network: 10.8.0.0/24, pools: {{control: [brain], compute: [muscle]}}}}
+      - {{name: edge, version: v1.{minor}.0, network: 10.8.0.0/24, pools: {{control: [brain], compute: [muscle{name}]}}}}
 "
     );
     admit(&source::parse(&text).unwrap()).unwrap()
@@ -88,9 +105,32 @@ fn sight() -> impl Strategy<Value = Sight> {
 struct World {
     control: (u32, u32),
     compute: (u32, u32),
+    hosts: (Hosts, Hosts),
     upgrade: bool,
     delete: bool,
     sights: Vec<Sight>,
+    work: Vec<Option<(Kind, State)>>,
+}
+
+fn hosts() -> impl Strategy<Value = Hosts> {
+    (prop_oneof![Just("attic"), Just("cellar")], 0..3_u8)
+}
+
+/// An unfinished task, or none.
+fn work() -> impl Strategy<Value = Option<(Kind, State)>> {
+    let state = prop_oneof![
+        Just(State::Waiting),
+        Just(State::Running),
+        Just(State::Stuck)
+    ];
+    let kind = prop_oneof![
+        Just(Kind::Create),
+        Just(Kind::Join),
+        Just(Kind::Drain),
+        Just(Kind::Leave),
+        Just(Kind::Delete)
+    ];
+    prop::option::weighted(0.2, (kind, state))
 }
 
 fn world() -> impl Strategy<Value = World> {
@@ -102,24 +142,33 @@ fn world() -> impl Strategy<Value = World> {
         1..6_u32,
         any::<bool>(),
         prop::bool::weighted(0.1),
+        (hosts(), hosts()),
         prop::collection::vec(sight(), 24),
+        prop::collection::vec(work(), 24),
     )
-        .prop_map(|(c1, c2, w1, w2, upgrade, delete, sights)| World {
-            control: (c1, c2),
-            compute: (w1, w2),
-            upgrade,
-            delete,
-            sights,
-        })
+        .prop_map(
+            |(c1, c2, w1, w2, upgrade, delete, hosts, sights, work)| World {
+                control: (c1, c2),
+                compute: (w1, w2),
+                hosts,
+                upgrade,
+                delete,
+                sights,
+                work,
+            },
+        )
 }
 
 /// The desired state after an edit, and what is seen of its machines.
 fn made(world: &World) -> (Desired, Observed) {
-    let first = grown(None, &manifest(world.control.0, world.compute.0, 34));
+    let first = grown(
+        None,
+        &manifest(world.control.0, world.compute.0, world.hosts.0, 34),
+    );
     let minor = if world.upgrade { 35 } else { 34 };
     let next = grown(
         Some((&first, &Observed::default())),
-        &manifest(world.control.1, world.compute.1, minor),
+        &manifest(world.control.1, world.compute.1, world.hosts.1, minor),
     );
     let mut observed = Observed::default();
     for (machine, sight) in next.all().zip(world.sights.iter().cycle()) {
@@ -182,25 +231,77 @@ fn made(world: &World) -> (Desired, Observed) {
     (desired, observed)
 }
 
+/// The unfinished tasks of a world, each as an earlier plan would have made it.
+fn under_way(world: &World, desired: &Desired) -> Vec<Open> {
+    let version = Version {
+        minor: 34,
+        patch: 0,
+    };
+    let given = |machine: &Machine| matches!(machine.origin, Origin::Given { .. });
+    let action = |machine: &Machine, kind: Kind| match kind {
+        Kind::Create if given(machine) => Action::Prepare,
+        Kind::Delete if given(machine) => Action::Release,
+        Kind::Join => Action::Join { version },
+        Kind::Drain => Action::Drain,
+        Kind::Leave => Action::Leave,
+        Kind::Delete => Action::Delete,
+        Kind::Create
+        | Kind::Prepare
+        | Kind::Init
+        | Kind::Upgrade
+        | Kind::Uncordon
+        | Kind::Release => Action::Create,
+    };
+    let placed = desired.all().zip(world.work.iter().cycle());
+    placed
+        .filter_map(|(machine, work)| {
+            let (kind, state) = (*work)?;
+            Some(Open {
+                id: TaskId::derive(model::id::Origin {
+                    parent: "test",
+                    name: machine.name.as_str(),
+                    ordinal: u64::from(machine.ordinal),
+                    incarnation: 0,
+                }),
+                machine: machine.id,
+                action: action(machine, kind),
+                state,
+                attempts: 1,
+                not_before: NOW,
+                error: (state == State::Stuck).then(|| "no luck".to_owned()),
+            })
+        })
+        .collect()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1_500, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_step_is_safe_and_the_journey_ends(world in world()) {
         let (desired, mut observed) = made(&world);
+        let mut open = under_way(&world, &desired);
         let mut ledger: Vec<Slot> = Vec::new();
         let mut ended = None;
         for round in 0..200_u64 {
-            let view = View { desired: &desired, observed: &observed, open: &[], ledger: &ledger, intents: &[], blocked: &[], parent: round, now: NOW };
+            let view = View { desired: &desired, observed: &observed, open: &open, ledger: &ledger, intents: &[], blocked: &[], parent: round, now: NOW };
             let step = plan(&view);
             prop_assert_eq!(check(&view, &step), Vec::new());
             prop_assert_eq!(format!("{step:?}"), format!("{:?}", plan(&view)));
             ledger.retain(|slot| !step.release.contains(&slot.machine));
             ledger.extend(step.disturbs.iter().cloned());
             prop_assert!(ledger.len() <= 1, "budget exceeded: {:?}", ledger);
-            if step.tasks.is_empty() {
+            // What is stuck stays so until nobody wants it; everything else ends well.
+            open.retain(|open| !step.withdraw.contains(&open.id));
+            let (stuck, going): (Vec<_>, Vec<_>) = open.into_iter().partition(|open| open.state == State::Stuck);
+            open = stuck;
+            if step.tasks.is_empty() && going.is_empty() {
                 ended = Some(step);
                 break;
+            }
+            for open in going {
+                let machine = desired.all().find(|machine| machine.id == open.machine).unwrap();
+                predict(&mut observed, machine, &open.action, NOW);
             }
             for task in &step.tasks {
                 predict(&mut observed, &task.machine, &task.action, NOW);
