@@ -115,22 +115,34 @@ impl History {
     }
 
     fn wish(mut self, wish: impl FnOnce(&Desired) -> Wish) -> Self {
-        let wish = wish(self.desired.as_ref().unwrap());
-        self.wishes = self.wish_list(wish);
-        self
-    }
-
-    fn wish_list(&self, wish: Wish) -> Vec<model::intent::Intent> {
-        vec![model::intent::Intent {
+        let desired = self.desired.as_ref().unwrap();
+        self.wishes.push(model::intent::Intent {
             id: model::id::IntentId::derive(crate::fixture::origin("i", 0)),
             project: Name::default_project(),
-            cluster: self.desired.as_ref().unwrap().name.clone(),
-            wish,
+            cluster: desired.name.clone(),
+            wish: wish(desired),
             author: "ann".to_owned(),
             reason: String::new(),
             created_at: NOW,
             expires_at: None,
-        }]
+        });
+        self
+    }
+
+    /// What is wrong with the next manifest.
+    #[track_caller]
+    fn refuse(&self, manifest: &Manifest, expected: &Expect) {
+        let known = [Known {
+            desired: self.desired.as_ref().unwrap(),
+            observed: &self.observed,
+            intents: &self.wishes,
+            open: &[],
+        }];
+        let project = Name::default_project();
+        let faults = expand(&project, manifest, &known, &BTreeMap::new(), NOW);
+        let faults = faults.expect_err("must be refused");
+        let told: String = faults.iter().map(|fault| format!("{fault}\n")).collect();
+        expected.assert_eq(&told);
     }
 
     #[track_caller]
@@ -271,48 +283,21 @@ fn a_given_host_that_is_declared_no_more_leaves() {
 
 #[test]
 fn what_cannot_change_is_refused() {
-    let first = History::new()
-        .apply(&manifest(1, 1, "1.35.0", &[]))
-        .joined();
-    let known = [Known {
-        desired: first.desired.as_ref().unwrap(),
-        observed: &first.observed,
-        intents: &[],
-        open: &[],
-    }];
-    let refused = |manifest: &Manifest| -> String {
-        let project = Name::default_project();
-        let faults =
-            expand(&project, manifest, &known, &BTreeMap::new(), NOW).expect_err("must be refused");
-        faults.iter().map(|fault| format!("{fault}\n")).collect()
+    let on = |version: &str| {
+        let first = History::new().apply(&manifest(1, 1, version, &[]));
+        first.joined()
     };
-    expect![[r#"
+    on("1.35.0").refuse(&manifest(1, 1, "1.34.0", &[]), &expect![[r#"
         spec.kubernetes.clusters[0].version: found v1.34.0, allowed: v1.35.0 or newer, which nodes run; Kubernetes cannot be downgraded
-    "#]].assert_eq(&refused(&manifest(1, 1, "1.34.0", &[])));
-    let older = History::new()
-        .apply(&manifest(1, 1, "1.34.0", &[]))
-        .joined();
-    let known = [Known {
-        desired: older.desired.as_ref().unwrap(),
-        observed: &older.observed,
-        intents: &[],
-        open: &[],
-    }];
-    let faults = expand(
-        &Name::default_project(),
-        &manifest(1, 1, "1.36.0", &[]),
-        &known,
-        &BTreeMap::new(),
-        NOW,
-    );
-    let told: String = faults
-        .expect_err("must be refused")
-        .iter()
-        .map(|fault| format!("{fault}\n"))
-        .collect();
-    expect![[r#"
+    "#]]);
+    on("1.34.0").refuse(&manifest(1, 1, "1.36.0", &[]), &expect![[r#"
         spec.kubernetes.clusters[0].version: found v1.36.0, allowed: up to v1.35, because a node runs v1.34.0; one minor release at a time
-    "#]].assert_eq(&told);
+    "#]]);
+    let mut moved = manifest(1, 1, "1.34.0", &[]);
+    moved.clusters[0].network = "10.9.0.0/24".parse().unwrap();
+    on("1.34.0").refuse(&moved, &expect![[r#"
+        spec.kubernetes.clusters[0].network: found 10.9.0.0/24, allowed: 10.8.0.0/24, the network the cluster was made with
+    "#]]);
 }
 
 #[test]
@@ -346,75 +331,30 @@ fn a_machine_that_serves_keeps_its_type_and_one_that_does_not_is_made_anew() {
     if let Some(Pool::Dynamic(pool)) = larger.pools.get_mut(&"muscle".parse::<Name>().unwrap()) {
         pool.server_type = "large".to_owned();
     }
-    History::new()
-        .apply(&manifest(1, 1, "1.34.0", &[]))
-        .apply(&larger)
-        .check(&expect![[r#"
-            generation 2 at v1.34.0
-              edge-brain-01 10.8.0.1 life 0
-              edge-muscle-02 10.8.0.3 life 1
-              edge-muscle-01 10.8.0.2 leaves
-        "#]]);
-
-    let first = History::new()
-        .apply(&manifest(1, 1, "1.34.0", &[]))
-        .joined();
-    let desired = first.desired.clone().unwrap();
-    let known = [Known {
-        desired: &desired,
-        observed: &first.observed,
-        intents: &[],
-        open: &[],
-    }];
-    let faults = expand(
-        &Name::default_project(),
-        &larger,
-        &known,
-        &BTreeMap::new(),
-        NOW,
-    );
-    let told: String = faults
-        .expect_err("must be refused")
-        .iter()
-        .map(|fault| format!("{fault}\n"))
-        .collect();
-    expect![[r#"
+    let first = || History::new().apply(&manifest(1, 1, "1.34.0", &[]));
+    first().apply(&larger).check(&expect![[r#"
+        generation 2 at v1.34.0
+          edge-brain-01 10.8.0.1 life 0
+          edge-muscle-02 10.8.0.3 life 1
+          edge-muscle-01 10.8.0.2 leaves
+    "#]]);
+    first().joined().refuse(&larger, &expect![[r#"
         spec.nodePools.dynamic[1]: found another providerSpec, serverType or image than edge-muscle-01 was made with; declare a pool of another name and use that one instead
-    "#]].assert_eq(&told);
+    "#]]);
 }
 
 #[test]
 fn a_network_without_a_free_address_is_a_fault_and_not_a_strange_address() {
     let mut small = manifest(1, 4, "1.34.0", &[]);
     small.clusters[0].network = "10.8.0.0/29".parse().unwrap();
-    let first = History::new().apply(&small);
-    let desired = first.desired.as_ref().unwrap();
-    let wished = first.wish_list(Wish::Scale {
+    let wished = History::new().apply(&small).wish(|_| Wish::Scale {
         pool: "muscle".parse().unwrap(),
         count: 6,
         was: 4,
     });
-    let known = [Known {
-        desired,
-        observed: &first.observed,
-        intents: &wished,
-        open: &[],
-    }];
-    let faults = expand(
-        &Name::default_project(),
-        &small,
-        &known,
-        &BTreeMap::new(),
-        NOW,
-    );
-    let told: String = faults
-        .expect_err("must be refused")
-        .iter()
-        .map(|fault| format!("{fault}\n"))
-        .collect();
-    expect![[r#"
+    wished.refuse(&small, &expect![[r#"
         spec.kubernetes.clusters[0].network: found 10.8.0.0/29 with 6 addresses, allowed: room for 7 machines and 0 that are leaving; wait until those are gone, or ask for fewer
-    "#]].assert_eq(&told);
+    "#]]);
 }
 
 #[test]
@@ -449,8 +389,8 @@ fn a_wrong_version_that_no_node_runs_can_be_taken_back() {
 
 #[test]
 fn the_only_control_machine_cannot_move_to_another_pool() {
-    let text = |pool: &str| {
-        format!(
+    let on = |pool: &str| {
+        let text = format!(
             "
 apiVersion: slipway.dev/v1
 kind: InputManifest
@@ -461,29 +401,11 @@ spec:
   kubernetes:
     clusters: [{{name: edge, version: v1.34.0, network: 10.8.0.0/24, pools: {{control: [{pool}]}}}}]
 "
-        )
+        );
+        admit(&source::parse(&text).unwrap()).unwrap()
     };
-    let made = |pool: &str| admit(&source::parse(&text(pool)).unwrap()).unwrap();
-    let first = History::new().apply(&made("attic")).joined();
-    let known = [Known {
-        desired: first.desired.as_ref().unwrap(),
-        observed: &first.observed,
-        intents: &[],
-        open: &[],
-    }];
-    let faults = expand(
-        &Name::default_project(),
-        &made("cellar"),
-        &known,
-        &BTreeMap::new(),
-        NOW,
-    );
-    let told: String = faults
-        .expect_err("must be refused")
-        .iter()
-        .map(|fault| format!("{fault}\n"))
-        .collect();
-    expect![[r#"
+    let first = History::new().apply(&on("attic")).joined();
+    first.refuse(&on("cellar"), &expect![[r#"
         spec.kubernetes.clusters[0].pools.control: the last control machine cannot move to another pool: nobody is left to take over; keep its pool, or add another control machine first
-    "#]].assert_eq(&told);
+    "#]]);
 }
