@@ -9,7 +9,7 @@ mod stream;
 use crate::cluster::{ClusterGeneration, ClusterHead, ClusterState, ClusterView, WhyView};
 use crate::event::EventView;
 use crate::intent::{IntentRequest, IntentView};
-use crate::machine::MachineView;
+use crate::machine::{ChangeView, MachineView};
 use crate::manifest::{Accepted, GenerationView, ManifestGeneration, ManifestView};
 use crate::page::Listed;
 use crate::plan::JourneyView;
@@ -285,6 +285,19 @@ impl Client {
     /// One machine.
     pub async fn machine(&self, name: &str) -> Result<MachineView, Error> {
         self.ask(self.get(&["machines", name])).await
+    }
+
+    /// What was seen to change about a machine, newest first.
+    pub async fn machine_changes(
+        &self,
+        name: &str,
+        page: &Page,
+    ) -> Result<Listed<ChangeView>, Error> {
+        self.ask(
+            self.get(&["machines", name, "changes"])
+                .query(&page.query()),
+        )
+        .await
     }
 
     /// The tasks.

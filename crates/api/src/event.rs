@@ -17,6 +17,10 @@ pub struct EventView {
     pub at: Time,
     /// Whose.
     pub project: String,
+    /// What happened, in one word for programs: task.done, task.stuck, manifest.submitted and so on.
+    #[serde(default)] // Servers before this field said nothing here.
+    #[schema(required = true)]
+    pub what: String,
     /// What kind of thing it is about: manifest, cluster, machine, task, intent.
     pub kind: String,
     /// Which thing, by its name or id.

@@ -10,6 +10,7 @@
 //! **Invariant:** this crate depends on `model` alone (`docs/dependencies.txt`): whoever
 //! speaks the contract needs neither the planner nor the store.
 
+pub mod argument;
 pub mod client;
 pub mod cluster;
 pub mod event;
@@ -32,7 +33,7 @@ pub use cluster::{
 pub use event::EventView;
 pub use intent::{IntentRequest, IntentView, WishRequest, WishView};
 pub use machine::{
-    MachineDesired, MachineSeen, MachineState, MachineView, NodeSeen, OriginView, Role,
+    ChangeView, MachineDesired, MachineSeen, MachineState, MachineView, NodeSeen, OriginView, Role,
 };
 pub use manifest::{Accepted, GenerationView, ManifestGeneration, ManifestState, ManifestView};
 pub use page::Listed;

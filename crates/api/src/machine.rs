@@ -246,6 +246,22 @@ impl MachineView {
     }
 }
 
+/// From then on this was so, as one side saw it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ChangeView {
+    /// When it was seen.
+    pub at: Time,
+    /// Who saw it: provider or kubernetes.
+    pub source: String,
+    /// What the provider said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<MachineSeen>,
+    /// What Kubernetes said of the node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<NodeSeen>,
+}
+
 /// One machine as it should be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]

@@ -13,6 +13,10 @@ use utoipa::ToSchema;
 pub struct JourneyView {
     /// Which journey: what `apply --plan` takes.
     pub id: String,
+    /// Whether it was kept, so that `apply --plan` can refer to it; not when there is no room.
+    #[serde(default = "kept")] // What was shown before this field had been kept.
+    #[schema(required = true)]
+    pub kept: bool,
     /// The journey as people read it, exactly as `slipway plan` prints it.
     pub text: String,
     /// The same per cluster, for programs. Clusters that stay as they are do not appear.
@@ -24,6 +28,10 @@ pub struct JourneyView {
     /// Why applying it would be refused, if it would be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<Box<Problem>>,
+}
+
+const fn kept() -> bool {
+    true
 }
 
 /// The journey of one cluster.

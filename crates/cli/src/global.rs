@@ -46,6 +46,7 @@ pub struct Global {
         long,
         global = true,
         value_name = "NAME",
+        value_parser = api::argument::name,
         default_value = "default",
         hide_default_value = true
     )]

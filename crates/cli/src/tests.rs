@@ -195,7 +195,7 @@ async fn a_journey_is_printed_as_it_is_with_the_way_to_do_it() {
     let server = serve(&[(
         "POST plans",
         "200 OK",
-        r#"{"id":"plan-1","text":"cluster edge\n  1  create\n","clusters":[],"empty":false,"minutes":3}"#,
+        r#"{"id":"plan-1","kept":true,"text":"cluster edge\n  1  create\n","clusters":[],"empty":false,"minutes":3}"#,
     )]);
     let file = file("kind: InputManifest");
     let line = format!("plan -f {}", file.path().display());
@@ -215,7 +215,7 @@ async fn a_journey_beyond_the_limits_is_shown_and_refused() {
     let server = serve(&[(
         "POST plans",
         "200 OK",
-        r#"{"id":"plan-1","text":"cluster edge\n","clusters":[],"empty":false,"minutes":3,"refused":
+        r#"{"id":"plan-1","kept":true,"text":"cluster edge\n","clusters":[],"empty":false,"minutes":3,"refused":
             {"title":"refused","status":409,"code":"PLAN-001","detail":"3 of 6 machines would go","hint":"--allow-blast 50"}}"#,
     )]);
     let file = file("kind: InputManifest");
@@ -383,11 +383,11 @@ async fn a_list_is_read_to_its_end() {
     .await;
     check(
         &server,
-        "get intent intent-9",
+        "get intent intent-0000000000009",
         &expect![[r"
         exit 1
         --
-        error: there is no intent `intent-9` (CLI-009)
+        error: there is no intent `intent-0000000000009` (CLI-009)
         hint: `slipway get intent` lists them
     "]],
     )
@@ -496,4 +496,156 @@ async fn a_completion_script_knows_every_verb() {
     for verb in Program::command().get_subcommands() {
         assert!(script.contains(verb.get_name()), "{}", verb.get_name());
     }
+}
+
+#[tokio::test]
+async fn a_journey_that_was_not_kept_cannot_be_referred_to() {
+    let server = serve(&[(
+        "POST plans",
+        "200 OK",
+        r#"{"id":"plan-1","kept":false,"text":"cluster edge\n","clusters":[],"empty":false,"minutes":3}"#,
+    )]);
+    let file = file("kind: InputManifest");
+    check(
+        &server,
+        &format!("plan -f {}", file.path().display()),
+        &expect![[r#"
+            exit 0
+            cluster edge
+            --
+            the server could not write this plan down, so `apply --plan` cannot refer to it
+        "#]],
+    )
+    .await;
+}
+
+#[test]
+fn what_cannot_be_a_name_or_an_id_is_a_wrong_call() {
+    for line in [
+        "task log nope",
+        "apply -f a.yaml --plan plan-xxx",
+        "get clusters --project O!",
+        "get machines --cluster O!",
+        "pool scale edge/O! 3",
+        "intent withdraw task-0000000000001",
+        "simulate -f a.yaml --faults windy",
+    ] {
+        let words = std::iter::once("slipway").chain(line.split(' '));
+        let refused = Program::try_parse_from(words).err();
+        assert_eq!(refused.map(|error| error.exit_code()), Some(2), "{line}");
+    }
+}
+
+#[tokio::test]
+async fn a_name_that_no_such_thing_can_have_is_a_wrong_call() {
+    check(
+        "http://127.0.0.1:1",
+        "why task nope",
+        &expect![[r#"
+        exit 2
+        --
+        error: `nope` is not an id of the form `task-` and 13 characters (CLI-008)
+        hint: `slipway get task` lists the ids
+    "#]],
+    )
+    .await;
+    check(
+        "http://127.0.0.1:1",
+        "delete manifest O!",
+        &expect![[r#"
+        exit 2
+        --
+        error: name has 'O' at position 0; allowed are a-z, 0-9 and, inside, hyphens (CLI-008)
+        hint: `slipway get manifest` lists the names
+    "#]],
+    )
+    .await;
+    check(
+        "http://127.0.0.1:1",
+        "get event nope",
+        &expect![[r#"
+        exit 2
+        --
+        error: `nope` is not the number of an event (CLI-008)
+        hint: `slipway get event` lists the numbers
+    "#]],
+    )
+    .await;
+}
+
+/// A machine of the pool `compute` that nobody has looked at.
+macro_rules! unseen {
+    ($name:literal) => {
+        concat!(
+            r#"{"id":"machine-1","name":""#,
+            $name,
+            r#"","cluster":"edge","pool":"compute","role":"compute","ordinal":1,
+            "address":"10.0.0.5","leaving":false,"machine":null,"node":null,
+            "origin":{"given":{"endpoint":"192.0.2.1","sshPort":22,"username":"root"}}}"#
+        )
+    };
+}
+
+#[tokio::test]
+async fn a_machine_waits_by_name_or_with_others() {
+    let server = serve(&[
+        (
+            "GET machines/edge-compute-10 ",
+            "200 OK",
+            unseen!("edge-compute-10"),
+        ),
+        (
+            "GET machines/edge-compute-100 ",
+            "200 OK",
+            unseen!("edge-compute-100"),
+        ),
+        (
+            "GET clusters/edge/why ",
+            "200 OK",
+            r#"{"chain":[{"fact":"cluster edge is scheduled","next":null},
+            {"fact":"join edge-compute-100 and 2 more: one at a time","next":"continues by itself"}]}"#,
+        ),
+        (
+            "GET clusters/edge ",
+            "200 OK",
+            concat!(
+                r#"{"id":"cluster-1","project":"default","manifest":"hello","incarnation":0,
+                "generation":3,"version":"v1.35.0","name":"edge","state":"scheduled","control":{"ready":3,"wanted":3},
+                "compute":{"ready":0,"wanted":3},"leaving":0,"tasks":0,"message":"","observedAt":null,
+                "updatedAt":"2026-03-01T12:30:00Z","openTasks":[],"held":[{"kind":"join","machine":"edge-compute-100",
+                "machines":3,"reason":"turn","text":"join edge-compute-100 and 2 more: one at a time",
+                "owner":"slipway","nextAction":"continues by itself"}],"machines":["#,
+                unseen!("edge-compute-10"),
+                ",",
+                unseen!("edge-compute-100"),
+                "]}"
+            ),
+        ),
+    ]);
+    check(
+        &server,
+        "why machine edge-compute-100",
+        &expect![[r#"
+        exit 0
+        machine edge-compute-100 is to stay; its provider: never looked; Kubernetes: never looked
+        cluster edge is scheduled
+        join edge-compute-100 and 2 more: one at a time
+          → continues by itself
+        --
+    "#]],
+    )
+    .await;
+    check(
+        &server,
+        "why machine edge-compute-10",
+        &expect![[r#"
+        exit 0
+        machine edge-compute-10 is to stay; its provider: never looked; Kubernetes: never looked
+        cluster edge is scheduled
+        edge-compute-10 waits with 2 others: join edge-compute-100 and 2 more: one at a time
+          → continues by itself
+        --
+    "#]],
+    )
+    .await;
 }

@@ -11,7 +11,7 @@ use crate::table::{Table, plain};
 use api::time::brief;
 use api::{
     CauseView, ClusterHead, EventView, GenerationView, HeldView, IntentView, MachineSeen,
-    MachineView, ManifestView, NodeSeen, TaskView, Time,
+    MachineView, ManifestView, NodeSeen, TaskView, Time, WishView,
 };
 use std::collections::BTreeMap;
 
@@ -97,9 +97,14 @@ fn provider_says(seen: Option<&MachineSeen>, now: Time) -> String {
 }
 
 fn kubernetes_says(seen: Option<&NodeSeen>, now: Time) -> String {
-    let Some(seen) = seen else {
-        return "never looked".to_owned();
-    };
+    seen.map_or_else(
+        || "never looked".to_owned(),
+        |seen| format!("{} {}", node_words(seen), ago(seen.observed_at, now)),
+    )
+}
+
+/// How a node was seen, without when.
+fn node_words(seen: &NodeSeen) -> String {
     let state = match (seen.joined, seen.ready) {
         (false, _) => "no node",
         (true, false) => "not ready",
@@ -108,7 +113,7 @@ fn kubernetes_says(seen: Option<&NodeSeen>, now: Time) -> String {
     let mut words = vec![state.to_owned()];
     words.extend(seen.cordoned.then(|| "cordoned".to_owned()));
     words.extend(seen.version.clone());
-    format!("{} {}", words.join(" "), ago(seen.observed_at, now))
+    words.join(" ")
 }
 
 pub(crate) fn machines(machines: &[MachineView], now: Time) -> String {
@@ -176,6 +181,17 @@ pub(crate) fn tasks(tasks: &[TaskView], now: Time) -> String {
     table.render()
 }
 
+/// What ends a wish that has no last day and is not withdrawn.
+const fn ends(wish: &WishView) -> &'static str {
+    match wish {
+        WishView::Scale { .. } => "when the manifest names another count",
+        WishView::Replace { .. } | WishView::Retry { .. } | WishView::Cancel { .. } => {
+            "when fulfilled"
+        }
+        WishView::Pause {} => "when withdrawn",
+    }
+}
+
 pub(crate) fn intents(intents: &[IntentView], now: Time) -> String {
     let mut table = Table::new(["ID", "CLUSTER", "WISH", "BY", "SINCE", "ENDS", "REASON"]);
     for view in intents {
@@ -186,7 +202,7 @@ pub(crate) fn intents(intents: &[IntentView], now: Time) -> String {
             view.author.clone(),
             ago(view.created_at, now),
             view.expires_at
-                .map_or_else(|| "when fulfilled".to_owned(), |end| ago(end, now)),
+                .map_or_else(|| ends(&view.wish).to_owned(), |end| ago(end, now)),
             view.reason.clone(),
         ]);
     }

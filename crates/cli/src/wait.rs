@@ -109,7 +109,7 @@ pub(crate) async fn wait(
     let (ended, exit) = match stop {
         Stop::Interrupted => ("stopped waiting".to_owned(), Exit::Interrupted),
         Stop::TimedOut => {
-            let waited = api::time::brief(start.elapsed());
+            let waited = span(timeout.unwrap_or_else(|| start.elapsed()));
             (format!("not done after {waited}"), Exit::Failed)
         }
     };
@@ -117,6 +117,25 @@ pub(crate) async fn wait(
         "{ended}; the server goes on. Follow it with `{again}`"
     ));
     Ok(exit)
+}
+
+/// A span to the second, as somebody would write it: `1m 40s`.
+fn span(span: Duration) -> String {
+    let seconds = span.as_secs();
+    let units = [
+        (seconds / 3_600, "h"),
+        (seconds / 60 % 60, "m"),
+        (seconds % 60, "s"),
+    ];
+    let told: Vec<_> = units
+        .into_iter()
+        .filter(|(many, _)| *many > 0)
+        .map(|(many, unit)| format!("{many}{unit}"))
+        .collect();
+    if told.is_empty() {
+        return "0s".to_owned();
+    }
+    told.join(" ")
 }
 
 /// Fetches the whole scene.
@@ -290,4 +309,15 @@ async fn tell_errors(
         ));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_is_told_to_the_second() {
+        let told = [0, 40, 100, 1_800, 7_205].map(|seconds| span(Duration::from_secs(seconds)));
+        assert_eq!(told, ["0s", "40s", "1m 40s", "30m", "2h 5s"]);
+    }
 }

@@ -33,6 +33,7 @@ pub(crate) fn quick() -> OpenApiRouter<App> {
         .routes(routes!(clusters::generation))
         .routes(routes!(machines::list))
         .routes(routes!(machines::show))
+        .routes(routes!(machines::changes))
         .routes(routes!(tasks::list))
         .routes(routes!(tasks::show))
         .routes(routes!(tasks::log))

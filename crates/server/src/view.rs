@@ -4,13 +4,14 @@
 //! so that a new field is either shown or left out on purpose.
 
 use api::{
-    ClusterHead, ClusterState, ClusterSummary, EventView, GenerationView, HeldView, IntentView,
-    LogLine, MachineView, ManifestGeneration, ManifestState, ManifestView, Owner, TaskState,
-    TaskView,
+    ChangeView, ClusterHead, ClusterState, ClusterSummary, EventView, GenerationView, HeldView,
+    IntentView, LogLine, MachineSeen, MachineView, ManifestGeneration, ManifestState, ManifestView,
+    NodeSeen, Owner, TaskState, TaskView,
 };
+use model::observed::Fact;
 use model::task::State;
 use plan::{Held, Phase, Reason, Summary};
-use store::{ClusterRow, Event, GenerationRow, MachineRow, ManifestRow, TaskRow};
+use store::{Change, ClusterRow, Event, GenerationRow, MachineRow, ManifestRow, TaskRow};
 
 /// Where a cluster stands.
 pub(crate) const fn state(phase: Phase) -> ClusterState {
@@ -163,6 +164,23 @@ pub(crate) fn machine(row: &MachineRow) -> MachineView {
     MachineView::new(cluster, machine, *leaving, seen)
 }
 
+/// Something that was seen to change.
+pub(crate) fn change(change: Change) -> ChangeView {
+    let Change { at, source, fact } = change;
+    let (machine, node) = match fact {
+        Fact::Machine(_, fact) => (Some(MachineSeen::from(&(fact, at))), None),
+        Fact::Node(_, fact) => (None, Some(NodeSeen::from(&(fact, at)))),
+        // Facts about the whole cluster are not kept under any machine.
+        Fact::ControlPlane(_) => (None, None),
+    };
+    ChangeView {
+        at: at.into(),
+        source: source.as_str().to_owned(),
+        machine,
+        node,
+    }
+}
+
 /// One manifest.
 pub(crate) fn manifest(row: ManifestRow) -> ManifestView {
     let ManifestRow {
@@ -252,7 +270,7 @@ pub(crate) fn event(event: Event) -> EventView {
         id,
         at,
         project,
-        kind: _,
+        kind: what,
         object,
         message,
     } = event;
@@ -263,6 +281,7 @@ pub(crate) fn event(event: Event) -> EventView {
         id,
         at: at.into(),
         project: project.into(),
+        what,
         kind,
         object,
         message,

@@ -174,15 +174,18 @@ impl Store {
     /// The cluster of that name: the one to stay, else the newest that is not gone yet.
     pub async fn cluster(&self, project: &Name, name: &Name) -> Result<Option<ClusterRow>, Error> {
         let (project, name) = (project.clone(), name.clone());
-        let question = move |tx: &mut dyn Tx| {
-            let sql = format!(
-                "{COLUMNS} WHERE project = $1 AND name = $2 AND phase <> 'gone'
-                 ORDER BY tombstone, incarnation DESC LIMIT 1"
-            );
-            first(tx, &sql, &[(&project).into(), (&name).into()])?
-                .map(row)
-                .transpose()
-        };
+        let question = move |tx: &mut dyn Tx| newest(tx, &project, &name, "AND phase <> 'gone'");
+        self.runner.read(question).await
+    }
+
+    /// Like [`Store::cluster`], else the newest that is gone: what it was stays readable.
+    pub async fn cluster_ever(
+        &self,
+        project: &Name,
+        name: &Name,
+    ) -> Result<Option<ClusterRow>, Error> {
+        let (project, name) = (project.clone(), name.clone());
+        let question = move |tx: &mut dyn Tx| newest(tx, &project, &name, "");
         self.runner.read(question).await
     }
 
@@ -244,6 +247,22 @@ fn row(mut row: Row) -> Result<ClusterRow, Error> {
         probed_at: row.take()?,
         updated_at: row.take()?,
     })
+}
+
+/// Of the lives of one name that a condition lets through, the one that people mean.
+fn newest(
+    tx: &mut dyn Tx,
+    project: &Name,
+    name: &Name,
+    condition: &str,
+) -> Result<Option<ClusterRow>, Error> {
+    let sql = format!(
+        "{COLUMNS} WHERE project = $1 AND name = $2 {condition}
+         ORDER BY CASE WHEN phase = 'gone' THEN 1 ELSE 0 END, tombstone, incarnation DESC LIMIT 1"
+    );
+    first(tx, &sql, &[project.into(), name.into()])?
+        .map(row)
+        .transpose()
 }
 
 fn list(

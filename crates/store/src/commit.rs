@@ -100,7 +100,6 @@ fn commit(tx: &mut dyn Tx, plan: &Plan, now: Timestamp) -> Result<(), CommitErro
             insert(tx, task, now)?;
         }
         queue::refresh(tx, plan.cluster)?;
-        claims::settle(tx, plan.cluster)?;
         if !plan.tasks.is_empty() {
             note(
                 tx,
@@ -112,6 +111,10 @@ fn commit(tx: &mut dyn Tx, plan: &Plan, now: Timestamp) -> Result<(), CommitErro
         }
     }
     tell(tx, plan, &head, now)?;
+    if acts(plan) {
+        // After what is told, because the cluster may itself wait for what is freed.
+        claims::settle(tx, plan.cluster, now)?;
+    }
     Ok(())
 }
 
@@ -217,11 +220,13 @@ fn draw(tx: &mut dyn Tx, plan: &Plan, now: Timestamp) -> Result<(), CommitError>
     Ok(())
 }
 
+/// Adds a task, unless its machine has an open one: two would work against each other.
 fn insert(tx: &mut dyn Tx, task: &Task, now: Timestamp) -> Result<(), Error> {
-    tx.execute(
+    let inserted = tx.execute(
         "INSERT INTO tasks (id, project, cluster, cluster_name, machine, state, attempts, fence, not_before,
                             lease_until, worker, lost, error, log_lines, created_at, updated_at, format, body)
-         VALUES ($1, $2, $3, $4, $5, 'waiting', 0, 0, $6, NULL, NULL, 0, NULL, 0, $6, $6, $7, $8)",
+         VALUES ($1, $2, $3, $4, $5, 'waiting', 0, 0, $6, NULL, NULL, 0, NULL, 0, $6, $6, $7, $8)
+         ON CONFLICT (machine) WHERE state IN ('waiting', 'running', 'stuck') DO NOTHING",
         &[
             task.id.into(),
             (&task.project).into(),
@@ -233,6 +238,12 @@ fn insert(tx: &mut dyn Tx, task: &Task, now: Timestamp) -> Result<(), Error> {
             encode(task)?,
         ],
     )?;
+    if inserted == 0 {
+        return Err(Error::Other {
+            attempted: "begin a second task on a machine that has an open one",
+            cause: None,
+        });
+    }
     Ok(())
 }
 
@@ -286,12 +297,12 @@ fn tell(tx: &mut dyn Tx, plan: &Plan, head: &Head, now: Timestamp) -> Result<(),
 fn forget(tx: &mut dyn Tx, cluster: ClusterId, now: Timestamp) -> Result<(), Error> {
     for sql in [
         "DELETE FROM machines WHERE cluster = $1",
-        "DELETE FROM claims WHERE cluster = $1",
         "DELETE FROM ledger WHERE cluster = $1",
         "DELETE FROM lanes WHERE cluster = $1",
         "DELETE FROM observations WHERE cluster = $1",
     ] {
         tx.execute(sql, &[cluster.into()])?;
     }
+    claims::free_all(tx, cluster, now)?;
     intents::end_all(tx, cluster, now)
 }

@@ -99,7 +99,7 @@ pub(crate) fn store(
         Some(_) => renew(tx, next, now)?,
     }
     store_machines(tx, next, before)?;
-    claims::settle(tx, next.cluster)?;
+    claims::settle(tx, next.cluster, now)?;
     let message = if next.tombstone {
         format!(
             "generation {}: to be removed, with {}",

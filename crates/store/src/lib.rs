@@ -42,6 +42,7 @@ pub use events::Event;
 pub use logs::LogLine;
 pub use machines::{MachineFilter, MachineRow};
 pub use manifests::{GenerationRow, ManifestRow};
+pub use observations::Change;
 pub use page::{Listed, Page};
 pub use queue::{Claim, Ended, Recorded};
 pub use sqlite::FILE;

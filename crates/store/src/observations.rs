@@ -4,16 +4,39 @@
 //! to be looked at before what is known already.
 
 use crate::Store;
-use crate::body::{FORMAT, Tx, Value, encode, first};
+use crate::body::{FORMAT, Row, Tx, Value, encode, first};
 use crate::error::Error;
 use crate::events::note;
+use crate::page::{Listed, Page, cursor};
 use crate::{claims, intents};
 use model::id::{ClusterId, MachineId};
 use model::name::Name;
 use model::observed::{Fact, MachineFact, NodeFact, Observation, Observed, Source, fold};
 use model::time::Timestamp;
 
+/// One line of the log of what changed: from then on this was so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// When it was seen.
+    pub at: Timestamp,
+    /// Who saw it.
+    pub source: Source,
+    /// What was seen.
+    pub fact: Fact,
+}
+
 impl Store {
+    /// What changed about a machine, newest first, for as long as changes are kept.
+    pub async fn machine_changes(
+        &self,
+        machine: MachineId,
+        page: Page,
+    ) -> Result<Listed<Change>, Error> {
+        self.runner
+            .read(move |tx| changes(tx, machine, &page))
+            .await
+    }
+
     /// Takes in what a probe of a whole cluster saw; answers whether anything changed.
     pub async fn observe(
         &self,
@@ -39,6 +62,27 @@ impl Store {
         };
         self.runner.write(question).await
     }
+}
+
+fn changes(tx: &mut dyn Tx, machine: MachineId, page: &Page) -> Result<Listed<Change>, Error> {
+    let before = page.after_number("changes", u64::MAX)?;
+    let rows = tx.query(
+        "SELECT id, at, format, fact FROM observation_changes WHERE object = $1 AND id < $2
+         ORDER BY id DESC LIMIT $3",
+        &[machine.into(), before.into(), page.rows().into()],
+    )?;
+    let change = |mut row: Row| {
+        let (id, at) = (row.take::<u64>()?, row.take()?);
+        let fact: Fact = row.document()?;
+        let source = fact.source();
+        Ok((id, Change { at, source, fact }))
+    };
+    let rows = rows.into_iter().map(change).collect::<Result<_, Error>>()?;
+    let Listed { items, next } = page.cut(rows, |(id, _)| cursor("changes", &[id]));
+    Ok(Listed {
+        items: items.into_iter().map(|(_, change)| change).collect(),
+        next,
+    })
 }
 
 /// The cluster that observations belong to.
@@ -84,7 +128,7 @@ pub(crate) fn take_in(
         }
     }
     if changed {
-        claims::settle(tx, of.cluster)?;
+        claims::settle(tx, of.cluster, now)?;
     }
     Ok(changed)
 }

@@ -329,7 +329,7 @@ fn record(
     take_in(tx, of, observations, now)?;
     if *ended == Ended::Done {
         intents::fulfil_task(tx, task.id, now)?;
-        claims::settle(tx, task.cluster)?;
+        claims::settle(tx, task.cluster, now)?;
     }
     let (kind, message) = match ended {
         Ended::Done => ("task.done", title(task)),

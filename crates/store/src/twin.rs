@@ -1,4 +1,7 @@
 //! A copy of what is stored about one manifest, to rehearse on.
+//!
+//! Of what belongs to others it holds only what can be in the way: the names of their
+//! clusters and their claims.
 
 use crate::Store;
 use crate::body::{Tx, Value};
@@ -13,7 +16,7 @@ const TABLES: &[(&str, &str)] = &[
         "manifest_generations",
         "(project, name, generation) IN (SELECT project, name, generation FROM manifests WHERE project = $1 AND name = $2)",
     ),
-    ("clusters", "project = $1 AND manifest = $2"),
+    ("clusters", "project = $1"),
     (
         "desired",
         "(cluster, generation) IN (SELECT id, generation FROM clusters WHERE project = $1 AND manifest = $2)",
@@ -35,10 +38,7 @@ const TABLES: &[(&str, &str)] = &[
         "lanes",
         "cluster IN (SELECT id FROM clusters WHERE project = $1 AND manifest = $2)",
     ),
-    (
-        "claims",
-        "cluster IN (SELECT id FROM clusters WHERE project = $1 AND manifest = $2)",
-    ),
+    ("claims", "1 = 1"),
     (
         "ledger",
         "cluster IN (SELECT id FROM clusters WHERE project = $1 AND manifest = $2)",
@@ -50,15 +50,22 @@ const TABLES: &[(&str, &str)] = &[
 ];
 
 impl Store {
-    /// A store in memory with all that is known of one manifest and its clusters.
+    /// A store in memory with all that is known of one manifest and its clusters, and with
+    /// what others hold: names of clusters and claims. Nobody looks after others' clusters
+    /// in it, so what they hold stays theirs.
     ///
     /// Both have the same tables with the same columns in the same order, because both
     /// were made by the same migrations.
     pub async fn twin(&self, project: &Name, manifest: &Name) -> Result<Self, Error> {
-        let params: [Value; 2] = [project.into(), manifest.into()];
+        let manifest: Value = manifest.into();
+        let params: [Value; 2] = [project.into(), manifest.clone()];
         let copied = self.runner.read(move |tx| read(tx, &params)).await?;
         let twin = Self::in_memory()?;
-        twin.runner.write(move |tx| write(tx, copied)).await?;
+        let question = move |tx: &mut dyn Tx| {
+            write(tx, copied)?;
+            set_aside_others(tx, manifest)
+        };
+        twin.runner.write(question).await?;
         Ok(twin)
     }
 }
@@ -87,5 +94,16 @@ fn write(tx: &mut dyn Tx, copied: Vec<(&'static str, Rows)>) -> Result<(), Error
             )?;
         }
     }
+    Ok(())
+}
+
+/// Lets nobody list, plan or probe the clusters of other manifests.
+///
+/// A name is free when its cluster has a tombstone, so theirs stay taken.
+fn set_aside_others(tx: &mut dyn Tx, manifest: Value) -> Result<(), Error> {
+    tx.execute(
+        "UPDATE clusters SET phase = 'gone', unplanned = 0, held = '[]' WHERE manifest <> $1",
+        &[manifest],
+    )?;
     Ok(())
 }

@@ -110,22 +110,21 @@ fn the_help_of_apply() {
 fn the_help_of_delete() {
     check(
         "delete",
-        &expect![[r"
-        Remove a manifest with all its clusters
-        Usage: slipway delete [OPTIONS] <-f FILE | KIND NAME>
-        Arguments:
-          [KIND]  The kind of thing; manifests can be deleted [possible values: manifest, cluster, machine,
-                  task, intent, event]
-          [NAME]  Its name
-        Options:
-          -f, --file <FILE>     The manifest; `-` reads standard input
-          -y, --yes             Do not ask
-              --wait            Wait until everything is gone
-              --timeout <TIME>  Wait no longer than this, e.g. 90s, 30m, 2h
-          -h, --help            Print help (see more with '--help')
-        Examples:
-          slipway delete manifest hello --yes --wait
-          slipway delete -f examples/hello.yaml"]],
+        &expect![[r#"
+            Remove a manifest with all its clusters
+            Usage: slipway delete [OPTIONS] <-f FILE | KIND NAME>
+            Arguments:
+              [KIND]  The kind of thing [possible values: manifest]
+              [NAME]  Its name
+            Options:
+              -f, --file <FILE>     The manifest; `-` reads standard input
+              -y, --yes             Do not ask
+                  --wait            Wait until everything is gone
+                  --timeout <TIME>  Wait no longer than this, e.g. 90s, 30m, 2h
+              -h, --help            Print help (see more with '--help')
+            Examples:
+              slipway delete manifest hello --yes --wait
+              slipway delete -f examples/hello.yaml"#]],
     );
 }
 
@@ -133,16 +132,17 @@ fn the_help_of_delete() {
 fn the_help_of_simulate() {
     check(
         "simulate",
-        &expect![[r"
+        &expect![[r#"
             Rehearse a manifest in a simulated world
             Usage: slipway simulate [OPTIONS] --file <FILE>
             Options:
               -f, --file <FILE>       The manifest; `-` reads standard input
                   --seed <N>          The same number tells the same story
-                  --faults <PROFILE>  Which faults to let loose: none, flaky, slow, lossy, crashes or storm
+                  --faults <PROFILE>  Which faults to let loose [possible values: none, flaky, slow, lossy,
+                                      crashes, storm]
               -h, --help              Print help (see more with '--help')
             Example:
-              slipway simulate -f examples/hello.yaml --seed 7 --faults storm"]],
+              slipway simulate -f examples/hello.yaml --seed 7 --faults storm"#]],
     );
 }
 
@@ -171,16 +171,16 @@ fn the_help_of_get() {
 fn the_help_of_describe() {
     check(
         "describe",
-        &expect![[r"
-        Show all that is known of one thing
-        Usage: slipway describe [OPTIONS] <KIND> <NAME>
-        Arguments:
-          <KIND>  The kind of thing [possible values: manifest, cluster, machine, task, intent, event]
-          <NAME>  Its name or id
-        Options:
-          -h, --help  Print help (see more with '--help')
-        Example:
-          slipway describe cluster edge"]],
+        &expect![[r#"
+            Show all that is known of one thing
+            Usage: slipway describe [OPTIONS] <KIND> <NAME>
+            Arguments:
+              <KIND>  The kind of thing [possible values: manifest, cluster, machine, task, intent]
+              <NAME>  Its name or id
+            Options:
+              -h, --help  Print help (see more with '--help')
+            Example:
+              slipway describe cluster edge"#]],
     );
 }
 
@@ -188,17 +188,17 @@ fn the_help_of_describe() {
 fn the_help_of_why() {
     check(
         "why",
-        &expect![[r"
-        Show why something is as it is, and what would change it
-        Usage: slipway why [OPTIONS] <KIND> <NAME>
-        Arguments:
-          <KIND>  The kind of thing [possible values: manifest, cluster, machine, task, intent, event]
-          <NAME>  Its name or id
-        Options:
-          -h, --help  Print help (see more with '--help')
-        Examples:
-          slipway why cluster edge
-          slipway why machine edge-compute-02"]],
+        &expect![[r#"
+            Show why something is as it is, and what would change it
+            Usage: slipway why [OPTIONS] <KIND> <NAME>
+            Arguments:
+              <KIND>  The kind of thing [possible values: manifest, cluster, machine, task]
+              <NAME>  Its name or id
+            Options:
+              -h, --help  Print help (see more with '--help')
+            Examples:
+              slipway why cluster edge
+              slipway why machine edge-compute-02"#]],
     );
 }
 
@@ -221,16 +221,16 @@ fn the_help_of_watch() {
 fn the_help_of_history() {
     check(
         "history",
-        &expect![[r"
-        List the accepted changes of a manifest or a cluster
-        Usage: slipway history [OPTIONS] <KIND> <NAME>
-        Arguments:
-          <KIND>  The kind of thing [possible values: manifest, cluster, machine, task, intent, event]
-          <NAME>  Its name
-        Options:
-          -h, --help  Print help (see more with '--help')
-        Example:
-          slipway history manifest hello"]],
+        &expect![[r#"
+            List the accepted changes of a manifest or a cluster
+            Usage: slipway history [OPTIONS] <KIND> <NAME>
+            Arguments:
+              <KIND>  The kind of thing [possible values: manifest, cluster]
+              <NAME>  Its name
+            Options:
+              -h, --help  Print help (see more with '--help')
+            Example:
+              slipway history manifest hello"#]],
     );
 }
 
@@ -238,19 +238,19 @@ fn the_help_of_history() {
 fn the_help_of_diff() {
     check(
         "diff",
-        &expect![[r"
-        Compare two accepted changes of a manifest or a cluster
-        Usage: slipway diff [OPTIONS] <KIND> <NAME>
-        Arguments:
-          <KIND>  The kind of thing [possible values: manifest, cluster, machine, task, intent, event]
-          <NAME>  Its name
-        Options:
-              --from <GENERATION>  The older generation [default: the one before --to]
-              --to <GENERATION>    The newer generation [default: the newest]
-          -h, --help               Print help (see more with '--help')
-        Examples:
-          slipway diff manifest hello
-          slipway diff cluster edge --from 2 --to 5"]],
+        &expect![[r#"
+            Compare two accepted changes of a manifest or a cluster
+            Usage: slipway diff [OPTIONS] <KIND> <NAME>
+            Arguments:
+              <KIND>  The kind of thing [possible values: manifest, cluster]
+              <NAME>  Its name
+            Options:
+                  --from <GENERATION>  The older generation [default: the one before --to]
+                  --to <GENERATION>    The newer generation [default: the newest]
+              -h, --help               Print help (see more with '--help')
+            Examples:
+              slipway diff manifest hello
+              slipway diff cluster edge --from 2 --to 5"#]],
     );
 }
 

@@ -157,7 +157,7 @@ fn tasks_intents_events_and_generations() {
         "]],
     );
     let event: EventView = wire(json!({
-        "id": 7, "at": "2026-03-01T12:30:00Z", "project": "default", "kind": "cluster",
+        "id": 7, "at": "2026-03-01T12:30:00Z", "project": "default", "what": "cluster.ready", "kind": "cluster",
         "object": "edge", "message": "control plane\u{1b}[2J is ready"
     }));
     check(
@@ -238,9 +238,21 @@ fn a_manifest_in_full() {
 
 #[test]
 fn a_machine_and_an_intent_in_full() {
+    let at = "2026-03-01T12:30:00Z";
     check(
-        &view::machine(&wire(machines().remove(0)), now()),
-        &expect![[r"
+        &view::machine(
+            &wire(machines().remove(0)),
+            &[
+                wire(
+                    json!({"at": at, "source": "kubernetes", "node": {"joined": true, "ready": false, "cordoned": false, "version": "v1.35.0", "observedAt": at}}),
+                ),
+                wire(
+                    json!({"at": at, "source": "provider", "machine": {"state": "booting", "observedAt": at}}),
+                ),
+            ],
+            now(),
+        ),
+        &expect![[r#"
             machine                 edge-compute-01
             id                      machine-1
             cluster                 edge
@@ -253,7 +265,11 @@ fn a_machine_and_an_intent_in_full() {
             known there as          vm-7
             answers at              192.0.2.7
             observed by kubernetes  ready cordoned v1.35.0 40s ago
-        "]],
+
+            LAST CHANGES
+              2026-03-01T12:30:00.000Z  kubernetes  not ready v1.35.0
+              2026-03-01T12:30:00.000Z  provider    booting
+        "#]],
     );
     check(
         &view::intent(&wire(intent()), now()),

@@ -31,7 +31,7 @@ pub struct Arguments {
     timeout: Option<Duration>,
 
     /// Accept only what this journey has shown
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = api::argument::plan)]
     plan: Option<String>,
 
     /// Allow the removal of this share of machines at once
@@ -95,6 +95,11 @@ pub(super) fn told(accepted: &Accepted) -> String {
         unchanged,
         follow: _,
     } = accepted;
+    if changed.is_empty() && *unchanged == 0 {
+        return format!(
+            "manifest {manifest} generation {generation}: there are no clusters in it\n"
+        );
+    }
     if changed.is_empty() {
         return format!("manifest {manifest} generation {generation}: nothing changed\n");
     }
@@ -184,6 +189,10 @@ mod tests {
                 follow: String::new(),
             })
         };
+        assert_eq!(
+            accepted(0, 0),
+            "manifest hello generation 2: there are no clusters in it\n"
+        );
         assert_eq!(
             accepted(0, 3),
             "manifest hello generation 2: nothing changed\n"

@@ -21,6 +21,7 @@ pub enum Verb {
 #[command(after_help = "Example:\n  slipway cluster pause edge --reason 'audit until noon'")]
 pub struct Pause {
     /// The name of the cluster
+    #[arg(value_parser = api::argument::name)]
     name: String,
 
     #[command(flatten)]
@@ -32,6 +33,7 @@ pub struct Pause {
 #[command(after_help = "Example:\n  slipway cluster resume edge")]
 pub struct Resume {
     /// The name of the cluster
+    #[arg(value_parser = api::argument::name)]
     name: String,
 }
 

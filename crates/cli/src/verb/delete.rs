@@ -19,9 +19,9 @@ use std::time::Duration;
     override_usage = "slipway delete [OPTIONS] <-f FILE | KIND NAME>"
 )]
 pub struct Arguments {
-    /// The kind of thing; manifests can be deleted
+    /// The kind of thing
     #[arg(
-        value_enum,
+        value_parser = Kind::among(&[Kind::Manifest]),
         requires = "name",
         required_unless_present = "file",
         conflicts_with = "file"
@@ -61,6 +61,7 @@ pub(crate) async fn run(arguments: Arguments, context: &mut Context<'_>) -> Resu
         (_, _, Some(file)) => source::name(&source::read(&file)?, &file)?,
         (Some(kind), Some(name), None) => {
             deletable(kind)?;
+            kind.check(&name)?;
             name
         }
         (_, _, None) => {

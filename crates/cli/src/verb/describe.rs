@@ -6,14 +6,18 @@ use crate::error::Error;
 use crate::kind::Kind;
 use crate::view;
 use api::Exit;
+use api::client::Page;
 use api::page::LIMIT_MAX;
+
+/// How many of the last changes of a machine are shown.
+const CHANGES_SHOWN: u32 = 10;
 
 /// Arguments of `slipway describe`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  slipway describe cluster edge")]
 pub struct Arguments {
     /// The kind of thing
-    #[arg(value_enum)]
+    #[arg(value_parser = Kind::among(&[Kind::Manifest, Kind::Cluster, Kind::Machine, Kind::Task, Kind::Intent]))]
     kind: Kind,
 
     /// Its name or id
@@ -28,6 +32,7 @@ pub(crate) async fn run(arguments: Arguments, context: &mut Context<'_>) -> Resu
             "manifests, clusters, machines, tasks and intents",
         ));
     }
+    kind.check(&name)?;
     let client = context.client()?;
     match kind {
         Kind::Manifest => {
@@ -40,7 +45,12 @@ pub(crate) async fn run(arguments: Arguments, context: &mut Context<'_>) -> Resu
         }
         Kind::Machine => {
             let view = client.machine(&name).await?;
-            context.show(&view, |now| view::machine(&view, now))?;
+            let page = Page {
+                limit: Some(CHANGES_SHOWN),
+                cursor: None,
+            };
+            let changes = client.machine_changes(&name, &page).await?.items;
+            context.show(&view, |now| view::machine(&view, &changes, now))?;
         }
         Kind::Task => {
             let view = client.task(&name).await?;

@@ -4,6 +4,7 @@ use crate::context::{Context, yaml};
 use crate::error::Error;
 use crate::kind::Kind;
 use crate::lines::difference;
+use api::client::Page;
 use api::{Client, Exit};
 use serde::Serialize;
 
@@ -14,7 +15,7 @@ use serde::Serialize;
     slipway diff cluster edge --from 2 --to 5")]
 pub struct Arguments {
     /// The kind of thing
-    #[arg(value_enum)]
+    #[arg(value_parser = Kind::among(&[Kind::Manifest, Kind::Cluster]))]
     kind: Kind,
 
     /// Its name
@@ -43,6 +44,7 @@ pub(crate) async fn run(arguments: Arguments, context: &mut Context<'_>) -> Resu
         from,
         to,
     } = arguments;
+    kind.check(&name)?;
     let client = context.client()?;
     let to = match to {
         Some(to) => to,
@@ -87,7 +89,15 @@ pub(crate) async fn run(arguments: Arguments, context: &mut Context<'_>) -> Resu
 async fn newest(client: &Client, kind: Kind, name: &str) -> Result<u64, Error> {
     match kind {
         Kind::Manifest => Ok(client.manifest(name).await?.generation),
-        Kind::Cluster => Ok(client.cluster(name).await?.head.generation),
+        Kind::Cluster => {
+            // Of a cluster that is gone only the history is left.
+            let page = Page {
+                limit: Some(1),
+                cursor: None,
+            };
+            let listed = client.cluster_generations(name, &page).await?;
+            Ok(listed.items.first().map_or(0, |newest| newest.generation))
+        }
         Kind::Machine | Kind::Task | Kind::Intent | Kind::Event => {
             Err(kind.unfit("diff", "manifests and clusters"))
         }

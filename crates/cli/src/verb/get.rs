@@ -24,11 +24,11 @@ pub struct Arguments {
     name: Option<String>,
 
     /// Only clusters of this manifest
-    #[arg(long, value_name = "NAME", conflicts_with = "name")]
+    #[arg(long, value_name = "NAME", conflicts_with = "name", value_parser = api::argument::name)]
     manifest: Option<String>,
 
     /// Only machines or tasks of this cluster
-    #[arg(long, value_name = "NAME", conflicts_with = "name")]
+    #[arg(long, value_name = "NAME", conflicts_with = "name", value_parser = api::argument::name)]
     cluster: Option<String>,
 
     /// Only clusters or tasks that stand so
@@ -61,6 +61,9 @@ const TASK_STATES: [TaskState; 5] = [
 
 pub(crate) async fn run(arguments: Arguments, context: &mut Context<'_>) -> Result<Exit, Error> {
     arguments.check_filters()?;
+    if let Some(name) = &arguments.name {
+        arguments.kind.check(name)?;
+    }
     let client = context.client()?;
     match &arguments.name {
         Some(name) => one(arguments.kind, name, &client, context).await?,

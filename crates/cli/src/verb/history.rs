@@ -12,7 +12,7 @@ use api::Exit;
 #[command(after_help = "Example:\n  slipway history manifest hello")]
 pub struct Arguments {
     /// The kind of thing
-    #[arg(value_enum)]
+    #[arg(value_parser = Kind::among(&[Kind::Manifest, Kind::Cluster]))]
     kind: Kind,
 
     /// Its name
@@ -21,6 +21,7 @@ pub struct Arguments {
 
 pub(crate) async fn run(arguments: Arguments, context: &mut Context<'_>) -> Result<Exit, Error> {
     let Arguments { kind, name } = arguments;
+    kind.check(&name)?;
     let client = context.client()?;
     let listed = match kind {
         Kind::Manifest => all(async |page| client.manifest_generations(&name, page).await).await?,

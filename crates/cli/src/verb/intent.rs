@@ -24,6 +24,7 @@ pub enum Verb {
 #[command(after_help = "Example:\n  slipway intent withdraw intent-0c5w3k9qj2m4x")]
 pub struct Withdraw {
     /// The id of the intent
+    #[arg(value_parser = api::argument::intent)]
     id: String,
 
     /// Allow the removal of this share of machines at once
@@ -81,11 +82,16 @@ pub(super) async fn wish(
         expires_in_seconds: seconds,
     };
     let intent = client.wish(&request).await?;
+    let told = match &request.wish {
+        // What was stored is the id, because a name can have several lives.
+        WishRequest::Replace { machine } => format!("replace {machine}"),
+        WishRequest::Scale { .. }
+        | WishRequest::Retry { .. }
+        | WishRequest::Cancel { .. }
+        | WishRequest::Pause {} => intent.wish.to_string(),
+    };
     context.show(&intent, |_| {
-        format!(
-            "{} on cluster {}: {}\n",
-            intent.id, intent.cluster, intent.wish
-        )
+        format!("{} on cluster {}: {told}\n", intent.id, intent.cluster)
     })?;
     context.out().say(&format!(
         "follow it with `slipway describe cluster {}`",

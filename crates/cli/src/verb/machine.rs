@@ -19,6 +19,7 @@ pub enum Verb {
 )]
 pub struct Replace {
     /// The name of the machine
+    #[arg(value_parser = api::argument::name)]
     name: String,
 
     #[command(flatten)]

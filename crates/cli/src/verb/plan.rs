@@ -30,7 +30,11 @@ pub(crate) async fn run(arguments: Arguments, context: &mut Context<'_>) -> Resu
         ));
         return Ok(refused.exit());
     }
-    if !journey.empty {
+    if !journey.kept {
+        context
+            .out()
+            .say("the server could not write this plan down, so `apply --plan` cannot refer to it");
+    } else if !journey.empty {
         let file = arguments.source.file.display();
         context.out().say(&format!(
             "to do this and no more: slipway apply -f {file} --plan {}",

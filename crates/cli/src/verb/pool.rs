@@ -35,15 +35,17 @@ struct Pool {
 }
 
 impl std::str::FromStr for Pool {
-    type Err = &'static str;
+    type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text.split_once('/') {
             Some((cluster, name)) if !cluster.is_empty() && !name.is_empty() => Ok(Self {
-                cluster: cluster.to_owned(),
-                name: name.to_owned(),
+                cluster: api::argument::name(cluster)?,
+                name: api::argument::name(name)?,
             }),
-            Some(_) | None => Err("write the cluster, a slash and the pool, e.g. edge/compute"),
+            Some(_) | None => {
+                Err("write the cluster, a slash and the pool, e.g. edge/compute".to_owned())
+            }
         }
     }
 }

@@ -5,6 +5,10 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::source::Source;
 use api::Exit;
+use clap::builder::PossibleValuesParser;
+
+/// The faults that the simulator knows.
+const PROFILES: [&str; 6] = ["none", "flaky", "slow", "lossy", "crashes", "storm"];
 
 /// Arguments of `slipway simulate`.
 #[derive(Debug, clap::Args)]
@@ -19,8 +23,8 @@ pub struct Arguments {
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 
-    /// Which faults to let loose: none, flaky, slow, lossy, crashes or storm
-    #[arg(long, value_name = "PROFILE")]
+    /// Which faults to let loose
+    #[arg(long, value_name = "PROFILE", value_parser = PossibleValuesParser::new(PROFILES))]
     faults: Option<String>,
 }
 

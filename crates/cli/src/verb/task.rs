@@ -34,6 +34,7 @@ pub enum Verb {
 #[command(after_help = "Example:\n  slipway task log task-0c5w3k9qj2m4x --follow")]
 pub struct Log {
     /// The id of the task
+    #[arg(value_parser = api::argument::task)]
     id: String,
 
     /// Go on until the task has ended
@@ -45,6 +46,7 @@ pub struct Log {
 #[derive(Debug, clap::Args)]
 pub struct One {
     /// The id of the task
+    #[arg(value_parser = api::argument::task)]
     id: String,
 
     #[command(flatten)]

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::kind::Kind;
 use crate::table::count;
 use crate::view;
-use api::{CauseView, Client, ClusterState, Exit, Time};
+use api::{CauseView, Client, ClusterState, ClusterView, Exit, HeldView, MachineView, Time};
 use serde::Serialize;
 
 /// How many clusters of a manifest are explained.
@@ -18,7 +18,7 @@ const CLUSTERS_MAX: usize = 10;
 )]
 pub struct Arguments {
     /// The kind of thing
-    #[arg(value_enum)]
+    #[arg(value_parser = Kind::among(&[Kind::Manifest, Kind::Cluster, Kind::Machine, Kind::Task]))]
     kind: Kind,
 
     /// Its name or id
@@ -35,14 +35,14 @@ struct Explained {
 pub(crate) async fn run(arguments: Arguments, context: &mut Context<'_>) -> Result<Exit, Error> {
     let Arguments { kind, name } = arguments;
     let fit = "manifests, clusters, machines and tasks";
+    kind.check(&name)?;
     let client = context.client()?;
     let explained = match kind {
         Kind::Cluster => vec![explain(&client, name, None).await?],
         Kind::Manifest => of_manifest(&client, &name, context).await?,
         Kind::Machine => {
             let machine = client.machine(&name).await?;
-            let fact = view::standing(&machine, Time::now());
-            vec![explain(&client, machine.cluster, Some((&machine.name, fact))).await?]
+            vec![of_machine(&client, machine).await?]
         }
         Kind::Task => {
             let task = client.task(&name).await?;
@@ -69,6 +69,61 @@ pub(crate) async fn run(arguments: Arguments, context: &mut Context<'_>) -> Resu
     Ok(Exit::Done)
 }
 
+/// What is known of a machine, how its cluster stands, and every link that names it. When
+/// none does though it has yet to get somewhere, its task, or else the waits that it may share with others of
+/// its pool: those name only the first of them.
+async fn of_machine(client: &Client, machine: MachineView) -> Result<Explained, Error> {
+    let fact = view::standing(&machine, Time::now());
+    let about = Some((machine.name.as_str(), fact));
+    let mut explained = explain(client, machine.cluster.clone(), about).await?;
+    let serves = !machine.leaving && machine.node.as_ref().is_some_and(|node| node.ready);
+    // What is known of it and how the cluster stands are always there.
+    if !serves && explained.chain.len() <= 2 {
+        let cluster = client.cluster(&machine.cluster).await?;
+        let task = cluster
+            .open_tasks
+            .iter()
+            .find(|task| task.machine == machine.name);
+        match task {
+            Some(task) => explained.chain.push(CauseView {
+                fact: format!("{} {} is {}", task.kind, task.machine, task.state),
+                next: Some(format!("follow it with `slipway task log {}`", task.id)),
+            }),
+            None => explained.chain.extend(shared(&machine, &cluster)),
+        }
+    }
+    Ok(explained)
+}
+
+/// The waits of several machines whose first is of the same pool, and goes the same way.
+fn shared(machine: &MachineView, cluster: &ClusterView) -> Vec<CauseView> {
+    let alike = |held: &&HeldView| {
+        held.machines > 1
+            && cluster.machines.iter().any(|first| {
+                first.name == held.machine
+                    && first.pool == machine.pool
+                    && first.leaving == machine.leaving
+            })
+    };
+    let wait = |held: &HeldView| {
+        let others = match held.machines - 1 {
+            1 => "1 other".to_owned(),
+            many => format!("{many} others"),
+        };
+        CauseView {
+            fact: format!("{} waits with {others}: {}", machine.name, held.text),
+            next: Some(held.next_action.clone()),
+        }
+    };
+    cluster.head.held.iter().filter(alike).map(wait).collect()
+}
+
+/// Whether a sentence has this name in it, and not only a longer one that begins so.
+fn names(text: &str, name: &str) -> bool {
+    text.split(|c: char| !c.is_ascii_alphanumeric() && c != '-')
+        .any(|word| word == name)
+}
+
 /// The chain of a cluster; about one machine, what is known of it, then the first link and
 /// those that name the machine.
 async fn explain(
@@ -79,7 +134,7 @@ async fn explain(
     let mut chain = client.why(&cluster).await?.chain;
     if let Some((machine, fact)) = about {
         let mut first = true;
-        chain.retain(|cause| std::mem::take(&mut first) || cause.fact.contains(machine));
+        chain.retain(|cause| std::mem::take(&mut first) || names(&cause.fact, machine));
         chain.insert(0, CauseView { fact, next: None });
     }
     Ok(Explained { cluster, chain })

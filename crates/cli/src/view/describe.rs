@@ -1,9 +1,12 @@
 //! One thing with all that is known of it.
 
-use super::{ago, held, kubernetes_says, machines, observed, provider_says, tasks};
+use super::{
+    ago, ends, held, kubernetes_says, machines, node_words, observed, provider_says, tasks,
+};
 use crate::table::{Table, count, indent, plain};
 use api::{
-    ClusterView, IntentView, LogLine, MachineView, ManifestView, OriginView, TaskView, Time,
+    ChangeView, ClusterView, IntentView, LogLine, MachineView, ManifestView, OriginView, TaskView,
+    Time, WishView,
 };
 
 /// Lines of `name value`, aligned; values that are not there are left out.
@@ -92,7 +95,7 @@ pub(crate) fn cluster(view: &ClusterView, now: Time) -> String {
         + &section("MACHINES", &machines(&view.machines, now))
 }
 
-pub(crate) fn machine(view: &MachineView, now: Time) -> String {
+pub(crate) fn machine(view: &MachineView, changes: &[ChangeView], now: Time) -> String {
     let origin = match &view.origin {
         OriginView::Made {
             provider,
@@ -119,7 +122,7 @@ pub(crate) fn machine(view: &MachineView, now: Time) -> String {
         .as_ref()
         .and_then(|seen| seen.reference.clone());
     let answers = view.machine.as_ref().and_then(|seen| seen.address.clone());
-    Facts(vec![
+    let facts = Facts(vec![
         ("machine", view.name.clone()),
         ("id", view.id.clone()),
         ("cluster", view.cluster.clone()),
@@ -141,8 +144,22 @@ pub(crate) fn machine(view: &MachineView, now: Time) -> String {
             "observed by kubernetes",
             kubernetes_says(view.node.as_ref(), now),
         ),
-    ])
-    .text()
+    ]);
+    facts.text() + &section("LAST CHANGES", &seen_to_change(changes))
+}
+
+/// What was seen to change, each with its time and who saw it.
+fn seen_to_change(changes: &[ChangeView]) -> String {
+    changes.iter().fold(String::new(), |text, change| {
+        let machine = change.machine.as_ref().map(|seen| seen.state.to_string());
+        let said = machine.or_else(|| change.node.as_ref().map(node_words));
+        text + &format!(
+            "{}  {:<10}  {}\n",
+            change.at.aligned(),
+            plain(&change.source),
+            plain(&said.unwrap_or_default())
+        )
+    })
 }
 
 pub(crate) fn task(view: &TaskView, log: &[LogLine], now: Time) -> String {
@@ -185,7 +202,13 @@ pub(crate) fn lines(log: &[LogLine]) -> String {
 
 pub(crate) fn intent(view: &IntentView, now: Time) -> String {
     let end = view.expires_at.map_or_else(
-        || "when fulfilled or withdrawn".to_owned(),
+        || match &view.wish {
+            WishView::Pause {} => ends(&view.wish).to_owned(),
+            WishView::Scale { .. }
+            | WishView::Replace { .. }
+            | WishView::Retry { .. }
+            | WishView::Cancel { .. } => format!("{} or withdrawn", ends(&view.wish)),
+        },
         |end| ago(end, now),
     );
     Facts(vec![

@@ -14,7 +14,7 @@ use model::observed::{MachineFact, NodeFact};
 use model::time::Timestamp;
 use plan::{Held, Owner};
 use serde::Deserialize;
-use store::{Event, MachineRow, TaskFilter, TaskRow};
+use store::{ClusterRow, Event, MachineRow, TaskFilter, TaskRow};
 
 use super::fleet;
 use super::signs::{Bar, Sign, Stamp};
@@ -134,7 +134,7 @@ pub(super) async fn show(
     let seen = app.store().cluster_view(row.id).await?;
     let seen = seen.ok_or_else(|| Problem::missing("cluster", &name))?;
     let all = machines(&seen);
-    let (open, finished) = tasks(&app, &project, &name).await?;
+    let (open, finished) = tasks(&app, &row).await?;
     let about = objects(&name, &all, open.iter().chain(&finished));
     let from = query.from.unwrap_or(0);
     let end = from.saturating_add(MACHINES);
@@ -260,22 +260,18 @@ fn line(row: &MachineRow, now: Timestamp) -> Line {
 }
 
 /// Tasks that are open, and some that ended lately.
-async fn tasks(
-    app: &App,
-    project: &Name,
-    name: &Name,
-) -> Result<(Vec<TaskRow>, Vec<TaskRow>), Problem> {
-    let open = open_tasks(app, project, name).await?;
+async fn tasks(app: &App, of: &ClusterRow) -> Result<(Vec<TaskRow>, Vec<TaskRow>), Problem> {
+    let open = open_tasks(app, of).await?;
     let filter = TaskFilter {
-        cluster: Some(name.clone()),
+        cluster: Some(of.name.clone()),
         state: None,
     };
     let mut recent = app
         .store()
-        .tasks(project, filter, extract::page(Some(RECENT), None)?)
+        .tasks(&of.project, filter, extract::page(Some(RECENT), None)?)
         .await?
         .items;
-    recent.retain(|row| !row.state.open());
+    recent.retain(|row| !row.state.open() && row.task.cluster == of.id);
     Ok((open, recent))
 }
 

@@ -73,7 +73,7 @@ pub(crate) async fn show(
         .await?
         .ok_or_else(|| missing(&name))?;
     let machines = machines(&seen).iter().map(view::machine).collect();
-    let open_tasks = open_tasks(&app, &project, &name)
+    let open_tasks = open_tasks(&app, &row)
         .await?
         .into_iter()
         .map(view::task)
@@ -129,7 +129,7 @@ pub(crate) async fn generations(
     Query(page): Query<Page>,
 ) -> Result<Json<api::Listed<GenerationView>>, Problem> {
     let page = page.checked()?;
-    let row = find(&app, &project, &name).await?;
+    let row = find_ever(&app, &project, &name).await?;
     let listed = app.store().desired_generations(row.id, page).await?;
     Ok(Json(view::listed(listed, view::generation)))
 }
@@ -143,7 +143,7 @@ pub(crate) async fn generation(
     State(app): State<App>,
     Within(project, (name, generation)): Within<(Name, Generation)>,
 ) -> Result<Json<ClusterGeneration>, Problem> {
-    let row = find(&app, &project, &name).await?;
+    let row = find_ever(&app, &project, &name).await?;
     let desired = app.store().desired_at(row.id, generation).await?;
     let desired = desired.ok_or_else(|| {
         Problem::missing("generation of the cluster", format!("{name}/{generation}"))
@@ -172,6 +172,14 @@ fn hold_claimed(plan: &mut Plan, stored: &[Held]) {
 pub(crate) async fn find(app: &App, project: &Name, name: &Name) -> Result<ClusterRow, Problem> {
     app.store()
         .cluster(project, name)
+        .await?
+        .ok_or_else(|| missing(name))
+}
+
+/// Like [`find`], else the last one that is gone: what it should have been stays readable.
+async fn find_ever(app: &App, project: &Name, name: &Name) -> Result<ClusterRow, Problem> {
+    app.store()
+        .cluster_ever(project, name)
         .await?
         .ok_or_else(|| missing(name))
 }
@@ -207,21 +215,20 @@ pub(crate) fn machines(seen: &store::ClusterView) -> Vec<MachineRow> {
 }
 
 /// Every task of a cluster that is not finished; at most one per machine.
-pub(crate) async fn open_tasks(
-    app: &App,
-    project: &Name,
-    name: &Name,
-) -> Result<Vec<TaskRow>, Problem> {
+///
+/// The store lists by name, and a name can have had several lives: the others are left out.
+pub(crate) async fn open_tasks(app: &App, of: &ClusterRow) -> Result<Vec<TaskRow>, Problem> {
     let mut tasks = Vec::new();
     for state in [TaskState::Stuck, TaskState::Running, TaskState::Waiting] {
         let mut page = extract::page(Some(api::page::LIMIT_MAX), None)?;
         loop {
             let filter = TaskFilter {
-                cluster: Some(name.clone()),
+                cluster: Some(of.name.clone()),
                 state: Some(state),
             };
-            let listed = app.store().tasks(project, filter, page.clone()).await?;
-            tasks.extend(listed.items);
+            let listed = app.store().tasks(&of.project, filter, page.clone()).await?;
+            let ours = |row: &TaskRow| row.task.cluster == of.id;
+            tasks.extend(listed.items.into_iter().filter(ours));
             if listed.next.is_none() {
                 break;
             }

@@ -1,6 +1,6 @@
 //! Machines: as they should be, beside what was last seen of them.
 
-use api::MachineView;
+use api::{ChangeView, MachineView};
 use axum::Json;
 use axum::extract::State;
 use model::name::Name;
@@ -11,6 +11,7 @@ use utoipa::IntoParams;
 use crate::app::App;
 use crate::extract::{self, Project, Query, Within};
 use crate::problem::Problem;
+use crate::routes::manifests::Page;
 use crate::view;
 
 /// Which machines, and which page of them.
@@ -58,4 +59,21 @@ pub(crate) async fn show(
     let row = app.store().machine(&project, &name).await?;
     row.map(|row| Json(view::machine(&row)))
         .ok_or_else(|| Problem::missing("machine", name))
+}
+
+/// What was seen to change about a machine, newest first, for as long as changes are kept.
+#[utoipa::path(
+    get, path = "/machines/{name}/changes", operation_id = "listMachineChanges", tag = "machines", params(Page),
+    responses((status = 200, description = "one page", body = api::Listed<ChangeView>)),
+)]
+pub(crate) async fn changes(
+    State(app): State<App>,
+    Within(project, name): Within<Name>,
+    Query(page): Query<Page>,
+) -> Result<Json<api::Listed<ChangeView>>, Problem> {
+    let page = page.checked()?;
+    let row = app.store().machine(&project, &name).await?;
+    let row = row.ok_or_else(|| Problem::missing("machine", name))?;
+    let listed = app.store().machine_changes(row.machine.id, page).await?;
+    Ok(Json(view::listed(listed, view::change)))
 }

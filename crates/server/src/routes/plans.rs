@@ -36,7 +36,8 @@ pub(crate) struct PlanQuery {
 
 /// Shows all that would follow if a manifest were applied and nothing went wrong.
 ///
-/// Nothing is stored but the journey itself, for a day.
+/// Nothing is stored but the journey itself, for a day; when that is not possible, it is
+/// shown all the same, and says so.
 #[utoipa::path(
     post, path = "/plans", operation_id = "planManifest", tag = "plans", params(PlanQuery),
     request_body(description = "the manifest, as YAML or JSON", content = String, content_type = "application/yaml"),
@@ -71,7 +72,7 @@ pub(crate) async fn plan(
         Err(other) => return Err(other.into()),
     };
     let of = project.clone();
-    let (id, view) = crate::aside(move || {
+    let (id, mut view) = crate::aside(move || {
         let mut view = show(&journeys(&previews, now), refused);
         let id = JourneyId::derive(Origin {
             parent: of.as_str(),
@@ -84,7 +85,14 @@ pub(crate) async fn plan(
     })
     .await?;
     let body = serde_json::to_string(&view).map_err(|error| Problem::body(error.to_string()))?;
-    app.store().save_journey(id, &project, body, now).await?;
+    if let Err(error) = app.store().save_journey(id, &project, body, now).await {
+        // What would happen is worth knowing, above all when the server cannot write.
+        tracing::warn!(
+            error.code = error.code(),
+            "a plan was shown and could not be kept"
+        );
+        view.kept = false;
+    }
     Ok(Json(view))
 }
 
@@ -166,6 +174,7 @@ fn show(journeys: &[Journey], refused: Option<Problem>) -> JourneyView {
     let refused = refused.map(Problem::into_wire);
     JourneyView {
         id: String::new(),
+        kept: true,
         text: Told {
             moving: &moving,
             still: still.len(),

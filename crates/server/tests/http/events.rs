@@ -115,3 +115,18 @@ async fn the_list_says_where_it_goes_on() {
         "{event}"
     );
 }
+
+#[tokio::test]
+async fn an_event_says_what_happened_and_to_what() {
+    let world = World::with_hello().await;
+    let events = world.get("/events?limit=1").await.json();
+    let event = &events["items"][0];
+    assert_eq!(
+        (&event["what"], &event["kind"], &event["object"]),
+        (
+            &"cluster.changed".into(),
+            &"cluster".into(),
+            &"first".into()
+        )
+    );
+}

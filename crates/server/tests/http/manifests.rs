@@ -247,3 +247,57 @@ async fn a_deleted_manifest_takes_its_clusters_with_it() {
     "#]]
     .assert_eq(&gone.picture());
 }
+
+#[tokio::test]
+async fn what_is_gone_can_still_be_read_and_is_not_mixed_with_what_follows() {
+    let world = World::with_hello().await;
+    world.settle().await;
+    let delete = request(Method::DELETE, &format!("{PROJECT}/manifests/hello"));
+    world.send(delete).await;
+    world.settle().await;
+    let history = world.get("/clusters/first/generations").await.json();
+    let generations: Vec<_> = history["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| (item["generation"].clone(), item["deleted"].clone()))
+        .collect();
+    assert_eq!(
+        generations,
+        [(2.into(), true.into()), (1.into(), false.into())]
+    );
+    let first = world.get("/clusters/first/generations/1").await;
+    assert_eq!(first.status, StatusCode::OK, "{}", first.text);
+
+    // A new cluster of the same name has done nothing yet, whatever the old one did.
+    world.submit(HELLO).await;
+    world.plan().await;
+    let view = world.get("/clusters/first").await.json();
+    assert_eq!(view["incarnation"], 1);
+    assert_eq!(view["openTasks"].as_array().unwrap().len(), 5);
+    let page = world.look("/clusters/first").await.text;
+    assert!(page.contains("Nothing was finished lately."), "{page}");
+}
+
+#[tokio::test]
+async fn a_machine_tells_how_it_was_seen_to_change() {
+    let world = World::with_hello().await;
+    world.settle().await;
+    let changes = world.get("/machines/first-brain-01/changes").await.json();
+    let told: Vec<_> = changes["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|change| {
+            let (machine, node) = (&change["machine"]["state"], &change["node"]["ready"]);
+            format!("{} {machine} {node}\n", change["source"])
+        })
+        .collect();
+    expect![[r#"
+        "kubernetes" null true
+        "provider" "running" null
+    "#]]
+    .assert_eq(&told.concat());
+    let nobody = world.get("/machines/nobody/changes").await;
+    assert_eq!(nobody.status, StatusCode::NOT_FOUND);
+}

@@ -39,6 +39,7 @@ fn every_route_is_in_the_document() {
         DELETE …/intents/{id}
         GET    …/machines
         GET    …/machines/{name}
+        GET    …/machines/{name}/changes
         GET    …/manifests
         POST   …/manifests
         DELETE …/manifests/{name}

@@ -84,8 +84,8 @@ impl Journal {
             path: path.to_owned(),
             cause,
         };
-        let state = match std::fs::read_to_string(path) {
-            Ok(text) => replay(path, &text)?,
+        let state = match std::fs::read(path) {
+            Ok(bytes) => replay(path, &bytes)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => State::default(),
             Err(error) => return Err(failed(error)),
         };
@@ -131,11 +131,12 @@ fn encode(line: &Line) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-fn replay(path: &Path, text: &str) -> Result<State, Error> {
+fn replay(path: &Path, bytes: &[u8]) -> Result<State, Error> {
     let mut state = State::default();
-    let lines = text.split_inclusive('\n').enumerate();
-    for (at, line) in lines.filter(|(_, line)| line.ends_with('\n')) {
-        match serde_json::from_str(line) {
+    // Bytes, because a line that was cut off can end in the middle of a character.
+    let lines = bytes.split_inclusive(|byte| *byte == b'\n').enumerate();
+    for (at, line) in lines.filter(|(_, line)| line.ends_with(b"\n")) {
+        match serde_json::from_slice(line) {
             Ok(Line::State(known)) => {
                 state = *known;
                 state.reindex();
@@ -151,4 +152,36 @@ fn replay(path: &Path, text: &str) -> Result<State, Error> {
         }
     }
     Ok(state)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn opened(bytes: &[u8]) -> Result<(), String> {
+        let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
+        let path = directory.path().join("world.jsonl");
+        std::fs::write(&path, bytes).map_err(|error| error.to_string())?;
+        match Journal::open(&path) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(error.code().to_owned()),
+        }
+    }
+
+    #[test]
+    fn a_last_line_that_was_cut_off_never_counted_whatever_its_bytes() -> io::Result<()> {
+        let whole = encode(&Line::State(Box::default()))?;
+        assert_eq!(opened(&whole), Ok(()));
+        assert_eq!(
+            opened(&[&whole[..], b"{\"effect\":[17,\xc3"].concat()),
+            Ok(())
+        );
+        assert_eq!(opened(b"\xff\xfe\x00"), Ok(()));
+        Ok(())
+    }
+
+    #[test]
+    fn a_whole_line_that_is_not_ours_stops_the_world() {
+        assert_eq!(opened(b"\xff\xfe\n"), Err("SIM-002".to_owned()));
+    }
 }

@@ -142,6 +142,8 @@ CREATE INDEX tasks_by_cluster_name ON tasks (project, cluster_name, seq);
 CREATE INDEX tasks_by_state ON tasks (state, project, seq);
 CREATE INDEX tasks_by_worker ON tasks (worker) WHERE state = 'running';
 CREATE INDEX tasks_by_lease ON tasks (lease_until) WHERE state = 'running';
+-- One machine, one open task.
+CREATE UNIQUE INDEX tasks_open_by_machine ON tasks (machine) WHERE state IN ('waiting', 'running', 'stuck');
 CREATE INDEX tasks_finished ON tasks (updated_at) WHERE state IN ('done', 'withdrawn');
 
 -- How busy each cluster is and when its next task is due: what a fair choice needs to
@@ -203,6 +205,7 @@ CREATE TABLE observation_changes (
     format  INTEGER NOT NULL,
     fact    TEXT    NOT NULL
 ) STRICT;
+CREATE INDEX observation_changes_by_object ON observation_changes (object, id);
 
 CREATE TABLE events (
     id      INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,

@@ -2,13 +2,13 @@
 
 use crate::fixture::{
     absent, admitted, at, claim, cluster, events, generation, machines, name, plan, project,
-    record, settle, submission, submit, text, view,
+    record, settle, submission, submit, text, text_with_given, view,
 };
 use expect_test::expect;
 use model::id::ClusterId;
 use model::observed::Observation;
 use plan::{Change, Phase};
-use store::{Claim, Ended, Page, Recorded, Store, SubmitError, Submitted};
+use store::{Claim, CommitError, Ended, Page, Recorded, Store, SubmitError, Submitted};
 
 /// Makes all that a submission asks for.
 async fn settle_all(store: &Store, submitted: Submitted) {
@@ -504,4 +504,27 @@ pub(crate) async fn a_twin_goes_its_own_way(store: &Store) {
         row(store.cluster(&project(), &name("east")).await.unwrap()),
         Phase::Pending
     );
+}
+
+pub(crate) async fn a_twin_knows_what_others_hold(store: &Store) {
+    let theirs = text_with_given("west", "west", "{endpoint: 203.0.113.5}");
+    let west = submit(store, &theirs).await.unwrap().changed[0].0;
+    settle(store, west, at(1)).await;
+    // Not planned yet: the twin must not do it either.
+    cluster(store, "north", 1).await;
+
+    let twin = store.twin(&project(), &name("east")).await.unwrap();
+    assert_eq!(twin.live_clusters().await.unwrap(), []);
+    assert_eq!(twin.unplanned().await.unwrap(), []);
+    assert_eq!(twin.cluster(&project(), &name("west")).await.unwrap(), None);
+    let taken = submit(&twin, &text("east", &["west"], 1, 1)).await;
+    assert!(matches!(
+        taken.unwrap_err(),
+        SubmitError::NameTaken { manifest, .. } if manifest == name("west")
+    ));
+    let mine = text_with_given("east", "east", "{endpoint: 203.0.113.5}");
+    let east = submit(&twin, &mine).await.unwrap().changed[0].0;
+    let wanted = plan::plan(&view(&twin, east).await.view(at(2)));
+    let refused = twin.commit(wanted, at(2)).await.unwrap_err();
+    assert!(matches!(refused, CommitError::Refused { .. }), "{refused}");
 }

@@ -60,7 +60,8 @@ contract! {
         a_name_used_again_is_another_cluster,
         a_key_repeats_the_answer,
         a_preview_writes_nothing,
-        a_twin_goes_its_own_way;
+        a_twin_goes_its_own_way,
+        a_twin_knows_what_others_hold;
     planned:
         a_plan_becomes_tasks_once,
         a_plan_for_an_older_generation_is_stale,
@@ -68,6 +69,7 @@ contract! {
         a_task_that_a_worker_took_cannot_be_withdrawn,
         the_ledger_has_one_row_per_cluster,
         an_address_belongs_to_one_cluster,
+        a_machine_has_one_open_task,
         a_cluster_that_is_gone_is_forgotten;
     worked:
         clusters_with_less_to_do_come_first,
@@ -87,6 +89,7 @@ contract! {
         what_is_seen_late_changes_nothing,
         the_same_fact_again_is_no_change,
         a_machine_is_shown_as_it_was_last_seen,
+        what_changed_about_a_machine_is_kept_newest_first,
         what_is_past_its_time_is_swept,
         counts_tell_how_much_there_is;
     wished:

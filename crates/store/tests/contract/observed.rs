@@ -4,11 +4,11 @@ use crate::fixture::{
     absent, at, cluster, events, name, plan, project, running, settle, submit, text, view,
 };
 use model::id::{JourneyId, Origin};
-use model::observed::{Fact, MachineFact, Observation};
+use model::observed::{Fact, MachineFact, Observation, Source};
 use model::task::State;
 use model::time::Timestamp;
 use plan::Phase;
-use store::{MachineFilter, Page, Store, TaskFilter};
+use store::{Change, MachineFilter, Page, Store, TaskFilter};
 
 pub(crate) async fn what_is_seen_late_changes_nothing(store: &Store) {
     let east = cluster(store, "east", 1).await;
@@ -113,6 +113,52 @@ pub(crate) async fn a_machine_is_shown_as_it_was_last_seen(store: &Store) {
             .await
             .unwrap(),
         None
+    );
+}
+
+pub(crate) async fn what_changed_about_a_machine_is_kept_newest_first(store: &Store) {
+    let east = cluster(store, "east", 1).await;
+    let machines = view(store, east).await.desired.machines;
+    for (fact, when) in [
+        (running(&machines[0]), 1),
+        (running(&machines[1]), 2),
+        (running(&machines[0]), 3),
+        (absent(&machines[0]), 4),
+    ] {
+        let seen = Observation {
+            cluster: east,
+            fact,
+            at: at(when),
+        };
+        store.observe(east, vec![seen], at(when)).await.unwrap();
+    }
+    let mut page = Page {
+        limit: 1,
+        after: None,
+    };
+    let mut found = Vec::new();
+    loop {
+        let listed = store
+            .machine_changes(machines[0].id, page.clone())
+            .await
+            .unwrap();
+        found.extend(listed.items);
+        page.after = listed.next;
+        if page.after.is_none() {
+            break;
+        }
+    }
+    let change = |when, fact| Change {
+        at: at(when),
+        source: Source::Provider,
+        fact,
+    };
+    assert_eq!(
+        found,
+        [
+            change(4, absent(&machines[0])),
+            change(1, running(&machines[0]))
+        ]
     );
 }
 

@@ -209,7 +209,16 @@ pub(crate) async fn an_address_belongs_to_one_cluster(store: &Store) {
         store.commit(too_early, at(3)).await.unwrap_err(),
         CommitError::Refused { .. }
     ));
+    assert_eq!(store.unplanned().await.unwrap(), [east]);
     settle(store, east, at(4)).await;
+    assert_eq!(
+        store.unplanned().await.unwrap(),
+        [west],
+        "whoever waits for it is planned at once"
+    );
+    assert!(events(store).await.contains(
+        "claim.freed cluster/west: address/203.0.113.5, which it waits for, was given back\n"
+    ));
     settle(store, west, at(5)).await;
     let row = store
         .cluster(&project(), &name("west"))
@@ -217,6 +226,30 @@ pub(crate) async fn an_address_belongs_to_one_cluster(store: &Store) {
         .unwrap()
         .unwrap();
     assert_eq!(row.summary.phase, Phase::Done);
+}
+
+pub(crate) async fn a_machine_has_one_open_task(store: &Store) {
+    let east = cluster(store, "east", 1).await;
+    let mut twice = plan::plan(&view(store, east).await.view(at(1)));
+    let mut again = twice.tasks[0].clone();
+    again.id = model::id::TaskId::derive(model::id::Origin {
+        parent: "another",
+        name: "task",
+        ordinal: 0,
+        incarnation: 0,
+    });
+    twice.tasks.push(again);
+    assert_eq!(
+        store.commit(twice, at(1)).await.unwrap_err().to_string(),
+        "could not begin a second task on a machine that has an open one"
+    );
+    assert_eq!(
+        view(store, east).await.open,
+        [],
+        "nothing of a refused plan stays"
+    );
+    plan(store, east, at(2)).await;
+    assert_eq!(view(store, east).await.open.len(), 2);
 }
 
 pub(crate) async fn a_cluster_that_is_gone_is_forgotten(store: &Store) {
@@ -248,6 +281,15 @@ pub(crate) async fn a_cluster_that_is_gone_is_forgotten(store: &Store) {
         "nobody looks at it any more"
     );
     // Its history stays.
+    let row = |row: Option<store::ClusterRow>| row.map(|row| (row.id, row.summary.phase));
+    assert_eq!(
+        row(store.cluster(&project(), &name("east")).await.unwrap()),
+        None
+    );
+    assert_eq!(
+        row(store.cluster_ever(&project(), &name("east")).await.unwrap()),
+        Some((east, Phase::Gone))
+    );
     assert!(
         store
             .desired_at(east, crate::fixture::generation(1))
