@@ -55,7 +55,7 @@ fn a_rehearsal_tells_what_happens_and_how_it_ends() {
         Profile::None,
         &expect![[r#"
         rehearsal of edge with seed 7 and faults: none
-        times are minutes and seconds of a virtual clock
+        times are those of a virtual clock, hours before minutes where there are any
 
         02:00    create c0-brain-01, c0-muscle-01 and c0-muscle-02 … done
         05:00    init c0-brain-01 … done
@@ -82,7 +82,7 @@ fn a_rehearsal_that_waits_for_a_person_says_for_what() {
         Profile::None,
         &expect![[r#"
         rehearsal of edge with seed 7 and faults: none
-        times are minutes and seconds of a virtual clock
+        times are those of a virtual clock, hours before minutes where there are any
 
         00:00    create c0-muscle-01 … stuck: the provider refuses server type `huge`; choose one of small, medium, large
         02:00    create c0-brain-01 … done
@@ -109,7 +109,7 @@ fn a_rehearsal_begins_with_what_there_is() {
     let report = rehearse(store, manifest(1, 3, "small"), Profile::None);
     expect![[r#"
         rehearsal of edge with seed 7 and faults: none
-        times are minutes and seconds of a virtual clock
+        times are those of a virtual clock, hours before minutes where there are any
 
         02:00    create c0-muscle-03 … done
         04:00    join c0-muscle-03 … done
