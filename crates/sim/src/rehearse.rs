@@ -252,7 +252,8 @@ impl Telling<'_> {
     fn text(&self, tallies: &BTreeMap<Kind, Tally>) -> String {
         let mut lines = vec![
             self.title.clone(),
-            "times are those of a virtual clock, hours before minutes where there are any".to_owned(),
+            "times are those of a virtual clock, hours before minutes where there are any"
+                .to_owned(),
             String::new(),
         ];
         let happened = self.chronicle.lines();
