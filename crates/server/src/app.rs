@@ -153,11 +153,7 @@ pub fn router(server: Server, stop: CancellationToken) -> Router {
 
 /// Serves until `stop` is cancelled; then streams end at once, and requests under way get
 /// a moment to end.
-pub async fn run(
-    listener: TcpListener,
-    server: Server,
-    stop: CancellationToken,
-) -> std::io::Result<()> {
+pub async fn run(listener: TcpListener, server: Server, stop: CancellationToken) {
     let metrics = server.metrics.clone();
     let router = router(server, stop.clone());
     let serving = connections::serve(listener, router, &stop);
@@ -178,7 +174,6 @@ pub async fn run(
         }
         never = upkeep => never,
     }
-    Ok(())
 }
 
 /// Lets pass who shows the token: as a bearer, or, to read, as the page's cookie.

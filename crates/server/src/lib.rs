@@ -25,9 +25,10 @@ mod rehearse;
 mod routes;
 mod view;
 
+pub use api::SimulationView;
 pub use app::{Clock, Server, router, run};
 pub use openapi::document;
-pub use rehearse::{Rehearsal, RehearsalReport, Rehearse, Turn};
+pub use rehearse::{Rehearsal, Rehearse, Turn};
 
 use problem::Problem;
 

@@ -1,5 +1,6 @@
 //! What the server needs of the simulator, which it does not know.
 
+use api::SimulationView;
 use futures_util::future::BoxFuture;
 use model::manifest::Manifest;
 use model::name::Name;
@@ -10,7 +11,7 @@ pub trait Rehearse: Send + Sync {
     /// Tells what happened, or why nothing could: an unknown profile, for example.
     ///
     /// Work that goes on after the future is dropped must keep the turn until it ends.
-    fn rehearse(&self, request: Rehearsal) -> BoxFuture<'_, Result<RehearsalReport, String>>;
+    fn rehearse(&self, request: Rehearsal) -> BoxFuture<'_, Result<SimulationView, String>>;
 }
 
 /// The right to rehearse, of which there are few; it is given back when it is dropped.
@@ -41,25 +42,4 @@ pub struct Rehearsal {
     pub faults: String,
     /// The right to do so.
     pub turn: Turn,
-}
-
-/// What happened in a rehearsal.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RehearsalReport {
-    /// What happened, for people.
-    pub text: String,
-    /// Whether the world ended as declared.
-    pub converged: bool,
-    /// How long it took there, by the simulated clock.
-    pub seconds: u64,
-    /// Clusters that took part.
-    pub clusters: u32,
-    /// Machines at the end.
-    pub machines: u32,
-    /// Tasks that were done.
-    pub tasks: u32,
-    /// Attempts that were made at them.
-    pub attempts: u32,
-    /// Attempts that failed.
-    pub failures: u32,
 }

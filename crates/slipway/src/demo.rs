@@ -38,7 +38,7 @@ pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let url = format!("http://{}", running.address);
     let manifest = home.path().join("hello.yaml");
     std::fs::write(&manifest, MANIFEST).context("could not write the example")?;
-    let token = std::fs::read_to_string(home.path().join("admin.token"))
+    let token = std::fs::read_to_string(home.path().join(server::auth::TOKEN_FILE))
         .context("could not read the token")?;
 
     say(&format!(

@@ -2,7 +2,7 @@
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use server::{Rehearsal, RehearsalReport, Rehearse};
+use server::{Rehearsal, Rehearse, SimulationView};
 use sim::Profile;
 use store::Store;
 
@@ -16,7 +16,7 @@ impl Twin {
         Self { store }
     }
 
-    async fn rehearsed(&self, request: Rehearsal) -> anyhow::Result<RehearsalReport> {
+    async fn rehearsed(&self, request: Rehearsal) -> anyhow::Result<SimulationView> {
         let Rehearsal {
             project,
             manifest,
@@ -46,8 +46,10 @@ impl Twin {
             attempts,
             failures,
         } = tokio::task::spawn_blocking(rehearsal).await??;
-        Ok(RehearsalReport {
+        Ok(SimulationView {
             text,
+            seed,
+            faults,
             converged,
             seconds,
             clusters,
@@ -60,7 +62,7 @@ impl Twin {
 }
 
 impl Rehearse for Twin {
-    fn rehearse(&self, request: Rehearsal) -> BoxFuture<'_, Result<RehearsalReport, String>> {
+    fn rehearse(&self, request: Rehearsal) -> BoxFuture<'_, Result<SimulationView, String>> {
         async move {
             let rehearsed = self.rehearsed(request).await;
             rehearsed.map_err(|error| format!("{error:#}"))

@@ -173,8 +173,8 @@ fn roles(
         Ok(())
     });
     roles.spawn(async move {
-        let served = server::run(listener, server, stop).await;
-        served.context("the listener broke down")
+        server::run(listener, server, stop).await;
+        Ok(())
     });
     Ok(roles)
 }

@@ -12,7 +12,7 @@ use utoipa::IntoParams;
 use crate::app::App;
 use crate::extract::{Project, Query, Text};
 use crate::problem::Problem;
-use crate::rehearse::{Rehearsal, RehearsalReport, Turn};
+use crate::rehearse::{Rehearsal, Turn};
 
 /// The longest name of a profile that is worth looking up.
 const FAULTS_LEN_MAX: usize = 64;
@@ -62,36 +62,11 @@ pub(crate) async fn simulate(
         project,
         manifest,
         seed,
-        faults: faults.clone(),
+        faults,
         turn,
     };
-    let report = app
-        .rehearse()
-        .rehearse(request)
-        .await
-        .map_err(Problem::rehearsal)?;
-    let RehearsalReport {
-        text,
-        converged,
-        seconds,
-        clusters,
-        machines,
-        tasks,
-        attempts,
-        failures,
-    } = report;
-    Ok(Json(SimulationView {
-        text,
-        seed,
-        faults,
-        converged,
-        seconds,
-        clusters,
-        machines,
-        tasks,
-        attempts,
-        failures,
-    }))
+    let rehearsed = app.rehearse().rehearse(request).await;
+    Ok(Json(rehearsed.map_err(Problem::rehearsal)?))
 }
 
 /// Waits for the right to rehearse.

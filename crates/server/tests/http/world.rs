@@ -16,7 +16,7 @@ use model::observed::{ControlPlaneFact, Fact, MachineFact, NodeFact, Observation
 use model::task::{Action, Task};
 use model::time::Timestamp;
 use server::auth::Admin;
-use server::{Rehearsal, RehearsalReport, Rehearse, Server};
+use server::{Rehearsal, Rehearse, Server, SimulationView};
 use store::{Claim, Ended, Recorded, Store};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
@@ -332,16 +332,18 @@ fn seen(task: &Task, at: Timestamp) -> Vec<Observation> {
 struct Parrot;
 
 impl Rehearse for Parrot {
-    fn rehearse(&self, request: Rehearsal) -> BoxFuture<'_, Result<RehearsalReport, String>> {
+    fn rehearse(&self, request: Rehearsal) -> BoxFuture<'_, Result<SimulationView, String>> {
         Box::pin(async move {
             if request.faults == "nonsense" {
                 return Err("there is no fault profile `nonsense`".to_owned());
             }
-            Ok(RehearsalReport {
+            Ok(SimulationView {
                 text: format!(
                     "{} with seed {} and faults {}\n",
                     request.manifest.name, request.seed, request.faults
                 ),
+                seed: request.seed,
+                faults: request.faults,
                 converged: true,
                 seconds: 60,
                 clusters: 1,
