@@ -1,5 +1,5 @@
 # The menu. Anything that needs a decision is a verb of `cargo xtask`.
-.PHONY: menu demo test check e2e bench bless cargo
+.PHONY: menu demo test check e2e bench bless release cargo
 .DEFAULT_GOAL := menu
 
 menu:
@@ -24,6 +24,9 @@ e2e: cargo ## the long proofs: kill the server again and again while it builds c
 
 bench: cargo ## what was promised, measured: ours, budget, met or not
 	cargo xtask bench
+
+release: cargo ## a static program with checksums, bill of materials and OCI image, in target/dist
+	cargo xtask release
 
 bless: cargo ## rewrite the golden files; read the diff before you commit it
 	UPDATE_EXPECT=1 SLIPWAY_BLESS=1 cargo test --workspace

@@ -2,7 +2,8 @@
 //!
 //! `make` is the menu and this is the kitchen: whatever needs more than one line of shell is a
 //! verb here, one file each. The crate builds in seconds because it uses nothing of the product
-//! and next to nothing from outside; verbs that need the product run its program.
+//! and next to nothing from outside; verbs that need the product run its program, and what they
+//! need beside it comes from `lab`.
 //!
 //! A new verb is a `mod` line and a row of [`VERBS`].
 
@@ -16,6 +17,8 @@ use std::process::ExitCode;
 
 mod bench;
 mod fuzz_api;
+mod postgres;
+mod release;
 mod server;
 mod test;
 mod tidy;
@@ -49,6 +52,11 @@ const VERBS: &[Verb] = &[
         name: "bench",
         about: "measure what was promised, on a release build, and print it beside the budget",
         run: bench::run,
+    },
+    Verb {
+        name: "release",
+        about: "build a static program, its checksums, its bill of materials and an image",
+        run: release::run,
     },
     Verb {
         name: "tools",

@@ -29,12 +29,24 @@ pub(crate) struct Server {
 impl Server {
     /// Starts `program` on an empty data directory and a free port, and waits until it listens.
     pub(crate) fn start(program: &Path, directory: &Path) -> Result<Self> {
+        Self::start_on(program, directory, None)
+    }
+
+    /// The same on a database of its own, instead of the one in the data directory.
+    pub(crate) fn start_on(
+        program: &Path,
+        directory: &Path,
+        database: Option<&str>,
+    ) -> Result<Self> {
         let data = directory.join("data");
         let mut command = Command::new(program);
         command
             .args(["serve", "--listen", "127.0.0.1:0", "--data-dir"])
             .arg(&data)
             .env("NO_COLOR", "1");
+        if let Some(database) = database {
+            command.args(["--database", database]);
+        }
         Self::spawn(command, directory, data)
     }
 

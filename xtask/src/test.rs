@@ -19,6 +19,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 
 use crate::fuzz_api::{self, Fuzz};
+use crate::postgres::{self, Postgres};
 use crate::workspace;
 
 /// Names the file that tests append their skips to.
@@ -65,6 +66,10 @@ impl Skip {
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     if !arguments.is_empty() {
         bail!("usage: cargo xtask test");
+    }
+    // Tests that need it skip themselves where it is missing, each with its reason.
+    if let Postgres::Missing(reason) = postgres::ensure()? {
+        println!("there is no PostgreSQL to test with: {reason}");
     }
     let target = workspace::target_directory()?;
     let figures = target.join("figures.txt");

@@ -1,13 +1,15 @@
 //! Installs what the other verbs need, once, and says in one line each what is there.
 //!
-//! Nothing is installed outside of the build directory and the Rust toolchain. What takes long to
-//! compile is only reported: its absence is a skip that says so, never a surprise.
+//! Nothing is installed outside of the build directory and the Rust toolchain, but for PostgreSQL,
+//! which comes as a package of the system where root runs us. What takes long to compile is only
+//! reported: its absence is a skip that says so, never a surprise.
 
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail};
 
 use crate::fuzz_api::python::{self, Python};
+use crate::postgres::{self, Postgres};
 use crate::workspace;
 
 /// What `make check` needs of the toolchain.
@@ -22,6 +24,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
         println!("{component}: {}", toolchain(component, verb)?);
     }
     println!("schemathesis: {}", schemathesis()?);
+    println!("PostgreSQL: {}", postgres()?);
     println!("cargo-deny: {}", deny());
     Ok(ExitCode::SUCCESS)
 }
@@ -55,6 +58,21 @@ fn schemathesis() -> Result<String> {
         Python::Ready { fresh: true, .. } => format!("{} installed", python::VERSION),
         Python::Ready { fresh: false, .. } => format!("{} there", python::VERSION),
         Python::Missing(reason) => format!("missing, `make test` will skip it: {reason}"),
+    })
+}
+
+/// The second body of the store.
+fn postgres() -> Result<String> {
+    Ok(match postgres::ensure()? {
+        Postgres::Ready {
+            version,
+            fresh: true,
+        } => format!("{version} installed"),
+        Postgres::Ready {
+            version,
+            fresh: false,
+        } => format!("{version} there"),
+        Postgres::Missing(reason) => format!("missing, `make test` will skip it: {reason}"),
     })
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The rules are those of the server: what passes here is never refused there for its form.
 
-use model::id::{IntentId, JourneyId, TaskId};
+use model::id::{IntentId, JourneyId, TaskId, TokenId};
 use model::name::Name;
 
 /// A name of a project, manifest, cluster, pool or machine.
@@ -18,6 +18,11 @@ pub fn task(text: &str) -> Result<String, String> {
 /// The id of an intent.
 pub fn intent(text: &str) -> Result<String, String> {
     checked::<IntentId>(text)
+}
+
+/// The id of a token.
+pub fn token(text: &str) -> Result<String, String> {
+    checked::<TokenId>(text)
 }
 
 /// The id of a journey that was shown.

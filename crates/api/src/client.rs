@@ -3,8 +3,11 @@
 //! Every question has a deadline, except live streams, which have one for silence. Answers
 //! are bounded in size, because a wrong address may be anybody's server.
 
+mod access;
 mod error;
+mod log;
 mod stream;
+mod wire;
 
 use crate::cluster::{ClusterGeneration, ClusterHead, ClusterState, ClusterView, WhyView};
 use crate::event::EventView;
@@ -21,7 +24,9 @@ use reqwest::{Method, RequestBuilder, Response, Url};
 use serde::de::DeserializeOwned;
 use std::time::Duration;
 
+pub use access::Export;
 pub use error::Error;
+pub use log::{LogSignal, TaskLog};
 pub use stream::{Events, Signal};
 
 /// How long a server may take to accept a connection: it is near, or it is not there.
@@ -321,6 +326,11 @@ impl Client {
             .await
     }
 
+    /// What a task wrote after the line `after`, and what it writes, until it has ended.
+    pub fn follow_task_log(&self, id: &str, after: u64) -> TaskLog {
+        TaskLog::new(self.clone(), id, after)
+    }
+
     /// Stores a wish.
     pub async fn wish(&self, wish: &IntentRequest) -> Result<IntentView, Error> {
         self.ask(self.request(Method::POST, &["intents"]).json(wish))
@@ -385,13 +395,24 @@ impl Client {
 
     /// A request whose answer may take for ever.
     fn endless(&self, method: Method, path: &[&str]) -> RequestBuilder {
+        let path: Vec<&str> = ["projects", &self.project]
+            .into_iter()
+            .chain(path.iter().copied())
+            .collect();
+        self.everywhere(method, &path)
+    }
+
+    /// A request about what belongs to no single project.
+    fn whole(&self, method: Method, path: &[&str]) -> RequestBuilder {
+        self.everywhere(method, path).timeout(ANSWER_TIMEOUT)
+    }
+
+    /// The same, whose answer may take for ever.
+    fn everywhere(&self, method: Method, path: &[&str]) -> RequestBuilder {
         let mut url = self.server.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
             // Segments are escaped as they are added: a name cannot lead elsewhere.
-            segments
-                .pop_if_empty()
-                .extend(["api", "v1", "projects", &self.project])
-                .extend(path);
+            segments.pop_if_empty().extend(["api", "v1"]).extend(path);
         }
         let request = self.http.request(method, url);
         match &self.authorization {

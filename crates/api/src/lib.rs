@@ -11,6 +11,7 @@
 //! speaks the contract needs neither the planner nor the store.
 
 pub mod argument;
+pub mod audit;
 pub mod client;
 pub mod cluster;
 pub mod event;
@@ -20,12 +21,15 @@ pub mod manifest;
 pub mod page;
 pub mod plan;
 pub mod problem;
+pub mod project;
 pub mod simulation;
 pub mod sse;
 pub mod task;
 pub mod time;
+pub mod token;
 
-pub use client::{Client, Events, Signal};
+pub use audit::{AuditView, Broken, Verification};
+pub use client::{Client, Events, LogSignal, Signal, TaskLog};
 pub use cluster::{
     CauseView, ClusterGeneration, ClusterHead, ClusterState, ClusterSummary, ClusterView, HeldView,
     Owner, Ready, WhyView,
@@ -39,6 +43,8 @@ pub use manifest::{Accepted, GenerationView, ManifestGeneration, ManifestState, 
 pub use page::Listed;
 pub use plan::{JourneyBlock, JourneyCluster, JourneyStep, JourneyView};
 pub use problem::{Exit, FaultView, Problem};
+pub use project::{ProjectRequest, ProjectView, Quota, Used};
 pub use simulation::SimulationView;
-pub use task::{Effect, LogLine, LogView, TaskKind, TaskState, TaskView};
+pub use task::{Effect, LogEnd, LogLine, LogView, TaskKind, TaskState, TaskView};
 pub use time::Time;
+pub use token::{TokenMade, TokenRequest, TokenRole, TokenState, TokenView};

@@ -72,6 +72,7 @@ impl From<&Origin> for OriginView {
                 zone,
                 server_type,
                 image,
+                secret: _,
             } => Self::Made {
                 provider: provider.to_string(),
                 region: region.clone(),
@@ -83,6 +84,7 @@ impl From<&Origin> for OriginView {
                 endpoint,
                 ssh_port,
                 username,
+                secret: _,
             } => Self::Given {
                 endpoint: endpoint.to_string(),
                 ssh_port: *ssh_port,

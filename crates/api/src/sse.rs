@@ -17,6 +17,8 @@ pub enum Item {
     Message {
         /// The id in force, to resume after.
         id: Option<String>,
+        /// What it is called, where it is called anything.
+        event: Option<String>,
         /// Its data; lines joined by newlines.
         data: String,
     },
@@ -34,6 +36,7 @@ pub struct Parser {
     data: Option<String>,
     spoiled: bool,
     id: Option<String>,
+    event: Option<String>,
 }
 
 impl Parser {
@@ -79,6 +82,7 @@ impl Parser {
         match field {
             "data" => self.add(value),
             "id" if !value.contains('\0') => self.id = Some(value.to_owned()),
+            "event" => self.event = Some(value.to_owned()),
             // Comments keep the connection alive; the rest is for other readers.
             _ => {}
         }
@@ -97,6 +101,7 @@ impl Parser {
 
     fn dispatch(&mut self) -> Option<Item> {
         let data = self.data.take();
+        let event = self.event.take();
         if std::mem::take(&mut self.spoiled) {
             return Some(Item::TooLong);
         }
@@ -104,6 +109,7 @@ impl Parser {
         data.truncate(data.len() - 1);
         Some(Item::Message {
             id: self.id.clone(),
+            event,
             data,
         })
     }
@@ -127,8 +133,10 @@ mod tests {
                 .flat_map(|piece| parser.push(piece))
             {
                 match item {
-                    Item::Message { id, data } => {
-                        writeln!(text, "{} {data:?}", id.as_deref().unwrap_or("-")).unwrap();
+                    Item::Message { id, event, data } => {
+                        let id = id.as_deref().unwrap_or("-");
+                        let event = event.map(|event| format!("{event} ")).unwrap_or_default();
+                        writeln!(text, "{id} {event}{data:?}").unwrap();
                     }
                     Item::TooLong => text.push_str("too long\n"),
                 }
@@ -159,7 +167,7 @@ mod tests {
         check(
             ": keep-alive\n\nevent: cluster\nid: 7\ndata: {\ndata:  \"a\": 1}\n\n:\n\ndata\n\n",
             &expect![[r#"
-                7 "{\n \"a\": 1}"
+                7 cluster "{\n \"a\": 1}"
                 7 ""
             "#]],
         );

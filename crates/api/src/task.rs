@@ -5,6 +5,12 @@ use model::task;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+/// The name of a live event that carries a [`LogLine`].
+pub const LINE: &str = "line";
+
+/// The name of the live event that carries a [`LogEnd`].
+pub const END: &str = "end";
+
 /// What a task does to its machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -200,8 +206,22 @@ pub struct LogLine {
     pub attempt: u32,
     /// When.
     pub at: Time,
-    /// What was written.
+    /// What was written; where lines are missing, how many, in words.
     pub text: String,
+    /// How many lines are missing here, this place being the last of them: of a long log the
+    /// beginning and the end are kept. Absent from a line that was written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dropped: Option<u64>,
+}
+
+/// The last word of a followed log: the task has ended, and no line will be added.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LogEnd {
+    /// How the task ended: done or withdrawn.
+    pub state: TaskState,
+    /// The place of the last line.
+    pub next: u64,
 }
 
 #[cfg(test)]

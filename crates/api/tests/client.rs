@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use api::client::{Error, Page, Submit};
-use api::{Client, Signal};
+use api::{Client, LogSignal, Signal};
 use expect_test::{Expect, expect};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
@@ -229,4 +229,53 @@ async fn a_stream_that_is_refused_ends_at_once() {
     let (server, _) = serve(&[&json("401 Unauthorized", "application/problem+json", body)]);
     let error = client(&server).events(Some(3)).next().await.unwrap_err();
     assert_eq!(error.code(), "API-003");
+}
+
+fn line(seq: u64) -> String {
+    format!(
+        "id: {seq}\nevent: line\ndata: {{\"seq\":{seq},\"attempt\":1,\"at\":\"2026-03-01T12:00:00Z\",\"text\":\"t\"}}\n\n"
+    )
+}
+
+#[tokio::test]
+async fn a_followed_log_goes_on_after_its_last_line_and_knows_its_end() {
+    let first = events(&format!("{}{}", line(1), line(2)));
+    let second = events(&format!(
+        "{}event: line\ndata: {{\n\nevent: end\ndata: {{\"state\":\"withdrawn\",\"next\":3}}\n\n",
+        line(3)
+    ));
+    let (server, asked) = serve(&[&first, &second]);
+    let mut log = client(&server).follow_task_log("task-1", 0);
+    let mut heard = Vec::new();
+    while heard.len() < 8 {
+        heard.push(match log.next().await.unwrap() {
+            LogSignal::Open => "open".to_owned(),
+            LogSignal::Line(line) => line.seq.to_string(),
+            LogSignal::End(end) => format!("{} at {}", end.state, end.next),
+            LogSignal::Unknown => "unknown".to_owned(),
+            LogSignal::Lost(error) => error.code().to_owned(),
+        });
+    }
+    let expected = [
+        "open",
+        "1",
+        "2",
+        "CLI-003",
+        "open",
+        "3",
+        "unknown",
+        "withdrawn at 3",
+    ];
+    assert_eq!(
+        (heard, log.after()),
+        (expected.map(str::to_owned).to_vec(), 3)
+    );
+    let asked = asked.join().unwrap();
+    assert!(
+        asked[0].starts_with("GET /api/v1/projects/default/tasks/task-1/log HTTP/1.1"),
+        "{}",
+        asked[0]
+    );
+    assert!(!asked[0].contains("last-event-id") && asked[0].contains("accept: text/event-stream"));
+    assert!(asked[1].contains("last-event-id: 2"), "{}", asked[1]);
 }

@@ -43,6 +43,7 @@ fn made() -> Origin {
         zone: None,
         server_type: "small".to_owned(),
         image: "debian-13".to_owned(),
+        secret: None,
     }
 }
 
@@ -51,6 +52,7 @@ fn given() -> Origin {
         endpoint: "192.0.2.7".parse().unwrap(),
         ssh_port: 22,
         username: "root".to_owned(),
+        secret: None,
     }
 }
 
@@ -120,6 +122,7 @@ fn a_generation_of_a_cluster_tells_where_its_machines_come_from() {
         leaving: vec![machine("edge-own-01", Role::Compute, given())],
         made: BTreeMap::new(),
         tombstone: false,
+        disruption: model::disruption::Disruption::default(),
     };
     let wire = ClusterGeneration::from(&desired);
     assert_eq!((wire.generation, wire.network.as_str()), (4, "10.0.0.0/24"));

@@ -1,7 +1,10 @@
-//! What a driver gets besides its task: where to write, when to stop, what time it is.
+//! What a driver gets besides its task: where to write, when to stop, what time it is, and
+//! the secrets that its task names.
 
-use crate::Clock;
+use crate::{Clock, Error, Outcome};
+use model::secret::{Secret, SecretRef};
 use model::time::Timestamp;
+use std::pin::Pin;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -11,21 +14,69 @@ pub trait Log: Send + Sync {
     fn line(&self, at: Timestamp, text: &str);
 }
 
+/// Opens the secrets of the project that a task belongs to.
+pub trait Open: Send + Sync {
+    /// The value of a secret's entry; where the reference names none, of its only one.
+    fn open<'a>(&'a self, secret: &'a SecretRef) -> Opening<'a>;
+}
+
+/// A secret on its way.
+pub type Opening<'a> = Pin<Box<dyn Future<Output = Result<Secret, Unopened>> + Send + 'a>>;
+
+/// Why a secret could not be opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unopened {
+    /// It may be possible later.
+    Retry(Error),
+    /// Somebody must change something.
+    Stuck(Error),
+}
+
+impl From<Unopened> for Outcome {
+    fn from(unopened: Unopened) -> Self {
+        match unopened {
+            Unopened::Retry(error) => Self::Retry(error),
+            Unopened::Stuck(error) => Self::Stuck(error),
+        }
+    }
+}
+
+/// Nobody has given anything to open: for looks and trials that need no secret.
+#[derive(Debug, Clone, Copy)]
+pub struct NoSecrets;
+
+impl Open for NoSecrets {
+    fn open<'a>(&'a self, secret: &'a SecretRef) -> Opening<'a> {
+        Box::pin(std::future::ready(Err(Unopened::Stuck(Error {
+            attempted: format!("could not open secret {secret}, there are none here"),
+            hint: format!("set it with `slipway secret set {}`", secret.name),
+        }))))
+    }
+}
+
 /// What a driver gets besides its task.
 #[derive(Clone)]
 pub struct Context {
     clock: Clock,
     log: Arc<dyn Log>,
+    secrets: Arc<dyn Open>,
     cancel: CancellationToken,
     fence: u64,
 }
 
 impl Context {
     /// Puts a context together; the engine does, and tests.
-    pub fn new(clock: Clock, log: Arc<dyn Log>, cancel: CancellationToken, fence: u64) -> Self {
+    pub fn new(
+        clock: Clock,
+        log: Arc<dyn Log>,
+        secrets: Arc<dyn Open>,
+        cancel: CancellationToken,
+        fence: u64,
+    ) -> Self {
         Self {
             clock,
             log,
+            secrets,
             cancel,
             fence,
         }
@@ -36,9 +87,14 @@ impl Context {
         self.clock.now()
     }
 
-    /// Writes one line to the log of the attempt.
+    /// Writes one line to the log of the attempt; never a secret, people read it.
     pub fn log(&self, text: &str) {
         self.log.line(self.now(), text);
+    }
+
+    /// Opens a secret of the task's project; that it was opened is audited.
+    pub async fn secret(&self, secret: &SecretRef) -> Result<Secret, Unopened> {
+        self.secrets.open(secret).await
     }
 
     /// Completes when the lease is lost or the program ends: stop, and begin nothing new.

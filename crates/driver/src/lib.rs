@@ -11,11 +11,13 @@ mod clock;
 mod context;
 
 pub use clock::Clock;
-pub use context::{Context, Log};
+pub use context::{Context, Log, NoSecrets, Open, Opening, Unopened};
 
 use model::cluster::Machine;
 use model::id::ClusterId;
 use model::observed::Observation;
+use model::sealed::Owner;
+use model::secret::{EntryName, Secret};
 use model::task::Task;
 
 /// Carries out tasks against the outside world, and looks at it.
@@ -47,12 +49,34 @@ pub struct Target {
 #[derive(Debug)]
 #[must_use = "an outcome nobody records is work done twice"]
 pub enum Outcome {
-    /// The world now is as the task asked; this was seen on the way.
-    Done(Vec<Observation>),
+    /// The world now is as the task asked; this was seen on the way, and this came of it.
+    ///
+    /// What came of it is lost unless the attempt is recorded. A driver that is asked again
+    /// for what is done already therefore gives it again.
+    Done(Vec<Observation>, Vec<Output>),
     /// It may work later: a timeout, a rate limit, a lock held by someone else.
     Retry(Error),
     /// It will not work until somebody changes something; the hint says what.
     Stuck(Error),
+}
+
+/// Something secret that came of a task: it is sealed and kept with its owner.
+pub struct Output {
+    /// Whose it is: the task's cluster or its machine.
+    pub owner: Owner,
+    /// Which of the owner's values.
+    pub entry: EntryName,
+    /// The value.
+    pub value: Secret,
+}
+
+impl std::fmt::Debug for Output {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Output")
+            .field("owner", &self.owner)
+            .field("entry", &self.entry)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Why an attempt did not succeed.

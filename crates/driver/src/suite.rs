@@ -10,7 +10,7 @@
 
 mod rules;
 
-use crate::{Clock, Context, Driver, Log, Outcome};
+use crate::{Clock, Context, Driver, Log, NoSecrets, Outcome, Output};
 use model::cluster::{Generation, Machine};
 use model::id::{self, ClusterId, MachineId, TaskId};
 use model::name::Name;
@@ -226,6 +226,10 @@ pub async fn contract<F: Fixture>(fixture: &F) -> Report {
         Box::pin(rules::cancelled_ends_soon(fixture)).await,
     );
     report.note(
+        "what came of a task belongs to it, and comes again when it is asked again",
+        Box::pin(rules::outputs_come_again(fixture)).await,
+    );
+    report.note(
         "an attempt writes to its log",
         Box::pin(rules::attempts_are_logged(fixture)).await,
     );
@@ -258,7 +262,7 @@ impl Trial {
         let cancel = CancellationToken::new();
         let lines = Arc::new(Lines::default());
         let log: Arc<dyn Log> = lines.clone();
-        let context = Context::new(clock, log, cancel.clone(), 1);
+        let context = Context::new(clock, log, Arc::new(NoSecrets), cancel.clone(), 1);
         Self {
             context,
             cancel,
@@ -279,8 +283,13 @@ fn told(task: &Task) -> String {
 
 /// What a task that must work saw, or how it ended instead.
 fn done(task: &Task, outcome: Outcome) -> Result<Vec<Observation>, String> {
+    finished(task, outcome).map(|(seen, _)| seen)
+}
+
+/// What a task that must work saw and produced, or how it ended instead.
+fn finished(task: &Task, outcome: Outcome) -> Result<(Vec<Observation>, Vec<Output>), String> {
     match outcome {
-        Outcome::Done(seen) => Ok(seen),
+        Outcome::Done(seen, outputs) => Ok((seen, outputs)),
         Outcome::Retry(error) => Err(format!("{} asked for a retry: {error}", told(task))),
         Outcome::Stuck(error) => Err(format!("{} got stuck: {error}", told(task))),
     }

@@ -2,20 +2,24 @@
 
 use crate::Shared;
 use crate::probing::PROBE_MAX;
-use driver::{Context, Driver, Log, Outcome, Target};
+use crate::secrets::{self, Opener};
+use driver::{Context, Driver, Log, Outcome, Output, Target};
 use futures_util::FutureExt;
-use model::observed::Observation;
-use model::task::OnLost;
+use model::observed::{ControlPlaneFact, Fact, Observation};
+use model::task::{Action, OnLost};
 use model::time::Timestamp;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use store::{Claim, Ended, Recorded};
+use store::{Actor, Claim, Ended, RecordError, Recorded};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 /// How long a line may wait before people can read it.
 const FLUSH_EVERY: Duration = Duration::from_secs(1);
+
+/// How long what came of a task waits to be sealed before that is tried again.
+const SEAL_AGAIN_AFTER: Duration = Duration::from_secs(10);
 
 /// Lines of an attempt that are not stored yet.
 #[derive(Default)]
@@ -47,6 +51,23 @@ impl Log for Lines {
     }
 }
 
+/// How an attempt ended, and what there is to record of it.
+struct Attempted {
+    ended: Ended,
+    seen: Vec<Observation>,
+    outputs: Vec<Output>,
+}
+
+impl Attempted {
+    fn of(ended: Ended, seen: Vec<Observation>) -> Self {
+        Self {
+            ended,
+            seen,
+            outputs: Vec::new(),
+        }
+    }
+}
+
 /// Makes one attempt and records how it ended.
 pub(crate) async fn run<D: Driver>(
     shared: Arc<Shared<D>>,
@@ -58,28 +79,22 @@ pub(crate) async fn run<D: Driver>(
     let (task, cluster, kind) = (claim.task.id, claim.task.cluster, claim.task.action.kind());
     let lease = shared.leases.hold(task, claim.fence());
     let lines = Arc::new(Lines::default());
-    let context = Context::new(shared.clock, lines.clone(), token.clone(), claim.fence());
-    let began = tokio::time::Instant::now();
-
-    let (ended, observations) = if claim.lost && kind.on_lost() == OnLost::Verify {
-        context.log("the last attempt vanished; looking before anything is done again");
-        (Ended::Yield, look(&shared, &context, &claim).await)
-    } else {
-        let outcome = apply(&shared, &context, &claim, &lines).await;
-        let (ended, mut seen) = settle(&shared, outcome, &claim, &mut random, &stop);
-        // Who failed may have changed something on the way, or even everything: a plan made
-        // from what was seen before the attempt could remove a node that has just joined.
-        if matches!(ended, Ended::Retry { .. } | Ended::Stuck { .. }) {
-            seen = look(&shared, &context, &claim).await;
-        }
-        (ended, seen)
+    let opener = Opener {
+        vault: shared.vault.clone(),
+        project: claim.task.project.clone(),
+        actor: Actor::new(&shared.settings.worker, format!("task/{task}")),
     };
-
-    let word = ended.word();
-    let recorded = shared
-        .store
-        .record(claim, ended, observations, lines.take(), shared.clock.now())
-        .await;
+    let context = Context::new(
+        shared.clock,
+        lines.clone(),
+        Arc::new(opener),
+        token.clone(),
+        claim.fence(),
+    );
+    let began = tokio::time::Instant::now();
+    let attempted = attempt(&shared, &context, &claim, (&lines, &mut random, &stop)).await;
+    let word = attempted.ended.word();
+    let recorded = record(&shared, &context, claim, attempted, &lines).await;
     drop(lease);
     metrics::histogram!("slipway_task_seconds", "kind" => kind.as_str(), "ended" => word)
         .record(began.elapsed().as_secs_f64());
@@ -92,6 +107,106 @@ pub(crate) async fn run<D: Driver>(
     }
     shared.agenda.add([cluster]);
     shared.bell.notify_one();
+}
+
+async fn attempt<D: Driver>(
+    shared: &Shared<D>,
+    context: &Context,
+    claim: &Claim,
+    (lines, random, stop): (&Lines, &mut fastrand::Rng, &CancellationToken),
+) -> Attempted {
+    if claim.lost && claim.task.action.kind().on_lost() == OnLost::Verify {
+        context.log("the last attempt vanished; looking before anything is done again");
+        let seen = look(shared, context, claim).await;
+        if !left_outputs(claim, &seen) {
+            return Attempted::of(Ended::Yield, seen);
+        }
+        context.log("it was done; what came of it is asked for again");
+    }
+    let outcome = apply(shared, context, claim, lines).await;
+    let attempted = settle(shared, outcome, claim, random, stop);
+    if !matches!(attempted.ended, Ended::Retry { .. } | Ended::Stuck { .. }) {
+        return attempted;
+    }
+    // Who failed may have changed something on the way, or even everything: a plan made
+    // from what was seen before the attempt could remove a node that has just joined.
+    let seen = look(shared, context, claim).await;
+    if left_outputs(claim, &seen) && !context.is_cancelled() {
+        context.log("it was done all the same; what came of it is asked for again");
+        let outcome = apply(shared, context, claim, lines).await;
+        let again = settle(shared, outcome, claim, random, stop);
+        if again.ended == Ended::Done {
+            return again;
+        }
+    }
+    Attempted { seen, ..attempted }
+}
+
+/// Whether an attempt of which nobody heard has done its work, and left something that nobody
+/// else will ask for: a started control plane has keys, and is never started again.
+fn left_outputs(claim: &Claim, seen: &[Observation]) -> bool {
+    let started = Fact::ControlPlane(ControlPlaneFact { initialised: true });
+    matches!(claim.task.action, Action::Init { .. }) && seen.iter().any(|seen| seen.fact == started)
+}
+
+/// Records an attempt, with what came of it sealed.
+///
+/// While that cannot be sealed nothing is recorded: the lease goes on, and if the process
+/// ends, the attempt was lost and the next one asks the driver again.
+async fn record<D: Driver>(
+    shared: &Shared<D>,
+    context: &Context,
+    mut claim: Claim,
+    mut attempted: Attempted,
+    lines: &Lines,
+) -> Result<Recorded, RecordError> {
+    let mut told = String::new();
+    let mut stale = false;
+    loop {
+        let project = &claim.task.project;
+        let sealed = secrets::seal(&shared.vault, project, &attempted.outputs, stale).await;
+        let sealed = match sealed {
+            Ok(sealed) => sealed,
+            Err(error) if error.is_passing() => {
+                let line = format!("could not seal what came of it: {error} ({})", error.code());
+                if line != told {
+                    tracing::error!(task = %claim.task.id, error.code = error.code(), "{line}");
+                    context.log(&line);
+                    told = line;
+                }
+                flush(shared, &claim, lines).await;
+                tokio::select! {
+                    biased;
+                    () = context.cancelled() => return Ok(Recorded::LeaseLost),
+                    () = tokio::time::sleep(SEAL_AGAIN_AFTER) => continue,
+                }
+            }
+            Err(error) => {
+                attempted.outputs.clear();
+                attempted.ended = Ended::Stuck {
+                    error: format!("could not seal what came of it: {error}; {}", error.hint()),
+                };
+                Vec::new()
+            }
+        };
+        if !sealed.is_empty() {
+            // The record may be refused, and made again.
+            flush(shared, &claim, lines).await;
+        }
+        let (ended, seen) = (attempted.ended.clone(), attempted.seen.clone());
+        let now = shared.clock.now();
+        let recorded = shared
+            .store
+            .record(claim, ended, seen, sealed, lines.take(), now);
+        match recorded.await {
+            // Somebody has put another data key to use meanwhile.
+            Err(RecordError::KeyGone { claim: again, .. }) => {
+                claim = *again;
+                stale = true;
+            }
+            recorded => return recorded,
+        }
+    }
 }
 
 /// Looks at the machine of the task; what cannot be seen in time is left out.
@@ -131,15 +246,18 @@ async fn apply<D: Driver>(
                     hint: "tries again by itself".to_owned(),
                 }),
             },
-            () = lines.due() => {
-                let new = lines.take();
-                if !new.is_empty()
-                    && let Err(error) = shared.store.append_log(claim, new).await
-                {
-                    tracing::error!(%error, "could not store lines of {}: {error}", claim.task.id);
-                }
-            }
+            () = lines.due() => flush(shared, claim, lines).await,
         }
+    }
+}
+
+/// Stores the lines that were written since.
+async fn flush<D>(shared: &Shared<D>, claim: &Claim, lines: &Lines) {
+    let new = lines.take();
+    if !new.is_empty()
+        && let Err(error) = shared.store.append_log(claim, new).await
+    {
+        tracing::error!(%error, "could not store lines of {}: {error}", claim.task.id);
     }
 }
 
@@ -150,26 +268,25 @@ fn settle<D>(
     claim: &Claim,
     random: &mut fastrand::Rng,
     stop: &CancellationToken,
-) -> (Ended, Vec<Observation>) {
+) -> Attempted {
     match outcome {
-        Outcome::Done(observations) => (Ended::Done, observations),
-        Outcome::Retry(_) if stop.is_cancelled() => (Ended::Yield, Vec::new()),
+        Outcome::Done(seen, outputs) => Attempted {
+            ended: Ended::Done,
+            seen,
+            outputs,
+        },
+        Outcome::Retry(_) if stop.is_cancelled() => Attempted::of(Ended::Yield, Vec::new()),
         Outcome::Retry(error) => {
             let pause = shared.settings.backoff(claim.attempt, random);
-            let not_before = shared.clock.now().plus(pause);
-            (
-                Ended::Retry {
-                    error: error.to_string(),
-                    not_before,
-                },
-                Vec::new(),
-            )
-        }
-        Outcome::Stuck(error) => (
-            Ended::Stuck {
+            let ended = Ended::Retry {
                 error: error.to_string(),
-            },
-            Vec::new(),
-        ),
+                not_before: shared.clock.now().plus(pause),
+            };
+            Attempted::of(ended, Vec::new())
+        }
+        Outcome::Stuck(error) => {
+            let error = error.to_string();
+            Attempted::of(Ended::Stuck { error }, Vec::new())
+        }
     }
 }

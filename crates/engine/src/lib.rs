@@ -14,6 +14,7 @@ mod attempt;
 mod lease;
 mod planning;
 mod probing;
+mod secrets;
 mod settings;
 mod sweeping;
 mod working;
@@ -27,6 +28,7 @@ use std::sync::Arc;
 use store::Store;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use vault::Vault;
 
 /// Everything that turns plans into work and work into observations.
 pub struct Engine<D> {
@@ -36,6 +38,8 @@ pub struct Engine<D> {
 /// What the loops have in common.
 struct Shared<D> {
     store: Store,
+    /// Opens what drivers need, and seals what they leave.
+    vault: Vault,
     driver: Arc<D>,
     clock: Clock,
     settings: Settings,
@@ -49,9 +53,16 @@ struct Shared<D> {
 
 impl<D: Driver> Engine<D> {
     /// Puts an engine together; [`Engine::run`] starts it.
-    pub fn new(store: Store, driver: Arc<D>, clock: Clock, settings: Settings) -> Self {
+    pub fn new(
+        store: Store,
+        vault: Vault,
+        driver: Arc<D>,
+        clock: Clock,
+        settings: Settings,
+    ) -> Self {
         let shared = Shared {
             store,
+            vault,
             driver,
             clock,
             settings,

@@ -18,6 +18,9 @@ const SIDE_BY_SIDE: usize = 16;
 /// Attempts at a plan that others overtake; the next look comes anyway.
 const OVERTAKEN_MAX: usize = 5;
 
+/// The longest that others are given to plan what they have changed.
+const GIVE_WAY_MAX: Duration = Duration::from_millis(250);
+
 /// How long a cluster whose plan could not be committed is left alone.
 const AGAIN_AFTER: Duration = Duration::from_secs(5);
 
@@ -59,7 +62,13 @@ async fn postpone<D: Driver>(shared: Arc<Shared<D>>, cluster: ClusterId) {
 /// Puts on the agenda what others changed: submissions, wishes, work of other processes.
 pub(crate) async fn listen<D: Driver>(shared: Arc<Shared<D>>, stop: CancellationToken) {
     let mut news = shared.store.subscribe();
+    let mut random = fastrand::Rng::with_seed(shared.settings.seed);
     loop {
+        if !shared.settings.alone {
+            // Everybody hears the same news. Who recorded something plans what follows from it
+            // at once; the others give them a moment, and mostly find it done.
+            tokio::time::sleep(GIVE_WAY_MAX.mul_f64(random.f64())).await;
+        }
         match shared.store.unplanned().await {
             Ok(clusters) if clusters.is_empty() => {}
             Ok(clusters) => {

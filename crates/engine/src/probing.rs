@@ -1,11 +1,13 @@
 //! Looks at every cluster now and then, independent of tasks.
 
 use crate::Shared;
+use crate::secrets::Opener;
 use driver::{Context, Driver, Log, Target};
 use model::id::ClusterId;
 use model::time::Timestamp;
 use std::sync::Arc;
 use std::time::Duration;
+use store::Actor;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -82,6 +84,17 @@ async fn round<D: Driver>(shared: &Arc<Shared<D>>, stop: &CancellationToken) -> 
 }
 
 async fn probe<D: Driver>(shared: Arc<Shared<D>>, cluster: ClusterId, stop: CancellationToken) {
+    if !shared.settings.alone {
+        let every = shared.settings.probe_every;
+        match shared.store.begin_probe(cluster, every, shared.clock.now()).await {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(error) => {
+                tracing::error!(%error, "could not begin to look at {cluster}: {error}");
+                return;
+            }
+        }
+    }
     let known = match shared.store.cluster_view(cluster).await {
         Ok(Some(known)) => known,
         Ok(None) => return,
@@ -99,7 +112,12 @@ async fn probe<D: Driver>(shared: Arc<Shared<D>>, cluster: ClusterId, stop: Canc
             .cloned()
             .collect(),
     };
-    let context = Context::new(shared.clock, Arc::new(Unread), stop, 0);
+    let opener = Opener {
+        vault: shared.vault.clone(),
+        project: known.desired.project.clone(),
+        actor: Actor::new(&shared.settings.worker, format!("cluster/{cluster}")),
+    };
+    let context = Context::new(shared.clock, Arc::new(Unread), Arc::new(opener), stop, 0);
     let looked = tokio::time::timeout(PROBE_MAX, shared.driver.probe(&context, &target)).await;
     let seen = looked.unwrap_or_else(|_| {
         tracing::warn!(%cluster, "a probe of {cluster} took too long");

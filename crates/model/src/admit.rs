@@ -3,9 +3,11 @@
 //! Reading goes on behind a fault, so one submission shows everything that is wrong with
 //! a manifest, each fault with its path, what was found and what is allowed.
 
+mod disruption;
 mod fields;
 mod manifest;
 mod references;
+mod secrets;
 
 pub use manifest::admit;
 

@@ -1,9 +1,12 @@
 //! One cluster as it should be, down to the last machine.
 
+use crate::disruption::Disruption;
 use crate::id::{ClusterId, MachineId};
 use crate::manifest::Provider;
 use crate::name::Name;
 use crate::network::Network;
+use crate::secret::SecretRef;
+use crate::task::Kind;
 use crate::version::Version;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -57,6 +60,9 @@ pub struct Desired {
     pub made: BTreeMap<Name, u32>,
     /// An explicit wish that the whole cluster be removed.
     pub tombstone: bool,
+    /// How many of its machines may be out of service at once, and when that may begin.
+    #[serde(default)]
+    pub disruption: Disruption,
 }
 
 impl Desired {
@@ -136,6 +142,9 @@ pub enum Origin {
         server_type: String,
         /// Which operating system image.
         image: String,
+        /// What opens the account with the provider.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        secret: Option<SecretRef>,
     },
     /// It was there before us, and will be after us.
     Given {
@@ -145,5 +154,115 @@ pub enum Origin {
         ssh_port: u16,
         /// Whom to log in as.
         username: String,
+        /// What opens the door: the entry of a secret that holds a private SSH key.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        secret: Option<SecretRef>,
     },
+}
+
+impl Origin {
+    /// The secret that it names.
+    pub const fn secret(&self) -> Option<&SecretRef> {
+        match self {
+            Self::Made { secret, .. } | Self::Given { secret, .. } => secret.as_ref(),
+        }
+    }
+
+    /// The same with another secret.
+    #[must_use]
+    pub fn with_secret(mut self, named: Option<SecretRef>) -> Self {
+        match &mut self {
+            Self::Made { secret, .. } | Self::Given { secret, .. } => *secret = named,
+        }
+        self
+    }
+
+    /// The secret without which work of this kind should not be begun.
+    ///
+    /// Providers are asked to make a machine and to destroy it; in between they are not
+    /// needed. A given machine is always entered with its key. A drain needs it too, because
+    /// what follows does, and nothing is taken out of service to wait there. Only to bring it
+    /// back into service none is needed.
+    pub const fn secret_for(&self, kind: Kind) -> Option<&SecretRef> {
+        let needed = match self {
+            Self::Made { .. } => matches!(kind, Kind::Create | Kind::Delete),
+            Self::Given { .. } => !matches!(kind, Kind::Uncordon),
+        };
+        if needed { self.secret() } else { None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disruption::Windows;
+
+    /// A document as it was stored before there were budgets, windows and secrets.
+    const STORED: &str = r#"{
+        "cluster":"cluster-0c5w3k9qj2m4x","project":"default","manifest":"m","name":"edge","incarnation":0,
+        "generation":3,"version":"v1.34.0","network":"10.8.0.0/24","machines":[
+            {"id":"machine-0c5w3k9qj2m4x","name":"edge-brain-01","pool":"brain","role":"control","ordinal":1,
+             "incarnation":0,"address":"10.8.0.1","origin":{"made":{"provider":"lab","via":"simulated",
+             "region":"north","zone":null,"server_type":"small","image":"debian-12"}}},
+            {"id":"machine-0c5w3k9qj2m4y","name":"edge-attic-01","pool":"attic","role":"compute","ordinal":1,
+             "incarnation":0,"address":"10.8.0.2","origin":{"given":{"endpoint":"203.0.113.5","ssh_port":22,
+             "username":"root"}}}],
+        "leaving":[],"made":{"brain":1,"attic":1},"tombstone":false}"#;
+
+    #[test]
+    fn a_document_stored_before_budgets_and_secrets_is_still_read() {
+        let read: Desired = serde_json::from_str(STORED).unwrap();
+        assert_eq!(read.disruption, Disruption::default());
+        assert_eq!(
+            (read.disruption.unavailable, read.disruption.windows.clone()),
+            (1, Windows::default())
+        );
+        assert!(
+            read.machines
+                .iter()
+                .all(|machine| machine.origin.secret().is_none())
+        );
+        let again = serde_json::to_string(&read).unwrap();
+        assert_eq!(serde_json::from_str::<Desired>(&again).unwrap(), read);
+    }
+
+    #[test]
+    fn what_is_declared_survives_being_stored() {
+        let mut desired: Desired = serde_json::from_str(STORED).unwrap();
+        desired.disruption = serde_json::from_str(
+            r#"{"unavailable":3,"windows":[{"days":["sat","sun"],"start":120,"minutes":240,"offset":-60}],
+                "pools":{"brain":{"unavailable":1,"group":"rack"}},"groups":{"rack":2}}"#,
+        )
+        .unwrap();
+        for machine in &mut desired.machines {
+            let named = SecretRef {
+                name: "keys".parse().unwrap(),
+                key: None,
+            };
+            machine.origin = machine.origin.clone().with_secret(Some(named));
+        }
+        let stored = serde_json::to_string(&desired).unwrap();
+        assert_eq!(serde_json::from_str::<Desired>(&stored).unwrap(), desired);
+    }
+
+    #[test]
+    fn a_key_is_needed_for_everything_but_the_way_back_into_service() {
+        let desired: Desired = serde_json::from_str(STORED).unwrap();
+        let named = SecretRef {
+            name: "keys".parse().unwrap(),
+            key: None,
+        };
+        let without = |machine: &Machine| -> Vec<&str> {
+            let origin = machine.origin.clone().with_secret(Some(named.clone()));
+            let free = Kind::ALL
+                .into_iter()
+                .filter(|kind| origin.secret_for(*kind).is_none());
+            free.map(Kind::as_str).collect()
+        };
+        let made = [
+            "prepare", "init", "join", "drain", "upgrade", "uncordon", "leave", "release",
+        ];
+        assert_eq!(without(&desired.machines[0]), made);
+        assert_eq!(without(&desired.machines[1]), ["uncordon"]);
+    }
 }

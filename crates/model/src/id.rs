@@ -139,6 +139,10 @@ typed_id!(
     /// One journey that was shown to somebody.
     JourneyId, "plan"
 );
+typed_id!(
+    /// One token, which says who somebody is.
+    TokenId, "token"
+);
 
 #[cfg(test)]
 mod tests {

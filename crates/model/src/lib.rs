@@ -11,8 +11,11 @@
 //! **Invariant:** this crate depends on no other of ours (`docs/dependencies.txt`), and
 //! `clippy.toml` beside it forbids clocks, files and unordered maps.
 
+pub mod access;
 pub mod admit;
+pub mod audit;
 pub mod cluster;
+pub mod disruption;
 pub mod fault;
 pub mod id;
 pub mod intent;
@@ -20,6 +23,8 @@ pub mod manifest;
 pub mod name;
 pub mod network;
 pub mod observed;
+pub mod sealed;
+pub mod secret;
 pub mod source;
 pub mod task;
 pub mod time;

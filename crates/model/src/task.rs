@@ -4,6 +4,7 @@ use crate::cluster::{Generation, Machine};
 use crate::id::{ClusterId, MachineId, TaskId};
 use crate::name::Name;
 use crate::network::Network;
+use crate::secret::SecretRef;
 use crate::time::Timestamp;
 use crate::version::Version;
 use serde::{Deserialize, Serialize};
@@ -284,6 +285,8 @@ pub struct Open {
     pub machine: MachineId,
     /// What it does, whole: a changed wish makes it another task.
     pub action: Action,
+    /// The secret that its machine named when it was begun: so does another name.
+    pub secret: Option<SecretRef>,
     /// Where it stands: waiting, running or stuck.
     pub state: State,
     /// How many attempts were begun.

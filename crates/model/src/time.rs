@@ -35,3 +35,16 @@ impl Timestamp {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
 }
+
+/// To the minute, for people: `Sat 2026-03-07 02:00 UTC`.
+impl std::fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let end = if self.0 < 0 {
+            jiff::Timestamp::MIN
+        } else {
+            jiff::Timestamp::MAX
+        };
+        let moment = jiff::Timestamp::from_millisecond(self.0).unwrap_or(end);
+        f.pad(&moment.strftime("%a %Y-%m-%d %H:%M UTC").to_string())
+    }
+}

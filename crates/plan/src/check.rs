@@ -3,8 +3,8 @@
 //! The rules here are written against the world, not against the planner: a plan that
 //! breaks one is stopped before it is committed, whoever made it.
 
-use crate::planner::{Plan, UNAVAILABLE_MAX, View};
-use model::cluster::Role;
+use crate::planner::{Plan, View};
+use model::cluster::{Machine, Role};
 use model::id::MachineId;
 use model::name::Name;
 use model::observed::{MachineFact, NodeFact};
@@ -100,6 +100,10 @@ fn alone(view: &View<'_>, task: &Task) -> Vec<&'static str> {
     {
         broken.push("no node is ahead of the control plane");
     }
+    let secret = task.machine.origin.secret_for(kind);
+    if secret.is_some_and(|secret| view.missing.contains(secret)) {
+        broken.push("nothing is begun without the secret that it needs");
+    }
     broken
 }
 
@@ -118,50 +122,136 @@ fn oldest_control(view: &View<'_>) -> Option<Version> {
 
 /// What the tasks of a plan break together.
 fn together(view: &View<'_>, plan: &Plan) -> Vec<Note> {
-    let disturbing = |task: &&Task| {
-        matches!(
-            task.action.kind(),
-            Kind::Drain | Kind::Upgrade | Kind::Leave
-        )
-    };
-    let disturbed: Vec<_> = plan.tasks.iter().filter(disturbing).collect();
     let mut notes = Vec::new();
-    if plan
+    let starts = plan
         .tasks
         .iter()
-        .filter(|task| task.action.kind() == Kind::Init)
-        .count()
-        > 1
-    {
+        .filter(|task| task.action.kind() == Kind::Init);
+    if starts.count() > 1 {
         notes.push(Note {
             machine: view.desired.name.clone(),
             broken: "a control plane is started once",
         });
     }
-    let newly = plan
-        .tasks
+    notes.extend(out_of_service(view, plan));
+    notes.extend(several_members(view, plan));
+    if !view.desired.tombstone {
+        notes.extend(quorum(view, plan));
+    }
+    notes
+}
+
+/// What the plan breaks by taking machines out of service: budgets, windows, the ledger.
+fn out_of_service(view: &View<'_>, plan: &Plan) -> Vec<Note> {
+    let holds = |id: MachineId| view.ledger.iter().any(|slot| slot.machine == id);
+    let draws = |id: MachineId| plan.disturbs.iter().any(|slot| slot.machine == id);
+    let row = |id: MachineId| holds(id) && !plan.release.contains(&id) || draws(id);
+    // What was begun is finished, whatever has changed since.
+    let begun = |id: MachineId| holds(id) && view.open.iter().any(|open| open.machine == id);
+    let touched: BTreeSet<_> = disturbing(plan).map(|task| task.machine.id).collect();
+    let begins =
+        |id: MachineId| draws(id) || touched.contains(&id) && serves(view, id) && !begun(id);
+    let out: Vec<_> = view
+        .desired
+        .all()
+        .filter(|machine| joined(view, machine.id))
+        .filter(|machine| begins(machine.id) || row(machine.id) || !serves(view, machine.id))
+        .collect();
+    let mut notes = Vec::new();
+    for machine in view.desired.all().filter(|machine| begins(machine.id)) {
+        let mut broken = over_budget(view, &out, machine);
+        if view.desired.disruption.windows.opens(view.now).is_some() {
+            broken.push("machines are taken out of service only within a window");
+        }
+        notes.extend(broken.into_iter().map(|broken| Note {
+            machine: machine.name.clone(),
+            broken,
+        }));
+    }
+    for task in disturbing(plan) {
+        let id = task.machine.id;
+        let idle = task.action.kind() == Kind::Leave && !serves(view, id);
+        if !idle && !row(id) {
+            notes.push(Note {
+                machine: task.machine.name.clone(),
+                broken: "who is out of service because of us has a row in the ledger",
+            });
+        }
+    }
+    notes
+}
+
+/// The budgets that are exceeded when `newly` is out of service with all the others in `out`.
+fn over_budget(view: &View<'_>, out: &[&Machine], newly: &Machine) -> Vec<&'static str> {
+    let budgets = &view.desired.disruption;
+    let exceeds =
+        |count: usize, budget: u32| u32::try_from(count).is_ok_and(|count| count > budget);
+    let mut broken = Vec::new();
+    if exceeds(out.len(), budgets.unavailable) {
+        broken.push("a cluster keeps to its budget");
+    }
+    let pool = out.iter().filter(|machine| machine.pool == newly.pool);
+    let of_pool = budgets.of_pool(&newly.pool);
+    if of_pool.is_some_and(|budget| exceeds(pool.count(), budget)) {
+        broken.push("a pool keeps to its budget");
+    }
+    if let Some(group) = budgets.group(&newly.pool)
+        && let Some(budget) = budgets.groups.get(group)
+    {
+        let here = out
+            .iter()
+            .filter(|machine| budgets.group(&machine.pool) == Some(group));
+        let there = view.elsewhere.iter().filter(|row| row.group == *group);
+        if exceeds(here.count() + there.count(), *budget) {
+            broken.push("a group keeps to its budget");
+        }
+    }
+    let members = out.iter().filter(|machine| machine.role == Role::Control);
+    if newly.role == Role::Control && members.count() > 1 {
+        broken.push("one member of the control plane is out of service at a time");
+    }
+    broken
+}
+
+/// Members of the control plane that are changed while another one is.
+fn several_members(view: &View<'_>, plan: &Plan) -> Vec<Note> {
+    let member = |id: MachineId| {
+        let mut all = view.desired.all();
+        all.any(|machine| machine.id == id && machine.role == Role::Control) && joined(view, id)
+    };
+    let running = view
+        .open
         .iter()
-        .filter(|task| task.action.kind() == Kind::Drain && serves(view, task.machine.id));
-    if newly.count() > 1 {
-        notes.push(Note {
-            machine: view.desired.name.clone(),
-            broken: "one machine is taken out of service at a time",
-        });
-    }
-    let kept = view
-        .ledger
-        .iter()
-        .filter(|slot| !plan.release.contains(&slot.machine));
-    let rows = kept.count() + plan.disturbs.len();
-    if !plan.disturbs.is_empty() && rows > usize::try_from(UNAVAILABLE_MAX).unwrap_or(usize::MAX) {
-        notes.push(Note {
-            machine: view.desired.name.clone(),
-            broken: "the disruption ledger has room",
-        });
-    }
-    if view.desired.tombstone {
-        return notes;
-    }
+        .filter(|open| open.state == State::Running && keeps_from_work(open.action.kind()))
+        .map(|open| open.machine);
+    let changed: BTreeSet<_> = disturbing(plan)
+        .map(|task| task.machine.id)
+        .chain(running)
+        .filter(|id| member(*id))
+        .collect();
+    disturbing(plan)
+        .filter(|task| member(task.machine.id) && changed.len() > 1)
+        .map(|task| Note {
+            machine: task.machine.name.clone(),
+            broken: "one member of the control plane is changed at a time",
+        })
+        .collect()
+}
+
+/// Tasks that keep a node from its work.
+fn disturbing(plan: &Plan) -> impl Iterator<Item = &Task> {
+    let keeps = |task: &&Task| keeps_from_work(task.action.kind());
+    plan.tasks.iter().filter(keeps)
+}
+
+const fn keeps_from_work(kind: Kind) -> bool {
+    matches!(kind, Kind::Drain | Kind::Upgrade | Kind::Leave)
+}
+
+/// Whether etcd could lose its quorum.
+fn quorum(view: &View<'_>, plan: &Plan) -> Vec<Note> {
+    let disturbed: Vec<_> = disturbing(plan).collect();
+    let mut notes = Vec::new();
     for task in disturbed
         .iter()
         .filter(|task| task.machine.role == Role::Control)
@@ -177,7 +267,7 @@ fn together(view: &View<'_>, plan: &Plan) -> Vec<Note> {
         let after = if task.action.kind() == Kind::Upgrade {
             members.len()
         } else {
-            members.len() - 1
+            members.len().saturating_sub(1)
         };
         let alone = members.len() == 1 && task.action.kind() != Kind::Leave;
         if !alone && left.count() < after / 2 + 1 {

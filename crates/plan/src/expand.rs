@@ -6,6 +6,7 @@
 //! address, until it is seen to be gone.
 
 use model::cluster::{Desired, Generation, Machine, Origin, Role};
+use model::disruption::Disruption;
 use model::fault::{Code, Fault, Faults};
 use model::id::{self, ClusterId, MachineId};
 use model::intent::{Intent, Wish};
@@ -65,6 +66,7 @@ pub fn expand(
     now: Timestamp,
 ) -> Result<Vec<Expansion>, Vec<Fault>> {
     let mut faults = Faults::default();
+    refuse_foreign_secrets(project, manifest, &mut faults);
     let mut expansions = Vec::with_capacity(manifest.clusters.len());
     for (at, cluster) in manifest.clusters.iter().enumerate() {
         let before = known
@@ -158,6 +160,31 @@ fn refuse_impossible(at: usize, cluster: &Cluster, known: Known<'_>, faults: &mu
     }
 }
 
+/// Secrets of another project: nobody may use them, whoever names them.
+///
+/// The files that people have name a namespace beside a secret. Ours is the project.
+fn refuse_foreign_secrets(project: &Name, manifest: &Manifest, faults: &mut Faults) {
+    let accounts = manifest.providers.values();
+    let accounts = accounts.filter_map(|account| account.secret.as_ref());
+    let hosts = manifest.pools.values().flat_map(|pool| match pool {
+        Pool::Static(fixed) => fixed.hosts.as_slice(),
+        Pool::Dynamic(_) => &[],
+    });
+    let hosts = hosts.filter_map(|host| host.secret.as_ref());
+    for named in accounts.chain(hosts) {
+        if let Some(namespace) = named.namespace.as_ref().filter(|found| *found != project) {
+            faults.note(
+                format!("{}.namespace", named.path),
+                Code::Reference,
+                format!(
+                    "found `{namespace}`, allowed: {project}, the project of the manifest, or \
+                     nothing; a manifest uses the secrets of its own project",
+                ),
+            );
+        }
+    }
+}
+
 /// A control plane whose last member would have to go before another can come, because the
 /// other stands at the same address.
 fn refuse_beheading(at: usize, grown: &Desired, known: Known<'_>, faults: &mut Faults) {
@@ -235,6 +262,7 @@ fn born(
         leaving: Vec::new(),
         made: BTreeMap::new(),
         tombstone: false,
+        disruption: Disruption::default(),
     }
 }
 
@@ -259,6 +287,7 @@ fn compare(mut grown: Desired, before: Option<&Desired>) -> Expansion {
 /// Whether only machines that are gone were dropped: no reason for a new generation.
 fn same_but_for_the_gone(grown: &Desired, before: &Desired) -> bool {
     grown.version == before.version
+        && grown.disruption == before.disruption.only(&pools(grown))
         && grown.machines == before.machines
         && grown
             .leaving
@@ -289,7 +318,46 @@ fn grow(
             }
         }
     }
-    growing.finish()
+    let mut grown = growing.finish();
+    for machine in &mut grown.leaving {
+        reopen(machine, manifest);
+    }
+    grown.disruption = disruption(manifest, cluster, &grown);
+    grown
+}
+
+/// Gives a machine on its way out what opens its provider's account now: whoever corrects the
+/// name of a secret wants the old machines to go, too.
+fn reopen(machine: &mut Machine, manifest: &Manifest) {
+    let Origin::Made {
+        provider, secret, ..
+    } = &mut machine.origin
+    else {
+        return;
+    };
+    if let Some(account) = manifest.providers.get(provider) {
+        *secret = account.secret.as_ref().map(|named| named.secret.clone());
+    }
+}
+
+/// What the manifest allows for the machines of the cluster; for those of a pool that it
+/// declares no more, what it allowed before.
+fn disruption(manifest: &Manifest, cluster: &Cluster, grown: &Desired) -> Disruption {
+    let mut allowed = grown.disruption.clone();
+    allowed.unavailable = cluster.unavailable;
+    allowed.windows = cluster.windows.clone();
+    for name in cluster.control.iter().chain(&cluster.compute) {
+        if let Some(pool) = manifest.pools.get(name) {
+            allowed.pools.insert(name.clone(), pool.budget().clone());
+        }
+    }
+    allowed.groups.extend(manifest.groups.clone());
+    allowed.only(&pools(grown))
+}
+
+/// The pools of its machines.
+fn pools(desired: &Desired) -> BTreeSet<&Name> {
+    desired.all().map(|machine| &machine.pool).collect()
 }
 
 /// A cluster on its way from one generation to the next.
@@ -364,16 +432,17 @@ impl<'a> Growing<'a> {
             .into_iter()
             .partition(|machine| machine.pool == *name && machine.role == role && made(machine));
         self.spare = others;
-        let via = manifest.providers.get(&pool.provider).copied();
-        let origin = via.map(|via| Origin::Made {
+        let account = manifest.providers.get(&pool.provider);
+        let origin = account.map(|account| Origin::Made {
             provider: pool.provider.clone(),
-            via,
+            via: account.via,
             region: pool.region.clone(),
             zone: pool.zone.clone(),
             server_type: pool.server_type.clone(),
             image: pool.image.clone(),
+            secret: account.secret.as_ref().map(|named| named.secret.clone()),
         });
-        self.outdate(&kept, origin.as_ref(), pool, faults);
+        self.outdate(&mut kept, origin.as_ref(), pool, faults);
         kept.sort_by_key(|machine| (self.replaced.contains(&machine.id), machine.ordinal));
         let excess = kept.split_off(kept.len().min(count));
         let replaced = kept
@@ -398,17 +467,24 @@ impl<'a> Growing<'a> {
     }
 
     /// Machines made in another way than the pool now says: one that serves may not change,
-    /// one that does not is made anew.
+    /// one that does not is made anew. What opens the provider's account may always change.
     fn outdate(
         &mut self,
-        kept: &[Machine],
+        kept: &mut [Machine],
         origin: Option<&Origin>,
         pool: &Dynamic,
         faults: &mut Faults,
     ) {
         let Some(origin) = origin else { return };
         let mut told = false;
-        for machine in kept.iter().filter(|machine| machine.origin != *origin) {
+        for machine in kept {
+            if machine.origin.secret() != origin.secret() {
+                let opened = machine.origin.clone();
+                machine.origin = opened.with_secret(origin.secret().cloned());
+            }
+            if machine.origin == *origin {
+                continue;
+            }
             if !self.joined.contains(&machine.id) {
                 self.replaced.insert(machine.id);
             } else if !told {
@@ -435,6 +511,7 @@ impl<'a> Growing<'a> {
                 endpoint: host.endpoint,
                 ssh_port: pool.ssh_port,
                 username: host.username.clone(),
+                secret: host.secret.as_ref().map(|named| named.secret.clone()),
             };
             let same = |machine: &Machine| {
                 machine.pool == *name

@@ -1,11 +1,14 @@
 //! The smallest world a planner test can be written in: a picture on one line.
 
-use crate::planner::{Plan, Slot, View};
+use crate::ledger::{Elsewhere, Slot};
+use crate::planner::{Plan, View};
 use model::cluster::{Desired, Generation, Machine, Origin, Role};
+use model::disruption::Disruption;
 use model::id::{self, ClusterId, MachineId, TaskId};
 use model::manifest::Provider;
 use model::name::Name;
 use model::observed::{MachineFact, NodeFact, Observed, Seen};
+use model::secret::SecretRef;
 use model::task::{Action, Open, State};
 use model::time::Timestamp;
 use std::collections::BTreeMap;
@@ -21,6 +24,9 @@ pub(crate) struct World {
     pub(crate) open: Vec<Open>,
     pub(crate) ledger: Vec<Slot>,
     pub(crate) intents: Vec<model::intent::Intent>,
+    pub(crate) elsewhere: Vec<Elsewhere>,
+    pub(crate) missing: Vec<SecretRef>,
+    pub(crate) now: Timestamp,
 }
 
 impl World {
@@ -47,11 +53,15 @@ impl World {
                 leaving: Vec::new(),
                 made: BTreeMap::new(),
                 tombstone: want.is_empty(),
+                disruption: Disruption::default(),
             },
             observed: Observed::default(),
             open: Vec::new(),
             ledger: Vec::new(),
             intents: Vec::new(),
+            elsewhere: Vec::new(),
+            missing: Vec::new(),
+            now: NOW,
         };
         for word in have.split_whitespace() {
             world.see(word);
@@ -102,10 +112,8 @@ impl World {
         };
         self.observed.machines.insert(machine.id, seen);
         if marked('/') {
-            self.ledger.push(Slot {
-                machine: machine.id,
-                name: machine.name.clone(),
-            });
+            self.ledger
+                .push(Slot::of(&machine, &self.desired.disruption));
         }
         if !self
             .desired
@@ -130,6 +138,7 @@ impl World {
             id: TaskId::derive(origin(name, 9)),
             machine,
             action,
+            secret: None,
             state,
             attempts: 1,
             not_before: NOW,
@@ -159,11 +168,46 @@ impl World {
             observed: &self.observed,
             open: &self.open,
             ledger: &self.ledger,
+            elsewhere: &self.elsewhere,
             intents: &self.intents,
             blocked: &[],
+            missing: &self.missing,
             parent: 0,
-            now: NOW,
+            now: self.now,
         }
+    }
+
+    /// Declares budgets and windows, as they are stored.
+    pub(crate) fn allow(mut self, budgets: &str) -> Self {
+        self.desired.disruption = serde_json::from_str(budgets).unwrap();
+        self
+    }
+
+    /// Adds machines of cluster `west` that are out of service, in a group.
+    pub(crate) fn elsewhere(mut self, group: &str, machines: &str) -> Self {
+        let rows = machines.split_whitespace().map(|machine| Elsewhere {
+            cluster: "west".parse().unwrap(),
+            machine: machine.parse().unwrap(),
+            group: group.parse().unwrap(),
+        });
+        self.elsewhere.extend(rows);
+        self
+    }
+
+    /// Lets every machine name a secret of its pool's name.
+    pub(crate) fn secrets(mut self) -> Self {
+        let desired = &mut self.desired;
+        for machine in desired.machines.iter_mut().chain(&mut desired.leaving) {
+            let secret = secret(machine.pool.as_str());
+            machine.origin = machine.origin.clone().with_secret(Some(secret));
+        }
+        self
+    }
+
+    /// Lets a pool's secret be set by nobody.
+    pub(crate) fn missing(mut self, name: &str) -> Self {
+        self.missing.push(secret(name));
+        self
     }
 }
 
@@ -202,6 +246,7 @@ pub(crate) fn machine(name: &str) -> Machine {
                 endpoint: Ipv4Addr::new(203, 0, 113, 5),
                 ssh_port: 22,
                 username: "root".to_owned(),
+                secret: None,
             }
         } else {
             Origin::Made {
@@ -211,8 +256,20 @@ pub(crate) fn machine(name: &str) -> Machine {
                 zone: None,
                 server_type: "small".to_owned(),
                 image: "debian-12".to_owned(),
+                secret: None,
             }
         },
+    }
+}
+
+/// The secret of that name, or its one entry behind a slash.
+pub(crate) fn secret(name: &str) -> SecretRef {
+    let (name, key) = name
+        .split_once('/')
+        .map_or((name, None), |(name, key)| (name, Some(key)));
+    SecretRef {
+        name: name.parse().unwrap(),
+        key: key.map(|key| key.parse().unwrap()),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use model::id::TaskId;
 use model::name::Name;
+use model::secret::{EntryName, SecretRef};
 use model::task::Kind;
 use model::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -29,8 +30,11 @@ pub struct Held {
 pub enum Reason {
     /// As many machines as may be are out of service already.
     Budget {
-        /// One that is out of service.
-        by: Name,
+        /// Whose budget is spent.
+        #[serde(default)]
+        scope: Scope,
+        /// One that is out of service; where it is in another cluster, with that cluster.
+        by: String,
         /// How many are.
         unavailable: u32,
         /// How many may be.
@@ -113,6 +117,63 @@ pub enum Reason {
         /// Who holds it.
         by: String,
     },
+    /// Machines are taken out of service only within the cluster's windows.
+    Window {
+        /// When the next one opens.
+        opens: Timestamp,
+    },
+    /// Nobody has set the secret that it needs.
+    Secret {
+        /// Which secret.
+        name: Name,
+        /// Which of its entries, where one is meant.
+        key: Option<EntryName>,
+    },
+    /// The project has all that it may have.
+    Quota {
+        /// Of what: `machines`, `clusters`.
+        what: String,
+        /// How many there are.
+        used: u32,
+        /// How many there may be.
+        limit: u32,
+    },
+}
+
+/// Whose budget.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scope {
+    /// The cluster's own.
+    #[default]
+    Cluster,
+    /// That of the members of the control plane: one, whatever is declared.
+    ControlPlane,
+    /// That of one of its pools.
+    Pool(Name),
+    /// That of a group, which other clusters may be part of.
+    Group(Name),
+}
+
+/// As it stands behind "2 of 3".
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cluster => Ok(()),
+            Self::ControlPlane => f.write_str(" of the control plane"),
+            Self::Pool(pool) => write!(f, " of pool {pool}"),
+            Self::Group(group) => write!(f, " of group {group}"),
+        }
+    }
+}
+
+impl From<&SecretRef> for Reason {
+    fn from(missing: &SecretRef) -> Self {
+        Self::Secret {
+            name: missing.name.clone(),
+            key: missing.key.clone(),
+        }
+    }
 }
 
 /// Who can end a wait.
@@ -138,8 +199,11 @@ impl Reason {
             | Self::Backoff { .. }
             | Self::Running { .. }
             | Self::NotReady
-            | Self::Claimed { .. } => Owner::Slipway,
+            | Self::Claimed { .. }
+            | Self::Window { .. } => Owner::Slipway,
             Self::Stuck { .. }
+            | Self::Secret { .. }
+            | Self::Quota { .. }
             | Self::Unreachable
             | Self::Cancelled { .. }
             | Self::Paused { .. }
@@ -166,7 +230,31 @@ impl Reason {
             Self::Unreachable => "unreachable",
             Self::NotReady => "not-ready",
             Self::Claimed { .. } => "claimed",
+            Self::Window { .. } => "window",
+            Self::Secret { .. } => "secret",
+            Self::Quota { .. } => "quota",
         }
+    }
+
+    /// When a window opens that the work waits for.
+    pub(crate) const fn opens(&self) -> Option<Timestamp> {
+        if let Self::Window { opens } = self {
+            Some(*opens)
+        } else {
+            None
+        }
+    }
+
+    /// Whether it keeps one machine waiting and says nothing of the next: another pool or
+    /// group may have room.
+    pub(crate) const fn is_local(&self) -> bool {
+        matches!(
+            self,
+            Self::Budget {
+                scope: Scope::Pool(_) | Scope::Group(_),
+                ..
+            }
+        )
     }
 
     fn next_action(&self, machine: &Name) -> String {
@@ -209,6 +297,14 @@ impl Reason {
             Self::Claimed { by, .. } => {
                 format!("continues when {by} gives it back; remove it from one of the manifests")
             }
+            Self::Window { opens } => format!("begins by itself when the window opens, {opens}"),
+            Self::Secret { name, key } => {
+                let key = key.as_ref().map_or("KEY", EntryName::as_str);
+                format!("run `slipway secret set {name} {key}`, or name another in the manifest")
+            }
+            Self::Quota { what, .. } => format!(
+                "remove some {what}, or ask an administrator for more with `slipway project quota`"
+            ),
         }
     }
 }
@@ -217,11 +313,15 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Budget {
+                scope,
                 by,
                 unavailable,
                 budget,
             } => {
-                write!(f, "{unavailable} of {budget} already out of service ({by})")
+                write!(
+                    f,
+                    "{unavailable} of {budget}{scope} already out of service ({by})"
+                )
             }
             Self::Quorum { ready, needed, .. } => {
                 write!(f, "other control nodes ready: {ready}, needed: {needed}")
@@ -251,6 +351,15 @@ impl fmt::Display for Reason {
             Self::Unreachable => f.write_str("the machine does not answer"),
             Self::NotReady => f.write_str("the node is not ready"),
             Self::Claimed { thing, by } => write!(f, "{thing} is held by {by}"),
+            Self::Window { opens } => write!(f, "waits for its window, which opens {opens}"),
+            Self::Secret { name, key: None } => write!(f, "secret {name} is not set"),
+            Self::Secret {
+                name,
+                key: Some(key),
+            } => write!(f, "secret {name}/{key} is not set"),
+            Self::Quota { what, used, limit } => {
+                write!(f, "the project has {used} of at most {limit} {what}")
+            }
         }
     }
 }

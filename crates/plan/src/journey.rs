@@ -3,8 +3,11 @@
 //! A journey is the happy path and says so. Rounds that repeat are told once, with a count:
 //! rolling a thousand nodes is one line.
 
-use crate::held::Held;
-use crate::planner::{Plan, Slot, View, plan};
+mod tell;
+
+use crate::held::{Held, Reason, Scope};
+use crate::ledger::{Elsewhere, Slot};
+use crate::planner::{Plan, View, plan};
 use crate::predict::{minutes, predict};
 use crate::summary::Phase;
 use model::cluster::Machine;
@@ -15,7 +18,7 @@ use model::task::{Effect, Kind, Open, State};
 use model::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
+use std::time::Duration;
 
 /// More rounds than any honest plan needs: a machine is made, joins, is drained, upgraded and
 /// taken back, or drained, taken out and destroyed. Reaching it is a bug in the planner.
@@ -48,6 +51,28 @@ pub struct Block {
     pub rounds: Vec<Vec<Step>>,
     /// How often.
     pub repeats: u32,
+    /// What is waited for instead, where nothing can be done: then there are no rounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait: Option<Wait>,
+}
+
+/// What a journey waits for before it goes on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Wait {
+    /// That a window opens.
+    Window {
+        /// When it does.
+        opens: Timestamp,
+        /// How long that takes.
+        minutes: u32,
+    },
+    /// That other clusters bring their machines back into service; nobody knows how long
+    /// that takes.
+    Others {
+        /// One of them.
+        by: String,
+    },
 }
 
 /// Machines of one pool to which the same is done in one round.
@@ -71,7 +96,7 @@ impl Step {
 }
 
 impl Block {
-    /// How long it takes: the longest step of each round, as often as it repeats.
+    /// How long it takes: the longest step of each round, as often as it repeats, or the wait.
     pub fn minutes(&self) -> u32 {
         let longest = |round: &Vec<Step>| {
             round
@@ -80,11 +105,16 @@ impl Block {
                 .max()
                 .unwrap_or(0)
         };
-        self.rounds
-            .iter()
-            .map(longest)
-            .sum::<u32>()
-            .saturating_mul(self.repeats)
+        match self.wait {
+            Some(Wait::Window { minutes, .. }) => minutes,
+            Some(Wait::Others { .. }) => 0,
+            None => self
+                .rounds
+                .iter()
+                .map(longest)
+                .sum::<u32>()
+                .saturating_mul(self.repeats),
+        }
     }
 
     /// The worst that it does.
@@ -109,18 +139,21 @@ pub fn journey(view: &View<'_>) -> Journey {
         .iter()
         .cloned()
         .partition(|open| open.state == State::Running);
-    let mut told = Telling::default();
+    let mut told = Telling::new(view);
     // What is under way is assumed to end well, first.
     told.round(&under_way(&running, &machines, &mut observed, view.now));
     let rounds_max =
         ROUNDS_PER_MACHINE.saturating_mul(1 + u32::try_from(machines.len()).unwrap_or(u32::MAX));
     let mut parent = view.parent;
+    let mut elsewhere = view.elsewhere;
     let last = loop {
         let next = View {
             observed: &observed,
             open: &open,
             ledger: &ledger,
+            elsewhere,
             parent,
+            now: told.clock,
             ..*view
         };
         let plan = plan(&next);
@@ -129,18 +162,33 @@ pub fn journey(view: &View<'_>) -> Journey {
             .into_iter()
             .partition(|open| open.state == State::Waiting || plan.reopen.contains(&open.id));
         open = staying;
-        if plan.tasks.is_empty() && going.is_empty() || told.rounds >= rounds_max {
+        let still = plan.tasks.is_empty() && going.is_empty();
+        let wait = if still {
+            wait(&plan, elsewhere, told.clock)
+        } else {
+            None
+        };
+        if still && wait.is_none() || told.rounds >= rounds_max {
             break plan;
         }
         settle(&mut ledger, &plan);
-        let mut steps = under_way(&going, &machines, &mut observed, view.now);
+        let mut steps = under_way(&going, &machines, &mut observed, told.clock);
         for task in &plan.tasks {
-            predict(&mut observed, &task.machine, &task.action, view.now);
+            predict(&mut observed, &task.machine, &task.action, told.clock);
             steps.push((task.action.kind(), &task.machine));
         }
         told.round(&steps);
         parent += 1;
+        if let Some(wait) = wait {
+            // What others have under way is assumed to end well, too.
+            if matches!(wait, Wait::Others { .. }) {
+                elsewhere = &[];
+            }
+            told.wait(wait);
+        }
     };
+    // A wait that leads nowhere is none: what is held then says why.
+    while told.blocks.pop_if(|block| block.wait.is_some()).is_some() {}
     Journey {
         cluster: desired.name.clone(),
         minutes: told.blocks.iter().map(Block::minutes).sum(),
@@ -168,20 +216,68 @@ fn under_way<'a>(
     steps
 }
 
+/// What is waited for where nothing can be done now, though something can later.
+fn wait(plan: &Plan, elsewhere: &[Elsewhere], clock: Timestamp) -> Option<Wait> {
+    if let Some(opens) = plan.wake.filter(|opens| *opens > clock) {
+        let minutes = opens.since(clock).as_secs().div_ceil(60);
+        return Some(Wait::Window {
+            opens,
+            minutes: u32::try_from(minutes).unwrap_or(u32::MAX),
+        });
+    }
+    let row = plan.held.iter().find_map(|held| {
+        if let Reason::Budget {
+            scope: Scope::Group(group),
+            ..
+        } = &held.reason
+        {
+            elsewhere.iter().find(|row| row.group == *group)
+        } else {
+            None
+        }
+    })?;
+    let by = row.to_string();
+    Some(Wait::Others { by })
+}
+
 fn settle(ledger: &mut Vec<Slot>, plan: &Plan) {
     ledger.retain(|slot| !plan.release.contains(&slot.machine));
     ledger.extend(plan.disturbs.iter().cloned());
 }
 
 /// A journey being told, round by round.
-#[derive(Default)]
 struct Telling {
     blocks: Vec<Block>,
     rounds: u32,
     effects: BTreeMap<Name, BTreeSet<Effect>>,
+    /// What time it would be.
+    clock: Timestamp,
+    /// Whether that matters: without windows a journey is the same at any time.
+    timed: bool,
 }
 
 impl Telling {
+    fn new(view: &View<'_>) -> Self {
+        Self {
+            blocks: Vec::new(),
+            rounds: 0,
+            effects: BTreeMap::new(),
+            clock: view.now,
+            timed: !view.desired.disruption.windows.0.is_empty(),
+        }
+    }
+
+    fn wait(&mut self, wait: Wait) {
+        if let Wait::Window { opens, .. } = wait {
+            self.clock = opens;
+        }
+        self.blocks.push(Block {
+            rounds: Vec::new(),
+            repeats: 1,
+            wait: Some(wait),
+        });
+    }
+
     fn round(&mut self, tasks: &[(Kind, &Machine)]) {
         if tasks.is_empty() {
             return;
@@ -204,10 +300,16 @@ impl Telling {
                 }),
             }
         }
-        self.blocks.push(Block {
+        let block = Block {
             rounds: vec![steps],
             repeats: 1,
-        });
+            wait: None,
+        };
+        if self.timed {
+            let minutes = Duration::from_secs(u64::from(block.minutes()) * 60);
+            self.clock = self.clock.plus(minutes);
+        }
+        self.blocks.push(block);
         self.fold_repeats();
     }
 
@@ -246,6 +348,7 @@ impl Telling {
                 self.blocks.push(Block {
                     rounds: newest,
                     repeats: 2,
+                    wait: None,
                 });
                 return;
             }
@@ -259,116 +362,6 @@ fn same(one: &[Vec<Step>], other: &[Vec<Step>]) -> bool {
             .iter()
             .zip(other)
             .all(|(a, b)| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.alike(b)))
-}
-
-impl fmt::Display for Journey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.blocks.is_empty() {
-            let what = if self.held.is_empty() {
-                "nothing to do"
-            } else {
-                "nothing can be done now"
-            };
-            writeln!(f, "cluster {}: {what}", self.cluster)?;
-        } else {
-            writeln!(f, "cluster {}", self.cluster)?;
-        }
-        let mut number = 1;
-        for block in &self.blocks {
-            block.tell(f, &mut number)?;
-        }
-        for held in &self.held {
-            writeln!(f, "  held  {held}")?;
-            writeln!(f, "        {}", held.next_action())?;
-        }
-        if !self.blocks.is_empty() {
-            let end = match self.ends {
-                Phase::Done => "ready",
-                Phase::Gone => "gone",
-                Phase::Pending | Phase::Scheduled | Phase::Error | Phase::Deleting => "waiting",
-            };
-            let machines = match self.effects.len() {
-                1 => "1 machine".to_owned(),
-                many => format!("{many} machines"),
-            };
-            writeln!(
-                f,
-                "  ends {end} after about {}, {machines} touched",
-                span(self.minutes)
-            )?;
-        }
-        Ok(())
-    }
-}
-
-impl Block {
-    fn tell(&self, f: &mut fmt::Formatter<'_>, number: &mut u32) -> fmt::Result {
-        let rounds = u32::try_from(self.rounds.len())
-            .unwrap_or(u32::MAX)
-            .saturating_mul(self.repeats);
-        let place = if rounds == 1 {
-            number.to_string()
-        } else {
-            format!("{number}-{}", *number + rounds - 1)
-        };
-        *number += rounds;
-        let effect = self.effect().map_or("", Effect::as_str);
-        writeln!(
-            f,
-            "  {place:>7}  {:<60}  {effect:<9}  {:>8}",
-            self.line(),
-            span(self.minutes())
-        )
-    }
-
-    fn line(&self) -> String {
-        if let Some(pool) = self.pool_walked() {
-            let kinds: Vec<_> = self
-                .rounds
-                .iter()
-                .flatten()
-                .map(|step| step.kind.as_str())
-                .collect();
-            return format!(
-                "{} of {pool}, one at a time: {}",
-                self.repeats,
-                kinds.join(", ")
-            );
-        }
-        let step = |step: &Step| match (step.machines, self.repeats) {
-            (1, 1) => format!("{} {}", step.kind, step.first),
-            (1, _) => format!("{} one of {}", step.kind, step.pool),
-            (many, _) => format!("{} {many} of {}", step.kind, step.pool),
-        };
-        let round = |round: &Vec<Step>| round.iter().map(step).collect::<Vec<_>>().join(" + ");
-        let line = self
-            .rounds
-            .iter()
-            .map(round)
-            .collect::<Vec<_>>()
-            .join(", then ");
-        if self.repeats == 1 {
-            line
-        } else {
-            format!("{} times: {line}", self.repeats)
-        }
-    }
-
-    /// The pool whose machines are taken one by one, where that is what the block does.
-    fn pool_walked(&self) -> Option<&Name> {
-        let pool = &self.rounds.first()?.first()?.pool;
-        let alone = |round: &Vec<Step>| matches!(round.as_slice(), [step] if step.machines == 1 && step.pool == *pool);
-        (self.repeats > 1 && self.rounds.iter().all(alone)).then_some(pool)
-    }
-}
-
-/// Minutes as people say them.
-fn span(minutes: u32) -> String {
-    match (minutes / 60, minutes % 60) {
-        (0, minutes) => format!("{minutes} min"),
-        (hours, 0) => format!("{hours} h"),
-        (hours, minutes) => format!("{hours} h {minutes} min"),
-    }
 }
 
 #[cfg(test)]

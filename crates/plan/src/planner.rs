@@ -5,24 +5,21 @@ mod rules;
 mod survey;
 
 use crate::check::Note;
-use crate::held::{Held, Reason};
+use crate::held::{Held, Owner, Reason};
+use crate::ledger::{Elsewhere, Slot};
 use crate::summary::{Phase, Summary};
 use model::cluster::{Desired, Generation};
+use model::disruption::Disruption;
 use model::id::{ClusterId, MachineId, TaskId};
 use model::intent::Intent;
 use model::name::Name;
 use model::observed::Observed;
+use model::secret::SecretRef;
 use model::task::{Open, Task};
 use model::time::Timestamp;
 
 use draft::Draft;
 use survey::Survey;
-
-/// How many machines of a cluster may be out of service because of us.
-///
-/// One, because etcd with three members survives the loss of one; the second would be
-/// our fault.
-pub const UNAVAILABLE_MAX: u32 = 1;
 
 /// All that a plan is made from.
 #[derive(Debug, Clone, Copy)]
@@ -35,23 +32,18 @@ pub struct View<'a> {
     pub open: &'a [Open],
     /// Rows of the disruption ledger that the cluster holds.
     pub ledger: &'a [Slot],
+    /// Rows that other clusters of the project hold, in groups that this cluster is part of.
+    pub elsewhere: &'a [Elsewhere],
     /// Wishes about the cluster.
     pub intents: &'a [Intent],
     /// Machines that could not be begun because others hold what they need.
     pub blocked: &'a [Name],
+    /// Secrets that its machines name and that nobody has set.
+    pub missing: &'a [SecretRef],
     /// How many plans of this cluster were committed before.
     pub parent: u64,
     /// What time it is.
     pub now: Timestamp,
-}
-
-/// One row of the disruption ledger: a machine that is out of service because of us.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Slot {
-    /// Which machine.
-    pub machine: MachineId,
-    /// What people call it.
-    pub name: Name,
 }
 
 /// The next step from observed towards desired, and why it is not a longer one.
@@ -71,6 +63,8 @@ pub struct Plan {
     pub tasks: Vec<Task>,
     /// Machines that the tasks put out of service: rows to draw from the ledger.
     pub disturbs: Vec<Slot>,
+    /// The budgets that it keeps to; the commit counts again.
+    pub budgets: Disruption,
     /// Open tasks that nobody wants any more and that no worker holds.
     pub withdraw: Vec<TaskId>,
     /// Tasks to be attempted again now, because somebody asked.
@@ -79,6 +73,8 @@ pub struct Plan {
     pub release: Vec<MachineId>,
     /// Work that must wait, each with its reason.
     pub held: Vec<Held>,
+    /// When to plan again though nothing has happened: a window opens that work waits for.
+    pub wake: Option<Timestamp>,
     /// The cluster in one line.
     pub summary: Summary,
 }
@@ -103,6 +99,7 @@ impl Plan {
             })
         });
         self.held = held.collect();
+        self.wake = None;
         self.summary.phase = Phase::Error;
         self.summary.message = self.held.first().map(Held::to_string).unwrap_or_default();
         self.tasks.clear();
@@ -119,6 +116,9 @@ impl Plan {
             .partition(|task| task.machine.id == machine);
         self.tasks = go;
         self.disturbs.retain(|slot| slot.machine != machine);
+        if !back.is_empty() && reason.owner() == Owner::Person {
+            self.summary.phase = Phase::Error;
+        }
         let tasks = u32::try_from(back.len()).unwrap_or(u32::MAX);
         self.summary.tasks = self.summary.tasks.saturating_sub(tasks);
         for task in back {
@@ -128,7 +128,7 @@ impl Plan {
                 machines: 1,
                 reason: reason.clone(),
             };
-            if self.summary.tasks == 0 {
+            if self.summary.tasks == 0 || reason.owner() == Owner::Person {
                 self.summary.message = held.to_string();
             }
             self.held.push(held);

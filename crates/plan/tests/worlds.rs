@@ -1,9 +1,9 @@
 //! Random worlds: the planner converges, deterministically, within its budgets.
 //!
 //! A world is a cluster of any shape, edited once, with work under way, seen in any honest or
-//! dishonest state. From each the
-//! journey must end, the checker must stay silent at every step, and a plan made twice
-//! must be the same twice.
+//! dishonest state, under any budgets and windows, with secrets that nobody has set. From
+//! each the journey must end, the checker must stay silent at every step, no budget may be
+//! exceeded and no window left, and a plan made twice must be the same twice.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -12,46 +12,102 @@ use model::cluster::{Desired, Machine, Origin, Role};
 use model::id::TaskId;
 use model::name::Name;
 use model::observed::{MachineFact, NodeFact, Observed, Seen};
+use model::secret::SecretRef;
 use model::source;
 use model::task::{Action, Kind, Open, State};
 use model::time::Timestamp;
 use model::version::Version;
-use plan::{Known, Phase, Slot, View, check, expand, journey, plan, predict, retire};
+use plan::{
+    Elsewhere, Known, Phase, Plan, Slot, View, check, expand, journey, minutes, plan, predict,
+    retire,
+};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::time::Duration;
 
 const NOW: Timestamp = Timestamp::from_millis(1_000);
 
 /// Given hosts: the name of their pool, and how many of them.
 type Hosts = (&'static str, u8);
 
-fn manifest(control: u32, compute: u32, hosts: Hosts, minor: u16) -> model::manifest::Manifest {
+/// How many machines may be out of service at once, and when.
+#[derive(Debug, Clone)]
+struct Rules {
+    cluster: u32,
+    pool: Option<u32>,
+    group: u32,
+    /// The minute of the day, and for how long; every day.
+    window: Option<(u32, u32)>,
+}
+
+fn rules() -> impl Strategy<Value = Rules> {
+    (
+        1..4_u32,
+        prop::option::of(1..3_u32),
+        1..4_u32,
+        prop::option::of((0..1_440_u32, 10..120_u32)),
+    )
+        .prop_map(|(cluster, pool, group, window)| Rules {
+            cluster,
+            pool,
+            group,
+            window,
+        })
+}
+
+fn manifest(
+    control: u32,
+    compute: u32,
+    hosts: Hosts,
+    minor: u16,
+    rules: &Rules,
+) -> model::manifest::Manifest {
     let (pool, count) = hosts;
     let nodes: Vec<_> = (0..count)
-        .map(|n| format!("{{endpoint: 203.0.113.{n}}}"))
+        .map(|n| format!("{{endpoint: 203.0.113.{n}, secretRef: {{name: keys}}}}"))
         .collect();
     let (fixed, name) = if nodes.is_empty() {
         (String::new(), String::new())
     } else {
-        let fixed = format!("static: [{{name: {pool}, nodes: [{}]}}]", nodes.join(", "));
+        let nodes = nodes.join(", ");
+        let fixed =
+            format!("static: [{{name: {pool}, nodes: [{nodes}], disruption: {{group: rack}}}}]");
         (fixed, format!(", {pool}"))
     };
+    let own = rules
+        .pool
+        .map(|most| format!("unavailable: {most}, "))
+        .unwrap_or_default();
+    let window = rules.window.map(|(start, open)| {
+        format!(
+            "{{start: '{:02}:{:02}', duration: {open}m}}",
+            start / 60,
+            start % 60
+        )
+    });
+    let windows = window.unwrap_or_default();
+    let Rules { cluster, group, .. } = rules;
     let text = format!(
         "
 apiVersion: slipway.dev/v1
 kind: InputManifest
 metadata: {{name: m}}
 spec:
-  providers: [{{name: lab, providerType: simulated}}]
+  providers: [{{name: lab, providerType: simulated, secretRef: {{name: account}}}}]
+  disruption: {{groups: [{{name: rack, unavailable: {group}}}]}}
   nodePools:
     dynamic:
       - {{name: brain, providerSpec: {{name: lab, region: n}}, count: {control}, serverType: small, image: debian-12}}
-      - {{name: muscle, providerSpec: {{name: lab, region: n}}, count: {compute}, serverType: small, image: debian-12}}
+      - {{name: muscle, providerSpec: {{name: lab, region: n}}, count: {compute}, serverType: small, image: debian-12, disruption: {{{own}group: rack}}}}
     {fixed}
   kubernetes:
     clusters:
-      - {{name: edge, version: v1.{minor}.0, network: 10.8.0.0/24, pools: {{control: [brain], compute: [muscle{name}]}}}}
+      - name: edge
+        version: v1.{minor}.0
+        network: 10.8.0.0/24
+        disruption: {{unavailable: {cluster}, windows: [{windows}]}}
+        pools: {{control: [brain], compute: [muscle{name}]}}
 "
     );
     admit(&source::parse(&text).unwrap()).unwrap()
@@ -110,6 +166,13 @@ struct World {
     delete: bool,
     sights: Vec<Sight>,
     work: Vec<Option<(Kind, State)>>,
+    /// Who holds a row of the ledger, by right or by mistake.
+    rows: Vec<bool>,
+    rules: (Rules, Rules),
+    /// Machines of other clusters of the group that are out of service.
+    elsewhere: u8,
+    /// Whether the provider's account and the keys of given machines are missing.
+    missing: (bool, bool),
 }
 
 fn hosts() -> impl Strategy<Value = Hosts> {
@@ -145,31 +208,57 @@ fn world() -> impl Strategy<Value = World> {
         (hosts(), hosts()),
         prop::collection::vec(sight(), 24),
         prop::collection::vec(work(), 24),
+        prop::collection::vec(prop::bool::weighted(0.15), 24),
+        (
+            (rules(), rules()),
+            0..2_u8,
+            (prop::bool::weighted(0.1), prop::bool::weighted(0.1)),
+        ),
     )
         .prop_map(
-            |(c1, c2, w1, w2, upgrade, delete, hosts, sights, work)| World {
-                control: (c1, c2),
-                compute: (w1, w2),
-                hosts,
+            |(
+                c1,
+                c2,
+                w1,
+                w2,
                 upgrade,
                 delete,
+                hosts,
                 sights,
                 work,
+                rows,
+                (rules, elsewhere, missing),
+            )| {
+                World {
+                    control: (c1, c2),
+                    compute: (w1, w2),
+                    hosts,
+                    upgrade,
+                    delete,
+                    sights,
+                    work,
+                    rows,
+                    rules,
+                    elsewhere,
+                    missing,
+                }
             },
         )
 }
 
+/// The desired state after an edit.
+fn edited(world: &World, minor: u16) -> Desired {
+    let ((c1, c2), (w1, w2)) = (world.control, world.compute);
+    let before = manifest(c1, w1, world.hosts.0, 34, &world.rules.0);
+    let after = manifest(c2, w2, world.hosts.1, minor, &world.rules.1);
+    let first = grown(None, &before);
+    grown(Some((&first, &Observed::default())), &after)
+}
+
 /// The desired state after an edit, and what is seen of its machines.
 fn made(world: &World) -> (Desired, Observed) {
-    let first = grown(
-        None,
-        &manifest(world.control.0, world.compute.0, world.hosts.0, 34),
-    );
     let minor = if world.upgrade { 35 } else { 34 };
-    let next = grown(
-        Some((&first, &Observed::default())),
-        &manifest(world.control.1, world.compute.1, world.hosts.1, minor),
-    );
+    let next = edited(world, minor);
     let mut observed = Observed::default();
     for (machine, sight) in next.all().zip(world.sights.iter().cycle()) {
         let running = MachineFact::Running {
@@ -265,6 +354,7 @@ fn under_way(world: &World, desired: &Desired) -> Vec<Open> {
                 }),
                 machine: machine.id,
                 action: action(machine, kind),
+                secret: machine.origin.secret().cloned(),
                 state,
                 attempts: 1,
                 not_before: NOW,
@@ -274,40 +364,130 @@ fn under_way(world: &World, desired: &Desired) -> Vec<Open> {
         .collect()
 }
 
+/// The rows that other clusters hold, and the secrets that nobody has set.
+fn around(world: &World) -> (Vec<Elsewhere>, Vec<SecretRef>) {
+    let row = |n| Elsewhere {
+        cluster: "west".parse().unwrap(),
+        machine: format!("west-{n}").parse().unwrap(),
+        group: "rack".parse().unwrap(),
+    };
+    let secret = |name: &str, key: Option<&str>| SecretRef {
+        name: name.parse().unwrap(),
+        key: key.map(|key| key.parse().unwrap()),
+    };
+    let (account, keys) = world.missing;
+    let mut missing = Vec::new();
+    missing.extend(account.then(|| secret("account", None)));
+    missing.extend(keys.then(|| secret("keys", Some("privatekey"))));
+    ((0..world.elsewhere).map(row).collect(), missing)
+}
+
+/// What the ledger would say after a step, against what may be. `before` are its rows after
+/// those that are given back.
+fn excess(view: &View<'_>, step: &Plan, before: &[Slot]) -> Option<String> {
+    let budgets = &view.desired.disruption;
+    let role = |slot: &Slot| {
+        let machine = view
+            .desired
+            .all()
+            .find(|machine| machine.id == slot.machine);
+        machine.map(|machine| machine.role)
+    };
+    for new in &step.disturbs {
+        let rows = || before.iter().chain(&step.disturbs);
+        let count = |among: &dyn Fn(&Slot) -> bool| {
+            u32::try_from(rows().filter(|row| among(row)).count()).unwrap()
+        };
+        if count(&|_| true) > budgets.unavailable {
+            return Some(format!("{} exceeds the budget of the cluster", new.name));
+        }
+        if budgets
+            .of_pool(&new.pool)
+            .is_some_and(|most| count(&|row| row.pool == new.pool) > most)
+        {
+            return Some(format!("{} exceeds the budget of its pool", new.name));
+        }
+        let there = u32::try_from(view.elsewhere.len()).unwrap();
+        if let Some(group) = &new.group
+            && count(&|row| row.group.as_ref() == Some(group)) + there > budgets.groups[group]
+        {
+            return Some(format!("{} exceeds the budget of its group", new.name));
+        }
+        if role(new) == Some(Role::Control) && count(&|row| role(row) == Some(Role::Control)) > 1 {
+            return Some(format!("{} is the second control machine", new.name));
+        }
+        if budgets.windows.opens(view.now).is_some() {
+            return Some(format!(
+                "{} is taken out of service outside its windows",
+                new.name
+            ));
+        }
+    }
+    let without = step.tasks.iter().find(|task| {
+        let secret = task.machine.origin.secret_for(task.action.kind());
+        secret.is_some_and(|secret| view.missing.contains(secret))
+    });
+    without.map(|task| format!("{} is begun without its secret", task.machine.name))
+}
+
+/// The clock after a step.
+fn later(now: Timestamp, step: &Plan, going: &[Open]) -> Timestamp {
+    let new = step.tasks.iter().map(|task| task.action.kind());
+    let longest = new
+        .chain(going.iter().map(|open| open.action.kind()))
+        .map(minutes)
+        .max();
+    now.plus(Duration::from_secs(u64::from(longest.unwrap_or(0)) * 60))
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1_500, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_step_is_safe_and_the_journey_ends(world in world()) {
         let (desired, mut observed) = made(&world);
+        let (mut elsewhere, missing) = around(&world);
         let mut open = under_way(&world, &desired);
-        let mut ledger: Vec<Slot> = Vec::new();
+        let rows = desired.all().zip(&world.rows).filter(|(_, row)| **row);
+        let mut ledger: Vec<_> = rows.map(|(machine, _)| Slot::of(machine, &desired.disruption)).collect();
         let mut ended = None;
-        for round in 0..200_u64 {
-            let view = View { desired: &desired, observed: &observed, open: &open, ledger: &ledger, intents: &[], blocked: &[], parent: round, now: NOW };
+        let mut now = NOW;
+        for round in 0..400_u64 {
+            let view = View { desired: &desired, observed: &observed, open: &open, ledger: &ledger, elsewhere: &elsewhere, intents: &[], blocked: &[], missing: &missing, parent: round, now };
             let step = plan(&view);
             prop_assert_eq!(check(&view, &step), Vec::new());
             prop_assert_eq!(format!("{step:?}"), format!("{:?}", plan(&view)));
-            ledger.retain(|slot| !step.release.contains(&slot.machine));
-            ledger.extend(step.disturbs.iter().cloned());
-            prop_assert!(ledger.len() <= 1, "budget exceeded: {:?}", ledger);
+            let mut rows = ledger.clone();
+            rows.retain(|slot| !step.release.contains(&slot.machine));
+            prop_assert_eq!(excess(&view, &step, &rows), None);
+            rows.extend(step.disturbs.iter().cloned());
+            ledger = rows;
             // What is stuck stays so until nobody wants it; everything else ends well.
             open.retain(|open| !step.withdraw.contains(&open.id));
             let (stuck, going): (Vec<_>, Vec<_>) = open.into_iter().partition(|open| open.state == State::Stuck);
             open = stuck;
             if step.tasks.is_empty() && going.is_empty() {
-                ended = Some(step);
-                break;
+                if let Some(opens) = step.wake {
+                    prop_assert!(opens > now, "the window that is waited for is open");
+                    now = opens;
+                } else if elsewhere.is_empty() {
+                    ended = Some(step);
+                    break;
+                }
+                // The others give back what they hold, too.
+                elsewhere.clear();
+                continue;
             }
+            now = later(now, &step, &going);
             for open in going {
                 let machine = desired.all().find(|machine| machine.id == open.machine).unwrap();
-                predict(&mut observed, machine, &open.action, NOW);
+                predict(&mut observed, machine, &open.action, now);
             }
             for task in &step.tasks {
-                predict(&mut observed, &task.machine, &task.action, NOW);
+                predict(&mut observed, &task.machine, &task.action, now);
             }
         }
-        let Some(last) = ended else { return Err(TestCaseError::fail("no end after 200 rounds")) };
+        let Some(last) = ended else { return Err(TestCaseError::fail("no end after 400 rounds")) };
         match last.summary.phase {
             Phase::Done | Phase::Gone => prop_assert!(last.held.is_empty()),
             Phase::Pending | Phase::Scheduled | Phase::Error | Phase::Deleting => {
@@ -323,8 +503,30 @@ proptest! {
             *sight = Sight::Unseen;
         }
         let (desired, observed) = made(&world);
-        let view = View { desired: &desired, observed: &observed, open: &[], ledger: &[], intents: &[], blocked: &[], parent: 0, now: NOW };
+        let (elsewhere, _) = around(&world);
+        let view = View { desired: &desired, observed: &observed, open: &[], ledger: &[], elsewhere: &elsewhere, intents: &[], blocked: &[], missing: &[], parent: 0, now: NOW };
         let told = journey(&view);
         prop_assert_eq!(told.ends, if world.delete { Phase::Gone } else { Phase::Done });
+    }
+
+    #[test]
+    fn a_running_cluster_is_upgraded_within_budgets_and_windows(world in world()) {
+        let mut world = world;
+        world.delete = false;
+        world.upgrade = true;
+        for sight in &mut world.sights {
+            *sight = Sight::Node { ready: true, cordoned: false, old: true };
+        }
+        let (desired, observed) = made(&world);
+        let (elsewhere, _) = around(&world);
+        let view = View { desired: &desired, observed: &observed, open: &[], ledger: &[], elsewhere: &elsewhere, intents: &[], blocked: &[], missing: &[], parent: 0, now: NOW };
+        let told = journey(&view);
+        prop_assert_eq!(told.ends, Phase::Done, "{}", told);
+        // Nobody is forgotten, and never are more taken out of service at once than may be.
+        prop_assert_eq!(told.effects.len(), desired.all().count());
+        let most = desired.disruption.unavailable;
+        for step in told.blocks.iter().flat_map(|block| block.rounds.iter().flatten()) {
+            prop_assert!(step.kind != Kind::Drain || step.machines <= most, "{}", told);
+        }
     }
 }

@@ -1,7 +1,6 @@
 // Keeps the page fresh: an event says "look again", and the server's fragment is swapped in.
 // Nothing is decided here, and without this file the page shows the same after a reload.
 
-const EVENTS = "/api/v1/projects/default/events?stream=true";
 const KINDS = ["manifest", "cluster", "machine", "task", "intent"];
 const SWAP_EVERY_MS = 1000; // more often than this nobody can read
 const AGES_EVERY_MS = 30000; // "seen 40 s ago" grows old without any event
@@ -46,7 +45,9 @@ async function swap() {
       location.reload();
     } else if (answer.ok && document.getSelection().isCollapsed) {
       const focused = twin(document.activeElement);
+      const kept = main.querySelectorAll("[data-keep]"); // what lives by itself
       main.innerHTML = await answer.text();
+      for (const one of kept) document.getElementById(one.id)?.replaceWith(one);
       if (focused) main.querySelector(focused)?.focus({ preventScroll: true });
     }
   } catch {
@@ -63,7 +64,7 @@ function look() {
 }
 
 if (main?.dataset.after) {
-  const stream = new EventSource(`${EVENTS}&after=${main.dataset.after}`);
+  const stream = new EventSource(`${main.dataset.events}&after=${main.dataset.after}`);
   stream.onopen = () => say("live");
   stream.onerror = () => say("not connected, trying again");
   for (const kind of KINDS) stream.addEventListener(kind, look);

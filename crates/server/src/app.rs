@@ -4,9 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::{Request, State};
-use axum::middleware::{Next, from_fn, from_fn_with_state};
-use axum::response::{IntoResponse, Response};
+use axum::middleware::{from_fn, from_fn_with_state};
 use metrics_exporter_prometheus::PrometheusHandle;
 use model::time::Timestamp;
 use store::Store;
@@ -15,9 +13,10 @@ use tokio::sync::{Mutex, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::auth::Admin;
+use crate::access::{self, Failures, Known};
 use crate::problem::Problem;
 use crate::rehearse::Rehearse;
+use crate::streams::{Hub, Kind, Seat};
 use crate::{connections, layers, openapi, page, routes};
 
 /// How long a request may take to be answered. Clients give up at the same time.
@@ -35,8 +34,9 @@ const UPKEEP_EVERY: Duration = Duration::from_secs(30);
 /// How many rehearsals run at once: each keeps a core busy, and the loops need theirs.
 const REHEARSALS_MAX: usize = 1;
 
-/// How many clients may follow events at once; each costs a connection and a little memory.
-const STREAMS_MAX: usize = 1_000;
+/// How many clients may follow events or logs at once; each costs a connection and a little
+/// memory.
+const STREAMS_MAX: u32 = 2_000;
 
 /// Tells the time: that of the world, or that of a test.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -44,10 +44,8 @@ pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 /// What a server is made of.
 #[derive(Clone)]
 pub struct Server {
-    /// Where truth is.
+    /// Where truth is, and who may speak: see [`crate::auth::enrol`].
     pub store: Store,
-    /// Who may speak.
-    pub admin: Admin,
     /// What time it is.
     pub clock: Clock,
     /// Who rehearses manifests.
@@ -65,6 +63,9 @@ struct Inner {
     stop: CancellationToken,
     rehearsals: Arc<Semaphore>,
     streams: Arc<Semaphore>,
+    hub: Arc<Hub>,
+    known: Known,
+    failures: Failures,
     readiness: Mutex<Option<Readiness>>,
     document: String,
 }
@@ -80,8 +81,14 @@ impl App {
         &self.0.server.store
     }
 
-    pub(crate) fn admin(&self) -> &Admin {
-        &self.0.server.admin
+    /// Tokens and projects, as they were a moment ago.
+    pub(crate) fn known(&self) -> &Known {
+        &self.0.known
+    }
+
+    /// Who showed tokens that open nothing.
+    pub(crate) fn failures(&self) -> &Failures {
+        &self.0.failures
     }
 
     pub(crate) fn now(&self) -> Timestamp {
@@ -106,9 +113,22 @@ impl App {
         &self.0.rehearsals
     }
 
-    /// One permit per client that follows events.
-    pub(crate) fn streams(&self) -> &Arc<Semaphore> {
-        &self.0.streams
+    /// The right to follow something, unless too many do.
+    pub(crate) fn seat(&self, kind: Kind) -> Result<Seat, Problem> {
+        let permit = Arc::clone(&self.0.streams).try_acquire_owned();
+        let permit = permit.map_err(|_| Problem::too_many_streams(STREAMS_MAX))?;
+        Ok(Seat::new(kind, permit))
+    }
+
+    /// Who reads events for all who follow them.
+    pub(crate) fn hub(&self) -> &Arc<Hub> {
+        &self.0.hub
+    }
+
+    /// Waits until nobody follows anything any more.
+    async fn unfollowed(&self) {
+        // The semaphore is never closed, so that all permits come back in the end.
+        drop(self.0.streams.acquire_many(STREAMS_MAX).await);
     }
 
     /// What was last found out about the store.
@@ -124,39 +144,52 @@ impl App {
 
 /// All routes of the server; streams end when `stop` is cancelled.
 pub fn router(server: Server, stop: CancellationToken) -> Router {
+    assemble(server, stop).0
+}
+
+fn assemble(server: Server, stop: CancellationToken) -> (Router, App) {
+    let seats = usize::try_from(STREAMS_MAX).unwrap_or(Semaphore::MAX_PERMITS);
     let app = App(Arc::new(Inner {
+        hub: Hub::new(server.store.clone(), stop.clone()),
         server,
         stop,
         rehearsals: Arc::new(Semaphore::new(REHEARSALS_MAX)),
-        streams: Arc::new(Semaphore::new(STREAMS_MAX)),
+        streams: Arc::new(Semaphore::new(seats)),
+        known: Known::default(),
+        failures: Failures::default(),
         readiness: Mutex::new(None),
         document: openapi::text(&openapi::document()),
     }));
-    let (quick, _) = routes::quick().split_for_parts();
-    let (slow, _) = routes::slow().split_for_parts();
-    let (open, _) = routes::open().split_for_parts();
+    let (quick, _) = routes::quick().into_inner().split_for_parts();
+    let (slow, _) = routes::slow().into_inner().split_for_parts();
+    let (open, _) = routes::open().into_inner().split_for_parts();
     let limited = |time| from_fn_with_state(time, layers::limit);
     let closed = quick
         .layer(limited(REQUEST_TIME_MAX))
         .merge(slow.layer(limited(WORK_TIME_MAX)))
-        .route_layer(from_fn_with_state(app.clone(), only_admin));
+        .route_layer(from_fn_with_state(app.clone(), access::recognise));
     let pages = page::router(&app).layer(limited(REQUEST_TIME_MAX));
-    closed
+    let router = closed
         .merge(open.layer(limited(REQUEST_TIME_MAX)))
         .merge(pages)
         .fallback(layers::no_route)
         .method_not_allowed_fallback(layers::no_method)
         .layer(from_fn(layers::guard))
         .layer(from_fn(layers::observe))
-        .with_state(app)
+        .with_state(app.clone());
+    (router, app)
 }
 
 /// Serves until `stop` is cancelled; then streams end at once, and requests under way get
 /// a moment to end.
 pub async fn run(listener: TcpListener, server: Server, stop: CancellationToken) {
     let metrics = server.metrics.clone();
-    let router = router(server, stop.clone());
-    let serving = connections::serve(listener, router, &stop);
+    let (router, app) = assemble(server, stop.clone());
+    let serving = async {
+        connections::serve(listener, router, &stop).await;
+        // A WebSocket is no longer one of the connections, and says goodbye by itself.
+        app.unfollowed().await;
+    };
     let drained = async {
         stop.cancelled().await;
         tokio::time::sleep(DRAIN_TIME_MAX).await;
@@ -173,17 +206,5 @@ pub async fn run(listener: TcpListener, server: Server, stop: CancellationToken)
             tracing::warn!(waited_s = DRAIN_TIME_MAX.as_secs(), "requests under way were cut off at the end");
         }
         never = upkeep => never,
-    }
-}
-
-/// Lets pass who shows the token: as a bearer, or, to read, as the page's cookie.
-async fn only_admin(State(app): State<App>, request: Request, next: Next) -> Response {
-    let headers = request.headers();
-    let known = app.admin().knows_bearer(headers)
-        || (layers::reads(request.method()) && app.admin().knows_cookie(headers));
-    if known {
-        next.run(request).await
-    } else {
-        Problem::unauthorised().into_response()
     }
 }

@@ -1,8 +1,9 @@
-//! Who may speak: one administrator, known by a token that is never kept.
+//! Tokens: how they are drawn, shown and recognised without being kept.
 //!
-//! The token is drawn at the first start and written to a file that only its owner can
-//! read; in memory there is its SHA-256 alone. Programs show the token as a bearer,
-//! the page as a cookie that scripts cannot read and other sites cannot send.
+//! The first one, the administrator's, is drawn at the first start and written to a file that
+//! only its owner can read. Of every token there is a SHA-256 in the store and nothing else
+//! anywhere. Programs show a token as a bearer, the page as a cookie that scripts cannot read
+//! and other sites cannot send.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -10,7 +11,10 @@ use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use axum::http::{HeaderMap, header};
+use model::access::{Role, TokenId};
+use model::time::Timestamp;
 use sha2::{Digest as _, Sha256};
+use store::{Actor, Store, TokenDraft};
 
 /// The file in the data directory that holds the administrator's token.
 pub const TOKEN_FILE: &str = "admin.token";
@@ -79,14 +83,14 @@ impl Error {
     }
 }
 
-/// The one who may do everything; holds the digest of the token, never the token.
+/// Who may do everything, everywhere; holds the digest of the token, never the token.
 #[derive(Debug, Clone)]
 pub struct Admin {
-    digest: [u8; 32],
+    digest: String,
 }
 
 impl Admin {
-    /// What the administrator is called as an author.
+    /// What the first administrator is called as an author.
     pub const NAME: &str = "admin";
 
     /// Reads the token file of the data directory; at the first start, makes it.
@@ -120,42 +124,45 @@ impl Admin {
             digest: digest(token),
         }
     }
+}
 
-    /// Whether `token` is the administrator's.
-    ///
-    /// Digests are compared to the last byte whatever the first ones say, so that the
-    /// time it takes tells nothing.
-    pub fn knows(&self, token: &str) -> bool {
-        let given = digest(token);
-        self.digest
-            .iter()
-            .zip(given)
-            .fold(0, |differs, (ours, theirs)| differs | (ours ^ theirs))
-            == 0
-    }
+/// Lets the administrator in: every process on the same database then knows the token.
+///
+/// A token that was revoked stays so. Whoever has lost the last one deletes the file and starts
+/// again.
+pub async fn enrol(store: &Store, admin: &Admin, now: Timestamp) -> Result<(), store::Error> {
+    let draft = TokenDraft {
+        id: TokenId::of(&admin.digest),
+        name: Admin::NAME.to_owned(),
+        project: None,
+        role: Role::Admin,
+        digest: admin.digest.clone(),
+        expires_at: None,
+    };
+    let actor = Actor::new("slipway", "first start");
+    store.add_token(draft, actor, now).await
+}
 
-    /// Whether the request shows the token as a bearer.
-    pub(crate) fn knows_bearer(&self, headers: &HeaderMap) -> bool {
-        let mut shown = headers.get_all(header::AUTHORIZATION).iter();
-        let (Some(only), None) = (shown.next(), shown.next()) else {
-            return false;
-        };
-        let Some((scheme, token)) = only.to_str().ok().and_then(|text| text.split_once(' ')) else {
-            return false;
-        };
-        scheme.eq_ignore_ascii_case("bearer") && self.knows(token.trim())
-    }
+/// The token that the request shows as a bearer; none unless there is exactly one.
+pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let mut shown = headers.get_all(header::AUTHORIZATION).iter();
+    let (Some(only), None) = (shown.next(), shown.next()) else {
+        return None;
+    };
+    let (scheme, token) = only.to_str().ok()?.split_once(' ')?;
+    let token = token.trim();
+    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
+}
 
-    /// Whether the request shows the token as the page's cookie.
-    pub(crate) fn knows_cookie(&self, headers: &HeaderMap) -> bool {
-        headers
-            .get_all(header::COOKIE)
-            .iter()
-            .filter_map(|value| value.to_str().ok())
-            .flat_map(|value| value.split(';'))
-            .filter_map(|pair| pair.trim().split_once('='))
-            .any(|(name, token)| name == COOKIE && self.knows(token))
-    }
+/// The token that the request shows as the page's cookie.
+pub(crate) fn shown_cookie(headers: &HeaderMap) -> Option<&str> {
+    headers
+        .get_all(header::COOKIE)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(';'))
+        .filter_map(|pair| pair.trim().split_once('='))
+        .find_map(|(name, token)| (name == COOKIE && !token.is_empty()).then_some(token))
 }
 
 /// The cookie that signs a browser in.
@@ -168,11 +175,15 @@ pub(crate) fn no_cookie() -> String {
     format!("{COOKIE}=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0")
 }
 
-fn digest(token: &str) -> [u8; 32] {
-    Sha256::digest(token.as_bytes()).into()
+/// What is kept of a token.
+///
+/// Tokens are looked up by it, so that the time which that takes tells nothing of any token.
+pub(crate) fn digest(token: &str) -> String {
+    crate::hex(&Sha256::digest(token.as_bytes()))
 }
 
-fn draw() -> Result<String, Error> {
+/// A new token, which nobody can guess.
+pub(crate) fn draw() -> Result<String, Error> {
     let mut bytes = [0; TOKEN_BYTES];
     getrandom::fill(&mut bytes).map_err(Error::Random)?;
     Ok(format!("{PREFIX}{}", crate::hex(&bytes)))
@@ -223,7 +234,7 @@ mod tests {
     use super::*;
     use axum::http::HeaderValue;
 
-    fn bearer(text: &str) -> HeaderMap {
+    fn shown(text: &str) -> HeaderMap {
         let mut headers = HeaderMap::new();
         headers.insert(header::AUTHORIZATION, HeaderValue::from_str(text).unwrap());
         headers
@@ -240,7 +251,7 @@ mod tests {
             0o600
         );
         assert!(token.starts_with("slipway_"), "{token}");
-        assert!(first.knows(token.trim()));
+        assert_eq!(first.digest, digest(token.trim()));
         let second = Admin::load_or_create(dir.path()).unwrap();
         assert_eq!(first.digest, second.digest);
     }
@@ -269,35 +280,44 @@ mod tests {
 
     #[test]
     fn only_one_whole_bearer_is_believed() {
-        let admin = Admin::of("slipway_abc");
-        assert!(admin.knows_bearer(&bearer("Bearer slipway_abc")));
-        assert!(admin.knows_bearer(&bearer("bearer slipway_abc")));
-        for wrong in [
-            "slipway_abc",
-            "Basic slipway_abc",
-            "Bearer slipway_ab",
-            "Bearer",
-            "",
-        ] {
-            assert!(!admin.knows_bearer(&bearer(wrong)), "{wrong:?}");
+        assert_eq!(bearer(&shown("Bearer slipway_abc")), Some("slipway_abc"));
+        assert_eq!(bearer(&shown("bearer  slipway_abc")), Some("slipway_abc"));
+        for wrong in ["slipway_abc", "Basic slipway_abc", "Bearer", "Bearer ", ""] {
+            assert_eq!(bearer(&shown(wrong)), None, "{wrong:?}");
         }
-        let mut twice = bearer("Bearer slipway_abc");
+        let mut twice = shown("Bearer slipway_abc");
         twice.append(
             header::AUTHORIZATION,
             HeaderValue::from_static("Bearer slipway_abc"),
         );
-        assert!(!admin.knows_bearer(&twice));
+        assert_eq!(bearer(&twice), None);
     }
 
     #[test]
     fn the_cookie_is_found_among_others() {
-        let admin = Admin::of("slipway_abc");
         let mut headers = HeaderMap::new();
+        assert_eq!(shown_cookie(&headers), None);
         headers.insert(
             header::COOKIE,
             HeaderValue::from_static("a=b; slipway=slipway_abc; c"),
         );
-        assert!(admin.knows_cookie(&headers));
+        assert_eq!(shown_cookie(&headers), Some("slipway_abc"));
         assert!(cookie("t").contains("HttpOnly; SameSite=Strict; Path=/"));
+    }
+
+    #[tokio::test]
+    async fn an_administrator_who_was_turned_out_stays_out() {
+        let store = Store::in_memory().unwrap();
+        let admin = Admin::of("slipway_abc");
+        let now = Timestamp::from_millis(0);
+        enrol(&store, &admin, now).await.unwrap();
+        let known = store.token_by_digest(&admin.digest, now).await.unwrap();
+        let known = known.unwrap();
+        assert_eq!((known.role, known.project), (Role::Admin, None));
+        let by = || Actor::new("somebody", "");
+        store.revoke_token(known.id, None, by(), now).await.unwrap();
+        enrol(&store, &admin, now).await.unwrap();
+        let known = store.token_by_digest(&admin.digest, now).await.unwrap();
+        assert_eq!(known.unwrap().revoked_at, Some(now));
     }
 }

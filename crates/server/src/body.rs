@@ -2,7 +2,7 @@
 //!
 //! Libraries that read JSON stop at the first mistake and speak of the types of this program.
 
-use api::IntentRequest;
+use api::{IntentRequest, ProjectRequest, TokenRequest};
 use model::fault::{Code, Fault, Faults};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -24,10 +24,28 @@ impl Body for IntentRequest {
     }
 }
 
+impl Body for TokenRequest {
+    fn faults(tree: &Value) -> Vec<Fault> {
+        let mut faults = Faults::default();
+        check("", tree, Want::Fields(&TOKEN), &mut faults);
+        faults.into_vec()
+    }
+}
+
+impl Body for ProjectRequest {
+    fn faults(tree: &Value) -> Vec<Fault> {
+        let mut faults = Faults::default();
+        check("", tree, Want::Fields(&PROJECT), &mut faults);
+        faults.into_vec()
+    }
+}
+
 /// What belongs in one place.
 #[derive(Clone, Copy)]
 enum Want {
     Text,
+    /// One of these texts.
+    Word(&'static [&'static str]),
     Number,
     /// An object with these fields.
     Fields(&'static [Field]),
@@ -50,15 +68,20 @@ const fn field(name: &'static str, want: Want) -> Field {
     }
 }
 
+/// One that may be left out.
+const fn optional(name: &'static str, want: Want) -> Field {
+    Field {
+        name,
+        want,
+        required: false,
+    }
+}
+
 static INTENT: [Field; 4] = [
     field("cluster", Want::Text),
     field("wish", Want::OneOf(&WISHES)),
     field("reason", Want::Text),
-    Field {
-        name: "expiresInSeconds",
-        want: Want::Number,
-        required: false,
-    },
+    optional("expiresInSeconds", Want::Number),
 ];
 
 static WISHES: [Field; 5] = [
@@ -75,11 +98,31 @@ static REPLACE: [Field; 1] = [field("machine", Want::Text)];
 
 static TASK: [Field; 1] = [field("task", Want::Text)];
 
+static TOKEN: [Field; 4] = [
+    field("name", Want::Text),
+    field(
+        "role",
+        Want::Word(&["viewer", "user", "operator", "admin"]),
+    ),
+    optional("project", Want::Text),
+    optional("expiresInSeconds", Want::Number),
+];
+
+static PROJECT: [Field; 1] = [field("quota", Want::Fields(&QUOTA))];
+
+static QUOTA: [Field; 3] = [
+    optional("clusters", Want::Number),
+    optional("machines", Want::Number),
+    optional("environments", Want::Number),
+];
+
 /// Compares what is in one place with what belongs there.
 fn check(path: &str, found: &Value, want: Want, faults: &mut Faults) {
     let wanted = match want {
         Want::Text if found.is_string() => return,
         Want::Text => "a text".to_owned(),
+        Want::Word(words) if found.as_str().is_some_and(|text| words.contains(&text)) => return,
+        Want::Word(words) => words.join(", "),
         Want::Number if found.as_u64().is_some_and(|n| u32::try_from(n).is_ok()) => return,
         Want::Number => format!("a whole number from 0 to {}", u32::MAX),
         Want::Fields(fields) => match found {
@@ -235,6 +278,29 @@ mod tests {
               wish.pause: found null, allowed: an empty object
             {"cluster": "a", "wish": {"pause": {}}, "reason": "r", "expiresInSeconds": 9}
         "#]].assert_eq(&told);
+    }
+
+    #[test]
+    fn tokens_and_projects_are_read_as_strictly() {
+        let token = |text: &str| TokenRequest::faults(&serde_json::from_str(text).unwrap());
+        let project = |text: &str| ProjectRequest::faults(&serde_json::from_str(text).unwrap());
+        let told: String = [
+            token(r#"{"name": "ci", "role": "boss", "project": 7, "expires": 1}"#),
+            token(r#"{"name": "ci", "role": 1, "project": null}"#),
+            project(r#"{"quota": {"clusters": -1, "machines": null, "nodes": 3}}"#),
+            project("{}"),
+        ]
+        .iter()
+        .flatten()
+        .map(|fault| format!("{fault}\n"))
+        .collect();
+        expect![[r""]].assert_eq(&told);
+        for role in model::access::Role::ALL {
+            let text = format!(r#"{{"name": "ci", "role": "{role}"}}"#);
+            assert_eq!(token(&text), []);
+            assert!(serde_json::from_str::<TokenRequest>(&text).is_ok());
+        }
+        assert_eq!(project(r#"{"quota": {}}"#), []);
     }
 
     #[test]

@@ -3,12 +3,17 @@
 //! **Invariant:** whoever does not say what it wants loses its connection; nobody can keep
 //! others out by connecting and then being slow (`tests/http/system.rs`).
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use axum::Router;
+use axum::extract::ConnectInfo;
+use axum::http::Request;
 use axum::serve::{Listener, ListenerExt as _};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto::Builder;
+use hyper::body::Incoming;
+use hyper::server::conn::http1::Builder;
+use hyper::service::{Service as _, service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
@@ -20,7 +25,7 @@ const HEAD_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// How many connections there may be at once: twice as many as may follow events, so that
 /// those never keep out a person. Further ones wait in the queue of the system.
-const CONNECTIONS_MAX: usize = 2_048;
+const CONNECTIONS_MAX: usize = 4_096;
 
 /// Serves until `stop` is cancelled; then answers what is under way and ends.
 pub(crate) async fn serve(listener: TcpListener, router: Router, stop: &CancellationToken) {
@@ -36,8 +41,8 @@ pub(crate) async fn serve(listener: TcpListener, router: Router, stop: &Cancella
             biased;
             () = stop.cancelled() => break,
             Some(ended) = connections.join_next() => tell(ended),
-            (stream, _) = listener.accept(), if connections.len() < CONNECTIONS_MAX => {
-                connections.spawn(converse(stream, router.clone(), stop.clone()));
+            (stream, peer) = listener.accept(), if connections.len() < CONNECTIONS_MAX => {
+                connections.spawn(converse(stream, peer, router.clone(), stop.clone()));
             }
         }
     }
@@ -48,15 +53,24 @@ pub(crate) async fn serve(listener: TcpListener, router: Router, stop: &Cancella
 }
 
 /// Answers the requests of one connection.
-async fn converse(stream: TcpStream, router: Router, stop: CancellationToken) {
+async fn converse(
+    stream: TcpStream,
+    peer: SocketAddr,
+    router: Router,
+    stop: CancellationToken,
+) {
     // One protocol only: to guess which it is would mean to wait for a first word.
-    let mut builder = Builder::new(TokioExecutor::new()).http1_only();
+    let mut builder = Builder::new();
     builder
-        .http1()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME_MAX);
-    let service = TowerToHyperService::new(router);
-    let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let router = TowerToHyperService::new(router);
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(ConnectInfo(peer));
+        router.call(request)
+    });
+    let serving = builder.serve_connection(TokioIo::new(stream), service);
+    let mut connection = std::pin::pin!(serving.with_upgrades());
     let ended = tokio::select! {
         biased;
         ended = connection.as_mut() => ended,
@@ -66,7 +80,7 @@ async fn converse(stream: TcpStream, router: Router, stop: CancellationToken) {
         }
     };
     if let Err(cause) = ended {
-        tracing::debug!(cause, "a connection ended before its time");
+        tracing::debug!(%cause, "a connection ended before its time");
     }
 }
 

@@ -7,12 +7,13 @@ use axum::http::{HeaderMap, header, request::Parts};
 use futures_util::StreamExt as _;
 use model::admit::admit;
 use model::cluster::Generation;
-use model::id::{IntentId, JourneyId, TaskId};
+use model::id::{IntentId, JourneyId, TaskId, TokenId};
 use model::manifest::Manifest;
 use model::name::Name;
 use model::source;
 use serde::de::DeserializeOwned;
 
+use crate::app::App;
 use crate::body::Body;
 use crate::problem::Problem;
 
@@ -33,7 +34,7 @@ const MANIFEST_TYPES: [&str; 5] = [
 const KEY_LEN_MAX: usize = 255;
 
 /// A piece of a path that is read into a checked type.
-pub(crate) trait Segment: Sized {
+pub(crate) trait Segment: Sized + Send {
     /// What the piece is called in the path.
     const PLACE: &'static str;
 
@@ -58,6 +59,7 @@ segment!(Name, "name");
 segment!(TaskId, "id");
 segment!(IntentId, "id");
 segment!(JourneyId, "id");
+segment!(TokenId, "id");
 
 impl Segment for Generation {
     const PLACE: &'static str = "generation";
@@ -78,40 +80,50 @@ pub(crate) struct Project(pub(crate) Name);
 /// The project of a path, and the thing within it that the path names.
 pub(crate) struct Within<T>(pub(crate) Name, pub(crate) T);
 
-impl<S: Send + Sync> FromRequestParts<S> for Project {
+impl FromRequestParts<App> for Project {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let segments = segments(parts, state).await?;
-        project(&segments).map(Self)
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        let segments = segments(parts, app).await?;
+        project(app, &segments).await.map(Self)
     }
 }
 
-impl<S: Send + Sync, T: Segment> FromRequestParts<S> for Within<T> {
+impl<T: Segment> FromRequestParts<App> for Within<T> {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let segments = segments(parts, state).await?;
-        Ok(Self(project(&segments)?, segment(&segments)?))
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        let segments = segments(parts, app).await?;
+        let thing = segment(&segments)?;
+        Ok(Self(project(app, &segments).await?, thing))
     }
 }
 
-impl<S: Send + Sync, A: Segment, B: Segment> FromRequestParts<S> for Within<(A, B)> {
+impl<A: Segment, B: Segment> FromRequestParts<App> for Within<(A, B)> {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let segments = segments(parts, state).await?;
-        Ok(Self(
-            project(&segments)?,
-            (segment(&segments)?, segment(&segments)?),
-        ))
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        let segments = segments(parts, app).await?;
+        let things = (segment(&segments)?, segment(&segments)?);
+        Ok(Self(project(app, &segments).await?, things))
     }
 }
 
-/// The thing that the path of a page names.
-pub(crate) struct Segments<T>(pub(crate) T);
+/// The project that a path names, whether it exists or not.
+pub(crate) struct Named(pub(crate) Name);
 
-impl<S: Send + Sync, T: Segment> FromRequestParts<S> for Segments<T> {
+impl<S: Send + Sync> FromRequestParts<S> for Named {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        named(&segments(parts, state).await?).map(Self)
+    }
+}
+
+/// The thing that a path names which has no project.
+pub(crate) struct One<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: Segment> FromRequestParts<S> for One<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
@@ -135,14 +147,18 @@ fn segment<T: Segment>(segments: &RawPathParams) -> Result<T, Problem> {
     T::read(text).map_err(|error| Problem::parameter(T::PLACE, error))
 }
 
-/// One project exists from the start, and others come with roles and quotas.
-fn project(segments: &RawPathParams) -> Result<Name, Problem> {
+fn named(segments: &RawPathParams) -> Result<Name, Problem> {
     let text = segments
         .iter()
         .find(|(name, _)| *name == "project")
         .map_or("", |(_, text)| text);
-    let name = Name::read(text).map_err(|error| Problem::parameter("project", error))?;
-    if name == Name::default_project() {
+    Name::read(text).map_err(|error| Problem::parameter("project", error))
+}
+
+/// The project of the path; that there is none is told only to those who passed the gate.
+async fn project(app: &App, segments: &RawPathParams) -> Result<Name, Problem> {
+    let name = named(segments)?;
+    if app.known().has_project(app.store(), &name).await? {
         Ok(name)
     } else {
         Err(Problem::no_project(&name))

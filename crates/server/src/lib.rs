@@ -6,13 +6,14 @@
 //! nothing that the API cannot.
 //!
 //! **Invariants:** every answer to a failed request is a problem with a code (`problem`);
-//! nothing under `/api` and no page but the one to sign in is answered without the token
-//! (`tests/http/access.rs`); the document of the API is `openapi/v1.json`
+//! nothing under `/api` and no page but the one to sign in is answered without a token that
+//! may have it (`access`, `tests/http/matrix.rs`); the document of the API is `openapi/v1.json`
 //! (`tests/http/openapi.rs`).
 
 pub mod auth;
 pub mod metrics;
 
+mod access;
 mod app;
 mod body;
 mod connections;
@@ -23,11 +24,14 @@ mod page;
 mod problem;
 mod rehearse;
 mod routes;
+mod streams;
 mod view;
 
+pub use access::Need;
 pub use api::SimulationView;
 pub use app::{Clock, Server, router, run};
 pub use openapi::document;
+pub use page::pages;
 pub use rehearse::{Rehearsal, Rehearse, Turn};
 
 use problem::Problem;

@@ -7,6 +7,8 @@ use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder};
 use model::task::State;
 use plan::Phase;
 
+use crate::access::Refusal;
+
 /// How long requests take, by route, method and status.
 const REQUEST_SECONDS: &str = "slipway_http_request_seconds";
 
@@ -23,6 +25,16 @@ const CLUSTERS: &str = "slipway_clusters";
 
 /// How many machines should be.
 const MACHINES: &str = "slipway_machines";
+
+/// How many clients follow something, by what they follow.
+const STREAMS: &str = "slipway_streams";
+
+/// How often events were read from the store to be told: by the hub for all, or by a stream
+/// that was behind.
+const EVENT_READS: &str = "slipway_event_reads_total";
+
+/// How often a token was shown that opens nothing, by why.
+const TOKENS_REFUSED: &str = "slipway_tokens_refused_total";
 
 /// Prepares the recorder of the whole program, with buckets for spans of time.
 pub fn builder() -> Result<PrometheusBuilder, BuildError> {
@@ -65,6 +77,31 @@ pub(crate) fn count(counts: &store::Counts) {
         metrics::gauge!(CLUSTERS, "phase" => phase.as_str()).set(number(clusters));
     }
     metrics::gauge!(MACHINES).set(number(counts.machines));
+}
+
+/// Notes that a client began to follow something.
+pub(crate) fn stream_began(kind: &'static str) {
+    metrics::gauge!(STREAMS, "kind" => kind).increment(1);
+}
+
+/// Notes that a client follows it no longer.
+pub(crate) fn stream_ended(kind: &'static str) {
+    metrics::gauge!(STREAMS, "kind" => kind).decrement(1);
+}
+
+/// Notes that events were read, by whom.
+pub(crate) fn events_read(by: &'static str) {
+    metrics::counter!(EVENT_READS, "by" => by).increment(1);
+}
+
+/// Notes that a token was shown that opens nothing.
+pub(crate) fn token_refused(refusal: Refusal) {
+    let why = match refusal {
+        Refusal::Unknown => "unknown",
+        Refusal::Expired => "expired",
+        Refusal::Revoked => "revoked",
+    };
+    metrics::counter!(TOKENS_REFUSED, "why" => why).increment(1);
 }
 
 /// A count as metrics have it; beyond four thousand million nobody counts any more.

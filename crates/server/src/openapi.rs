@@ -27,7 +27,13 @@ const NAME: &str = "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$";
 const DIGITS: &str = "[0-9bcdfgh][0-9bcdfghjkmnpqrstvwxyzeu]{12}";
 
 /// How the token is shown.
-const BEARER: &str = "bearer";
+pub(crate) const BEARER: &str = "bearer";
+
+/// Where an operation says which role it needs.
+pub(crate) const ROLE: &str = "x-slipway-role";
+
+/// Said beside the role of an operation that needs a token for all projects.
+pub(crate) const ALL_PROJECTS: &str = "all-projects";
 
 /// The schema of a manifest.
 const MANIFEST: &str = "InputManifest";
@@ -42,8 +48,8 @@ const MANIFEST_TYPES: [&str; 4] = [
 
 /// The document, from the routes as they are.
 pub fn document() -> OpenApi {
-    let routes = routes::quick().merge(routes::slow()).merge(routes::open());
-    let (_, collected) = routes.split_for_parts();
+    let routes = routes::quick().and(routes::slow()).and(routes::open());
+    let (_, collected) = routes.into_inner().split_for_parts();
     let mut schemas: BTreeMap<String, RefOr<Schema>> = collected
         .components
         .map(|all| all.schemas)
@@ -100,7 +106,7 @@ struct Shared {
 }
 
 /// Problems that are told once for all routes.
-const PROBLEMS: [Shared; 8] = [
+const PROBLEMS: [Shared; 10] = [
     Shared {
         status: "400",
         name: "Malformed",
@@ -109,7 +115,12 @@ const PROBLEMS: [Shared; 8] = [
     Shared {
         status: "401",
         name: "Unauthorised",
-        description: "no known token was shown",
+        description: "no token was shown, or one that opens nothing",
+    },
+    Shared {
+        status: "403",
+        name: "Forbidden",
+        description: "the role or the project of the token is not enough, or a quota is exceeded",
     },
     Shared {
         status: "404",
@@ -125,6 +136,11 @@ const PROBLEMS: [Shared; 8] = [
         status: "415",
         name: "MediaType",
         description: "a kind of body that is not read here",
+    },
+    Shared {
+        status: "429",
+        name: "TooManyFailures",
+        description: "too many tokens that open nothing came from this address; Retry-After says when to try again",
     },
     Shared {
         status: "500",
@@ -159,7 +175,7 @@ impl Shared {
     fn applies(&self, path: &str, method: &HttpMethod, body: bool) -> bool {
         let closed = path.starts_with("/api/");
         match self.status {
-            "400" | "401" | "404" => closed,
+            "400" | "401" | "403" | "404" | "429" => closed,
             "413" | "415" => body,
             "507" => *method != HttpMethod::Get,
             _ => true,
@@ -171,6 +187,7 @@ impl Shared {
 fn complete(path: &str, item: &mut PathItem) {
     let operations = [
         (HttpMethod::Get, &mut item.get),
+        (HttpMethod::Put, &mut item.put),
         (HttpMethod::Post, &mut item.post),
         (HttpMethod::Delete, &mut item.delete),
     ];
@@ -329,9 +346,7 @@ fn parameter(path: &str, piece: &str) -> Parameter {
     };
     let (schema, description) = match piece {
         "project" => (
-            ObjectBuilder::new()
-                .schema_type(Type::String)
-                .enum_values(Some(["default"])),
+            text(NAME).examples([serde_json::json!("default")]),
             "who owns it; `default` exists from the start",
         ),
         "generation" => (
@@ -346,6 +361,8 @@ fn parameter(path: &str, piece: &str) -> Parameter {
                 "task"
             } else if path.contains("/intents/") {
                 "intent"
+            } else if path.contains("/tokens/") {
+                "token"
             } else {
                 "plan"
             };

@@ -16,28 +16,90 @@ mod task;
 
 use askama::Template;
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::rejection::RawPathParamsRejection;
+use axum::extract::{RawPathParams, Request, State};
+use axum::http::{Method, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{Html, IntoResponse, Redirect, Response};
-use axum::routing::{get, post};
-use model::time::Timestamp;
+use axum::routing::{MethodRouter, get, post};
+use model::access::Role::{self, Viewer};
+use model::name::Name;
 
+use crate::access::{self, Caller, Need};
 use crate::app::App;
+use crate::auth;
+use crate::extract;
 use crate::problem::Problem;
+
+/// A page, or something that belongs to one, with what it needs.
+struct Page {
+    method: Method,
+    path: &'static str,
+    need: Need,
+    handlers: fn() -> MethodRouter<App>,
+}
+
+const fn page(path: &'static str, need: Need, handlers: fn() -> MethodRouter<App>) -> Page {
+    Page {
+        method: Method::GET,
+        path,
+        need,
+        handlers,
+    }
+}
+
+const fn form(path: &'static str, need: Need, handlers: fn() -> MethodRouter<App>) -> Page {
+    Page {
+        method: Method::POST,
+        path,
+        need,
+        handlers,
+    }
+}
+
+/// Everything that browsers get: there is no other way to add a page than here.
+const PAGES: [Page; 9] = [
+    page("/", Need::Narrowed(Viewer), || get(fleet::home)),
+    page("/projects/{project}", Need::Within(Viewer), || {
+        get(fleet::show)
+    }),
+    page(
+        "/projects/{project}/clusters/{name}",
+        Need::Within(Viewer),
+        || get(cluster::show),
+    ),
+    page(
+        "/projects/{project}/manifests/{name}",
+        Need::Within(Viewer),
+        || get(manifest::show),
+    ),
+    page("/projects/{project}/tasks/{id}", Need::Within(Viewer), || {
+        get(task::show)
+    }),
+    page("/sign-in", Need::Nothing, || get(sign_in::form)),
+    form("/sign-in", Need::Nothing, || post(sign_in::sign_in)),
+    form("/sign-out", Need::Nothing, || post(sign_in::sign_out)),
+    page("/assets/{name}", Need::Nothing, || get(assets::serve)),
+];
+
+/// Every page, by method and path, with what it needs.
+pub fn pages() -> impl Iterator<Item = (Method, &'static str, Need)> {
+    let told = |page: Page| (page.method, page.path, page.need);
+    PAGES.into_iter().map(told)
+}
 
 /// The routes of the page.
 pub(crate) fn router(app: &App) -> Router<App> {
-    let closed = Router::new()
-        .route("/", get(fleet::show))
-        .route("/clusters/{name}", get(cluster::show))
-        .route("/manifests/{name}", get(manifest::show))
-        .route("/tasks/{id}", get(task::show))
-        .route_layer(from_fn_with_state(app.clone(), only_signed_in));
-    Router::new()
-        .route("/sign-in", get(sign_in::form).post(sign_in::sign_in))
-        .route("/sign-out", post(sign_in::sign_out))
-        .route("/assets/{name}", get(assets::serve))
-        .merge(closed)
+    PAGES.into_iter().fold(Router::new(), |router, page| {
+        let handlers = (page.handlers)();
+        let handlers = match page.need {
+            Need::Nothing => handlers,
+            Need::Within(_) | Need::Narrowed(_) | Need::Everywhere(_) => handlers
+                .route_layer(from_fn_with_state(page.need, check))
+                .route_layer(from_fn_with_state(app.clone(), only_signed_in)),
+        };
+        router.route(page.path, handlers)
+    })
 }
 
 /// What surrounds every page.
@@ -49,18 +111,66 @@ struct Frame {
     after: u64,
     /// When the page was made, for people.
     now: String,
+    /// Where the pages of the project begin.
+    base: String,
+    /// Where its events are told.
+    events: String,
+    top: Option<Top>,
+}
+
+/// Who looks at what.
+struct Top {
+    name: String,
+    role: Role,
+    project: Name,
+    /// Where else they may look, and whether they do.
+    projects: Vec<(Name, bool)>,
+    more: bool,
 }
 
 impl Frame {
-    /// Taken before anything is read: what happens while the page is made is seen as new.
-    fn new(app: &App, now: Timestamp) -> Self {
+    /// A frame around nothing that changes.
+    fn bare() -> Self {
         Self {
             style: assets::style(),
             script: assets::script(),
             icon: assets::icon(),
-            after: *app.store().subscribe().borrow(),
-            now: signs::to_the_second(now),
+            after: 0,
+            now: String::new(),
+            base: String::new(),
+            events: String::new(),
+            top: None,
         }
+    }
+
+    /// Taken before anything is read: what happens while the page is made is seen as new.
+    /// A part of a page needs no top.
+    async fn new(app: &App, caller: Caller, project: &Name, part: bool) -> Result<Self, Problem> {
+        let after = *app.store().subscribe().borrow();
+        let top = if part {
+            None
+        } else {
+            let all = extract::page(None, None)?;
+            let listed = app.store().projects(caller.project.as_ref(), all).await?;
+            let names = listed.items.into_iter().map(|row| row.name);
+            Some(Top {
+                name: caller.name,
+                role: caller.role,
+                project: project.clone(),
+                projects: names
+                    .map(|name| (name.clone(), name == *project))
+                    .collect(),
+                more: listed.next.is_some(),
+            })
+        };
+        Ok(Self {
+            after,
+            now: signs::to_the_second(app.now()),
+            base: format!("/projects/{project}"),
+            events: format!("/api/v1/projects/{project}/events?stream=true"),
+            top,
+            ..Self::bare()
+        })
     }
 }
 
@@ -100,15 +210,8 @@ impl<E: Into<Problem>> From<E> for Wrong {
 impl IntoResponse for Wrong {
     fn into_response(self) -> Response {
         let wire = self.0.wire();
-        let frame = Frame {
-            style: assets::style(),
-            script: assets::script(),
-            icon: assets::icon(),
-            after: 0,
-            now: String::new(),
-        };
         let page = WrongPage {
-            frame,
+            frame: Frame::bare(),
             title: &wire.title,
             detail: &wire.detail,
             hint: wire.hint.as_deref().unwrap_or_default(),
@@ -123,11 +226,52 @@ impl IntoResponse for Wrong {
 
 /// Sends whoever is not signed in to where one can be, and remembers where they wanted to go.
 async fn only_signed_in(State(app): State<App>, request: Request, next: Next) -> Response {
-    if app.admin().knows_cookie(request.headers()) || app.admin().knows_bearer(request.headers()) {
-        return next.run(request).await;
+    let token = access::shown(request.headers(), true).map(str::to_owned);
+    let Some(token) = token else {
+        return to_the_form(request.uri().path(), None);
+    };
+    match access::identify(&app, &token, access::peer(request.extensions())).await {
+        Ok(caller) => access::pass(app, caller, request, next).await,
+        Err(problem) => match problem.status() {
+            StatusCode::UNAUTHORIZED | StatusCode::TOO_MANY_REQUESTS => {
+                to_the_form(request.uri().path(), Some(&problem))
+            }
+            _ => Wrong(problem).into_response(),
+        },
     }
-    match request.uri().path() {
-        "/" => Redirect::to("/sign-in").into_response(),
-        path => Redirect::to(&format!("/sign-in?next={path}")).into_response(),
+}
+
+/// The way to the form; a cookie that opens nothing is taken away, and the form says why.
+fn to_the_form(from: &str, problem: Option<&Problem>) -> Response {
+    let mut query = Vec::new();
+    if from != "/" {
+        query.push(format!("next={from}"));
+    }
+    let Some(problem) = problem else {
+        return Redirect::to(&to_sign_in(&query)).into_response();
+    };
+    query.push(format!("why={}", problem.wire().code));
+    let cookie = [(header::SET_COOKIE, auth::no_cookie())];
+    (cookie, Redirect::to(&to_sign_in(&query))).into_response()
+}
+
+fn to_sign_in(query: &[String]) -> String {
+    if query.is_empty() {
+        "/sign-in".to_owned()
+    } else {
+        format!("/sign-in?{}", query.join("&"))
+    }
+}
+
+/// The second gate, whose answers people read.
+async fn check(
+    State(need): State<Need>,
+    segments: Result<RawPathParams, RawPathParamsRejection>,
+    request: Request,
+    next: Next,
+) -> Response {
+    match access::may(need, segments, request.extensions().get()) {
+        Ok(()) => next.run(request).await,
+        Err(problem) => Wrong(problem).into_response(),
     }
 }

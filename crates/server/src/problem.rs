@@ -4,6 +4,8 @@
 //! sentence on what happened and one on what to do. Nothing else is ever answered to a
 //! request that failed, neither by us nor by the libraries below us.
 
+mod access;
+
 use api::{FaultView, problem::MEDIA_TYPE};
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -12,13 +14,14 @@ use model::fault::Fault;
 use store::{SubmitError, WishError};
 
 /// After how many seconds a busy or locked server is worth another try.
-const RETRY_AFTER_SECONDS: &str = "2";
+const RETRY_AFTER_SECONDS: u64 = 2;
 
 /// Why a request was not carried out, ready to be answered.
 ///
-/// Boxed, because it travels in every `Result` of every handler.
+/// Boxed, because it travels in every `Result` of every handler. Beside it, after how many
+/// seconds it is worth another try, where that is known.
 #[derive(Debug, Clone)]
-pub(crate) struct Problem(Box<api::Problem>);
+pub(crate) struct Problem(Box<api::Problem>, Option<u64>);
 
 impl Problem {
     fn new(
@@ -28,14 +31,16 @@ impl Problem {
         detail: impl Into<String>,
         hint: impl Into<String>,
     ) -> Self {
-        Self(Box::new(api::Problem {
+        let problem = api::Problem {
             title: title.to_owned(),
             status: status.as_u16(),
             code: code.to_owned(),
             detail: detail.into(),
             hint: Some(hint.into()),
             faults: Vec::new(),
-        }))
+        };
+        let passes = status == StatusCode::SERVICE_UNAVAILABLE;
+        Self(Box::new(problem), passes.then_some(RETRY_AFTER_SECONDS))
     }
 
     /// The body is not what the route reads.
@@ -70,6 +75,7 @@ impl Problem {
             "generation of the manifest" | "generation of the cluster" => {
                 "list its generations with `slipway history`".to_owned()
             }
+            "token" => "list them with `slipway token list`".to_owned(),
             what => format!("list what there is with `slipway get {what}`"),
         };
         Self::new(
@@ -81,18 +87,6 @@ impl Problem {
         )
     }
 
-    /// There is no such project.
-    pub(crate) fn no_project(name: &model::name::Name) -> Self {
-        let detail = format!("there is no project `{name}`");
-        Self::new(
-            StatusCode::NOT_FOUND,
-            "API-002",
-            "not found",
-            detail,
-            "the project `default` exists from the start",
-        )
-    }
-
     /// There is no such route.
     pub(crate) fn no_route(path: &str) -> Self {
         Self::new(
@@ -101,17 +95,6 @@ impl Problem {
             "not found",
             format!("there is no route `{path}`"),
             "every route is listed in /openapi.json",
-        )
-    }
-
-    /// Nobody we know.
-    pub(crate) fn unauthorised() -> Self {
-        Self::new(
-            StatusCode::UNAUTHORIZED,
-            "API-003",
-            "unauthorised",
-            "the request shows no token that is known here",
-            "send `Authorization: Bearer TOKEN`; the token is in admin.token in the data directory of the server",
         )
     }
 
@@ -206,6 +189,47 @@ impl Problem {
             "busy",
             detail,
             "try again in a moment",
+        )
+    }
+
+    /// As many clients as may follow something do.
+    pub(crate) fn too_many_streams(max: u32) -> Self {
+        Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "STREAM-001",
+            "too many streams",
+            format!("{max} clients follow events or logs, and no more may"),
+            "end streams that nobody reads, or ask for lists with `after` until there is room",
+        )
+    }
+
+    /// Not a place in a stream or a log, or one that it has not reached.
+    pub(crate) fn place(parameter: &str, detail: impl std::fmt::Display) -> Self {
+        let mut problem = Self::new(
+            StatusCode::BAD_REQUEST,
+            "STREAM-002",
+            "not a place to go on from",
+            format!("{parameter}: {detail}"),
+            "give the id of the last event or the place of the last line you have seen, or nothing to begin anew",
+        );
+        problem.0.faults.push(FaultView {
+            path: parameter.to_owned(),
+            code: "place".to_owned(),
+            message: detail.to_string(),
+        });
+        problem
+    }
+
+    /// A page of another site tries to read along with this site's cookie.
+    pub(crate) fn other_site(origin: &str) -> Self {
+        Self::new(
+            StatusCode::FORBIDDEN,
+            "STREAM-003",
+            "from another site",
+            format!(
+                "a cookie opens a WebSocket to this site's own pages alone; the request comes from {origin}"
+            ),
+            "send `Authorization: Bearer TOKEN`; a proxy in between must pass on Host as it was",
         )
     }
 
@@ -339,16 +363,23 @@ fn repeat_allowing(percent: u32) -> String {
 impl From<store::Error> for Problem {
     /// The store's own code and hint; its cause goes to the log, where it is handled.
     fn from(error: store::Error) -> Self {
+        let out_of_reach = (StatusCode::SERVICE_UNAVAILABLE, "store out of reach");
         let (status, title) = match &error {
             store::Error::Full => (StatusCode::INSUFFICIENT_STORAGE, "disk full"),
             store::Error::Cursor { .. } => (StatusCode::BAD_REQUEST, "not a cursor"),
+            store::Error::Unsure { .. } => (StatusCode::SERVICE_UNAVAILABLE, "outcome unknown"),
+            store::Error::Contended { .. } => (StatusCode::SERVICE_UNAVAILABLE, "others in the way"),
             store::Error::Locked { .. }
             | store::Error::Missing { .. }
             | store::Error::Unopenable { .. }
             | store::Error::ReadOnly
             | store::Error::Corrupt { .. }
             | store::Error::Newer { .. }
-            | store::Error::Other { .. } => (StatusCode::SERVICE_UNAVAILABLE, "store out of reach"),
+            | store::Error::Older { .. }
+            | store::Error::Unreachable { .. }
+            | store::Error::Address { .. }
+            | store::Error::Denied { .. }
+            | store::Error::Other { .. } => out_of_reach,
         };
         if status.is_server_error() {
             let cause = std::error::Error::source(&error)
@@ -360,7 +391,12 @@ impl From<store::Error> for Problem {
                 "the store could not answer: {error}"
             );
         }
-        Self::new(status, error.code(), title, error.to_string(), error.hint())
+        let mut problem = Self::new(status, error.code(), title, error.to_string(), error.hint());
+        if matches!(error, store::Error::Unsure { .. }) {
+            // Whoever repeats it unasked may do it twice.
+            problem.1 = None;
+        }
+        problem
     }
 }
 
@@ -376,6 +412,8 @@ impl From<SubmitError> for Problem {
             SubmitError::NameTaken { .. } => Self::name_taken(detail),
             SubmitError::KeyReused { .. } => Self::key_reused(),
             SubmitError::NotFound { manifest } => Self::missing("manifest", manifest),
+            SubmitError::NoProject { project } => Self::no_project(&project),
+            SubmitError::Quota { .. } => Self::quota(detail),
             SubmitError::Store(error) => error.into(),
         }
     }
@@ -410,11 +448,8 @@ impl IntoResponse for Problem {
                 HeaderValue::from_static("Bearer realm=\"slipway\""),
             );
         }
-        if status == StatusCode::SERVICE_UNAVAILABLE {
-            headers.insert(
-                header::RETRY_AFTER,
-                HeaderValue::from_static(RETRY_AFTER_SECONDS),
-            );
+        if let Some(seconds) = self.1 {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
         response
     }

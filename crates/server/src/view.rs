@@ -6,12 +6,16 @@
 use api::{
     ChangeView, ClusterHead, ClusterState, ClusterSummary, EventView, GenerationView, HeldView,
     IntentView, LogLine, MachineSeen, MachineView, ManifestGeneration, ManifestState, ManifestView,
-    NodeSeen, Owner, TaskState, TaskView,
+    NodeSeen, Owner, ProjectView, TaskState, TaskView, TokenState, TokenView,
 };
 use model::observed::Fact;
 use model::task::State;
+use model::time::Timestamp;
 use plan::{Held, Phase, Reason, Summary};
-use store::{Change, ClusterRow, Event, GenerationRow, MachineRow, ManifestRow, TaskRow};
+use store::{
+    Change, ClusterRow, Event, GenerationRow, MachineRow, ManifestRow, ProjectRow, Quota, TaskRow,
+    TokenRow,
+};
 
 /// Where a cluster stands.
 pub(crate) const fn state(phase: Phase) -> ClusterState {
@@ -90,6 +94,7 @@ pub(crate) fn held(held: &Held) -> HeldView {
     let (task, due_at) = match &held.reason {
         Reason::Backoff { task, due, .. } => (Some(task), Some(*due)),
         Reason::Stuck { task, .. } => (Some(task), None),
+        Reason::Window { opens } => (None, Some(*opens)),
         Reason::Budget { .. }
         | Reason::Quorum { .. }
         | Reason::Additions { .. }
@@ -102,7 +107,9 @@ pub(crate) fn held(held: &Held) -> HeldView {
         | Reason::Running { .. }
         | Reason::Unreachable
         | Reason::NotReady
-        | Reason::Claimed { .. } => (None, None),
+        | Reason::Claimed { .. }
+        | Reason::Secret { .. }
+        | Reason::Quota { .. } => (None, None),
     };
     HeldView {
         kind: held.kind.into(),
@@ -248,21 +255,35 @@ pub(crate) fn generation(row: GenerationRow) -> GenerationView {
     }
 }
 
-/// One line of a log.
-pub(crate) fn line(line: store::LogLine) -> LogLine {
-    let store::LogLine {
-        seq,
-        attempt,
-        at,
-        text,
-    } = line;
-    LogLine {
-        seq,
-        attempt,
-        at: at.into(),
-        text,
-    }
+/// Lines of a log, which were read after that place.
+///
+/// The store puts a line where others are missing, in the place of the last of them. Where
+/// only one is missing its place looks like any other, and the words must tell.
+pub(crate) fn lines(after: u64, lines: Vec<store::LogLine>) -> Vec<LogLine> {
+    let mut expected = after.saturating_add(1);
+    let line = |line: store::LogLine| {
+        let store::LogLine {
+            seq,
+            attempt,
+            at,
+            text,
+        } = line;
+        let missing = seq.saturating_sub(expected) + 1;
+        let dropped = (missing > 1 || text == ONE_DROPPED).then_some(missing);
+        expected = seq.saturating_add(1);
+        LogLine {
+            seq,
+            attempt,
+            at: at.into(),
+            text,
+            dropped,
+        }
+    };
+    lines.into_iter().map(line).collect()
 }
+
+/// What the store writes where one line is missing; a test has it write so.
+const ONE_DROPPED: &str = "… 1 lines were dropped here …";
 
 /// One event.
 pub(crate) fn event(event: Event) -> EventView {
@@ -285,6 +306,68 @@ pub(crate) fn event(event: Event) -> EventView {
         kind,
         object,
         message,
+    }
+}
+
+/// One project.
+pub(crate) fn project(row: ProjectRow) -> ProjectView {
+    let ProjectRow {
+        name,
+        quota:
+            Quota {
+                clusters: clusters_max,
+                machines: machines_max,
+                environments,
+            },
+        clusters,
+        machines,
+        created_at,
+        updated_at,
+    } = row;
+    ProjectView {
+        name: name.into(),
+        quota: api::Quota {
+            clusters: clusters_max,
+            machines: machines_max,
+            environments,
+        },
+        used: api::Used { clusters, machines },
+        created_at: created_at.into(),
+        updated_at: updated_at.into(),
+    }
+}
+
+/// One token, as it stands now.
+pub(crate) fn token(row: TokenRow, now: Timestamp) -> TokenView {
+    let TokenRow {
+        id,
+        name,
+        project,
+        role,
+        created_by,
+        created_at,
+        expires_at,
+        last_used_at,
+        revoked_at,
+    } = row;
+    let state = if revoked_at.is_some() {
+        TokenState::Revoked
+    } else if expires_at.is_some_and(|end| end <= now) {
+        TokenState::Expired
+    } else {
+        TokenState::Active
+    };
+    TokenView {
+        id: id.to_string(),
+        name,
+        role: role.into(),
+        project: project.map(Into::into),
+        state,
+        created_by,
+        created_at: created_at.into(),
+        expires_at: expires_at.map(Into::into),
+        last_used_at: last_used_at.map(Into::into),
+        revoked_at: revoked_at.map(Into::into),
     }
 }
 

@@ -69,7 +69,7 @@ impl Chronicle {
     /// Notes how an attempt ended.
     pub(crate) fn attempt(&self, at: Timestamp, task: &Task, outcome: &Outcome) {
         let ended = match outcome {
-            Outcome::Done(_) => Ended::Done,
+            Outcome::Done(..) => Ended::Done,
             Outcome::Retry(error) => Ended::Retry(error.to_string()),
             Outcome::Stuck(error) => Ended::Stuck(error.to_string()),
         };

@@ -4,14 +4,32 @@
 //! a vanished attempt left, checks for cancellation before every effect and leaves out
 //! what it cannot see. `driver::suite` holds it to that.
 
+mod kubeconfig;
+
 use crate::chronicle::Chronicle;
 use crate::faults::{Failure, Faults, INJECTED, Moment, Profile};
 use crate::world::{Begun, Change, Refusal, Step, World};
-use ::driver::{Context, Driver, Error, Outcome, Target};
+use ::driver::{Context, Driver, Error, Outcome, Output, Target, Unopened};
+use model::cluster::Machine;
+use model::id::ClusterId;
 use model::observed::{Fact, Observation};
+use model::sealed::Owner;
+use model::secret::EntryName;
 use model::task::{Action, Task};
+use model::time::Timestamp;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::time::sleep;
+
+/// How long to wait at first when another process has the world to itself; then twice as
+/// long each time.
+const PAUSE_LEAST: Duration = Duration::from_millis(1);
+
+/// The longest of these pauses: about four seconds in all.
+const PAUSE_MOST: Duration = Duration::from_millis(2_048);
+
+/// Which value of a cluster opens the door to it.
+pub(crate) const KUBECONFIG: &str = "kubeconfig";
 
 /// A driver for the simulated world.
 pub struct Simulated {
@@ -20,16 +38,28 @@ pub struct Simulated {
     chronicle: Option<Arc<Chronicle>>,
 }
 
+/// What a finished task saw, and what came of it.
+type Done = (Vec<Observation>, Vec<Output>);
+
 /// Why an attempt ended without success.
 enum Failed {
     Later(Error),
     Never(Error),
 }
 
+impl From<Unopened> for Failed {
+    fn from(unopened: Unopened) -> Self {
+        match unopened {
+            Unopened::Retry(error) => Self::Later(error),
+            Unopened::Stuck(error) => Self::Never(error),
+        }
+    }
+}
+
 impl From<Refusal> for Failed {
     fn from(refusal: Refusal) -> Self {
         match refusal {
-            Refusal::Later(error) => Self::Later(error),
+            Refusal::Busy(error) | Refusal::Later(error) => Self::Later(error),
             Refusal::Never(error) => Self::Never(error),
         }
     }
@@ -55,9 +85,10 @@ impl Simulated {
         }
     }
 
-    async fn attempt(&self, cx: &Context, task: &Task) -> Result<Vec<Observation>, Failed> {
+    async fn attempt(&self, cx: &Context, task: &Task) -> Result<Done, Failed> {
         go_on(cx)?;
-        let begun = match self.world.step(task)? {
+        authorise(cx, task).await?;
+        let begun = match self.ask(cx, || self.world.step(task)).await? {
             Step::Done => {
                 cx.log(&format!("{} is as wished already", task.machine.name));
                 None
@@ -78,7 +109,7 @@ impl Simulated {
                 let effect = self.faults.effect();
                 self.faults.pass(effect, Moment::Before).await;
                 go_on(cx)?;
-                let begun = self.begin(cx, task)?;
+                let begun = self.begin(cx, task).await?;
                 let hand = Hand::on(&self.world, begun.operation);
                 self.faults.pass(effect, Moment::During).await;
                 self.wait(cx, &begun).await?;
@@ -90,8 +121,8 @@ impl Simulated {
         if let Some(begun) = begun {
             self.wait(cx, &begun).await?;
         }
-        match self.world.step(task)? {
-            Step::Done => Ok(self.seen(cx, task)),
+        match self.ask(cx, || self.world.step(task)).await? {
+            Step::Done => Ok((self.seen(cx, task).await?, outputs(task))),
             Step::UnderWay { .. } | Step::Begin(_) => Err(Failed::Later(Error {
                 attempted: format!(
                     "{} of {} was interrupted",
@@ -103,19 +134,43 @@ impl Simulated {
         }
     }
 
-    fn begin(&self, cx: &Context, task: &Task) -> Result<Begun, Failed> {
+    async fn begin(&self, cx: &Context, task: &Task) -> Result<Begun, Failed> {
         let stretch = self.faults.stretch();
         let (kind, name) = (task.action.kind(), &task.machine.name);
         match Change::of(&task.action) {
             None => {
-                let begun = self.world.order(task, stretch)?;
+                let order = || self.world.order(task, stretch);
+                let begun = self.ask(cx, order).await?;
                 cx.log(&format!("ordered {} for {name}", begun.reference));
                 Ok(begun)
             }
             Some(change) => {
-                let begun = self.world.begin(task, change, stretch)?;
+                let begin = || self.world.begin(task, change, stretch);
+                let begun = self.ask(cx, begin).await?;
                 cx.log(&format!("began to {kind} {name} on {}", begun.reference));
                 Ok(begun)
+            }
+        }
+    }
+
+    /// Asks the world, and asks again while another process has it to itself. A process that
+    /// was stopped in the middle would keep it for good, so there is an end to that.
+    async fn ask<T>(
+        &self,
+        cx: &Context,
+        ask: impl Fn() -> Result<T, Refusal>,
+    ) -> Result<T, Failed> {
+        let mut pause = PAUSE_LEAST;
+        loop {
+            match ask() {
+                Err(Refusal::Busy(_)) if pause <= PAUSE_MOST => {
+                    tokio::select! {
+                        biased;
+                        () = cx.cancelled() => return Err(stopped()),
+                        () = sleep(pause) => pause *= 2,
+                    }
+                }
+                answer => return Ok(answer?),
             }
         }
     }
@@ -135,11 +190,9 @@ impl Simulated {
     }
 
     /// What is seen of the machine when its task is done.
-    fn seen(&self, cx: &Context, task: &Task) -> Vec<Observation> {
-        let at = cx.now();
-        let facts = self
-            .world
-            .facts(task.cluster, std::slice::from_ref(&task.machine));
+    async fn seen(&self, cx: &Context, task: &Task) -> Result<Vec<Observation>, Failed> {
+        let machines = std::slice::from_ref(&task.machine);
+        let (at, facts) = self.look(cx, task.cluster, machines).await?;
         let about_machine = matches!(
             task.action,
             Action::Create | Action::Prepare | Action::Delete | Action::Release
@@ -161,7 +214,21 @@ impl Simulated {
             task.action.kind(),
             task.machine.name
         ));
-        seen
+        Ok(seen)
+    }
+
+    /// What there is to see, and since when at least.
+    async fn look(
+        &self,
+        cx: &Context,
+        cluster: ClusterId,
+        machines: &[Machine],
+    ) -> Result<(Timestamp, Vec<Fact>), Failed> {
+        let look = || {
+            let at = cx.now();
+            Ok((at, self.world.facts(cluster, machines)?))
+        };
+        self.ask(cx, look).await
     }
 }
 
@@ -178,7 +245,7 @@ impl Driver for Simulated {
             None => self.attempt(cx, task).await,
         };
         let outcome = match ended {
-            Ok(seen) => Outcome::Done(seen),
+            Ok((seen, outputs)) => Outcome::Done(seen, outputs),
             Err(Failed::Later(error)) => Outcome::Retry(error),
             Err(Failed::Never(error)) => Outcome::Stuck(error),
         };
@@ -192,8 +259,15 @@ impl Driver for Simulated {
     }
 
     async fn probe(&self, cx: &Context, target: &Target) -> Vec<Observation> {
-        let at = cx.now();
-        let facts = self.world.facts(target.cluster, &target.machines);
+        let (at, facts) = match self.look(cx, target.cluster, &target.machines).await {
+            Ok(seen) => seen,
+            Err(Failed::Later(error) | Failed::Never(error)) => {
+                if !cx.is_cancelled() {
+                    tracing::warn!(cluster = %target.cluster, "could not look: {error}");
+                }
+                return Vec::new();
+            }
+        };
         let seen = facts.into_iter().map(|fact| Observation {
             cluster: target.cluster,
             fact,
@@ -234,6 +308,41 @@ impl Drop for Hand<'_> {
             self.world.let_go(operation);
         }
     }
+}
+
+/// Opens what the machine is made or entered with, where the manifest names it. The simulated
+/// world would let anybody in; only those are refused who come with nothing.
+async fn authorise(cx: &Context, task: &Task) -> Result<(), Failed> {
+    let Some(secret) = task.machine.origin.secret_for(task.action.kind()) else {
+        return Ok(());
+    };
+    if cx.secret(secret).await?.expose().is_empty() {
+        let entry = secret.key.as_ref().map_or("KEY", EntryName::as_str);
+        return Err(Failed::Never(Error {
+            attempted: format!("secret {secret} is empty"),
+            hint: format!(
+                "set it again with `slipway secret set {} {entry}`",
+                secret.name
+            ),
+        }));
+    }
+    cx.log(&format!("opened secret {secret}"));
+    Ok(())
+}
+
+/// What came of a task: whoever starts a control plane gets the keys to it.
+fn outputs(task: &Task) -> Vec<Output> {
+    if !matches!(task.action, Action::Init { .. }) {
+        return Vec::new();
+    }
+    let owner = Owner::Cluster(task.cluster);
+    let entry: Result<EntryName, _> = KUBECONFIG.parse();
+    let output = entry.map(|entry| Output {
+        owner,
+        entry,
+        value: kubeconfig::of(task),
+    });
+    output.into_iter().collect()
 }
 
 fn go_on(cx: &Context) -> Result<(), Failed> {

@@ -13,12 +13,14 @@ use driver::Clock;
 use engine::Settings;
 use model::manifest::Manifest;
 use model::name::Name;
+use model::secret::Secret;
 use model::task::Kind;
 use model::time::Timestamp;
 use plan::Phase;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use store::{ClusterRow, Store, Submission, SubmitError};
+use store::{ClusterRow, Page, Store, Submission, SubmitError};
+use vault::Changes;
 
 /// The longest that a rehearsal goes on, by its own clock.
 const LIMIT: Duration = Duration::from_hours(24);
@@ -62,6 +64,9 @@ pub enum Error {
     /// The twin failed.
     #[error("the twin of the store failed")]
     Store(#[from] store::Error),
+    /// Nothing could be sealed for it.
+    #[error("nothing can be sealed in the rehearsal")]
+    Vault(#[from] vault::Error),
     /// What there is does not allow it.
     #[error("the manifest cannot be rehearsed: {reason}")]
     Refused {
@@ -72,9 +77,10 @@ pub enum Error {
 
 impl Error {
     /// The stable code of this error.
-    pub const fn code(&self) -> &'static str {
+    pub fn code(&self) -> &'static str {
         match self {
             Self::Clock(_) => "SIM-005",
+            Self::Vault(error) => error.code(),
             Self::Store(error) => error.code(),
             Self::Refused { .. } => "SIM-004",
         }
@@ -109,9 +115,10 @@ async fn rehearse(
 ) -> Result<Report, Error> {
     let epoch = begin(&twin).await?;
     let faults = Faults::by_chance(profile, seed);
-    let mut stage = Stage::set(project.clone(), twin, faults, epoch, seed);
+    let mut stage = Stage::set(project.clone(), twin, faults, epoch, seed).await;
     stage.world.when_let_go(LetGo::Either);
     furnish(&stage).await?;
+    stand_in(&stage).await?;
     let name = manifest.name.clone();
     submit(&stage, project, manifest).await?;
     condemn(&stage).await?;
@@ -185,13 +192,38 @@ async fn furnish(stage: &Stage) -> Result<(), store::Error> {
     Ok(())
 }
 
+/// Gives every secret that is set a made-up value: the real ones stay where they are.
+async fn stand_in(stage: &Stage) -> Result<(), Error> {
+    let mut page = Page::default();
+    loop {
+        let listed = stage.store.secrets(&stage.project, page.clone()).await?;
+        for row in listed.items {
+            let made_up = || Some(Secret::from_text("made up".to_owned()));
+            let entries = row.entries.into_iter();
+            let changes = Changes {
+                entries: entries.map(|entry| (entry, made_up())).collect(),
+                only: true,
+            };
+            let place = (&stage.project, &row.name);
+            stage
+                .vault
+                .set(place, &changes, &"rehearsal".into())
+                .await?;
+        }
+        if listed.next.is_none() {
+            return Ok(());
+        }
+        page.after = listed.next;
+    }
+}
+
 async fn submit(stage: &Stage, project: Name, manifest: Manifest) -> Result<(), Error> {
     let submission = Submission {
         project,
         // The twin does not keep what was written, only what it means.
         text: format!("rehearsal of {}", manifest.name),
         manifest,
-        author: "rehearsal".to_owned(),
+        author: "rehearsal".into(),
         parent: None,
         // Nothing is lost in a rehearsal; the plan tells how much would be.
         allow_blast: Some(100),
@@ -210,6 +242,8 @@ async fn submit(stage: &Stage, project: Name, manifest: Manifest) -> Result<(), 
             | SubmitError::Conflict { .. }
             | SubmitError::NameTaken { .. }
             | SubmitError::KeyReused { .. }
+            | SubmitError::NoProject { .. }
+            | SubmitError::Quota { .. }
             | SubmitError::NotFound { .. }),
         ) => {
             let reason = refused.to_string();

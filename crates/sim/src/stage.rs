@@ -4,13 +4,14 @@
 //! do, time jumps to whatever is due next. Nothing here may wait for another thread.
 
 use crate::chronicle::Chronicle;
-use crate::driver::Simulated;
+use crate::driver::{KUBECONFIG, Simulated};
 use crate::faults::{Faults, INJECTED};
 use crate::world::{Pace, World};
 use driver::Clock;
 use engine::{Engine, Settings};
 use model::intent::Wish;
 use model::name::Name;
+use model::sealed::{Owner, Place};
 use model::task::State;
 use model::time::Timestamp;
 use plan::{Phase, Reason};
@@ -20,6 +21,7 @@ use store::{ClusterFilter, ClusterRow, Draft, Page, Store, TaskFilter, TaskRow};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
+use vault::Vault;
 
 /// How long it takes to notice that the engine is dead and to start another.
 const RESTART_AFTER: Duration = Duration::from_secs(5);
@@ -41,6 +43,7 @@ const PAGE: u32 = 500;
 pub(crate) struct Stage {
     pub(crate) project: Name,
     pub(crate) store: Store,
+    pub(crate) vault: Vault,
     pub(crate) world: World,
     pub(crate) faults: Arc<Faults>,
     pub(crate) chronicle: Arc<Chronicle>,
@@ -51,7 +54,7 @@ pub(crate) struct Stage {
 
 impl Stage {
     /// Sets the stage at `epoch`; the engine starts with [`Stage::start`].
-    pub(crate) fn set(
+    pub(crate) async fn set(
         project: Name,
         store: Store,
         faults: Faults,
@@ -59,9 +62,11 @@ impl Stage {
         seed: u64,
     ) -> Self {
         let clock = Clock::starting_at(epoch);
+        let vault = Vault::in_memory(store.clone(), Arc::new(move || clock.now())).await;
         Self {
             project,
             store,
+            vault,
             world: World::new(clock, Pace::Realistic, seed),
             faults: Arc::new(faults),
             chronicle: Arc::new(Chronicle::new(epoch)),
@@ -80,6 +85,7 @@ impl Stage {
         );
         let supervisor = Supervisor {
             store: self.store.clone(),
+            vault: self.vault.clone(),
             driver: Arc::new(driver),
             clock: self.clock,
             settings,
@@ -199,7 +205,7 @@ impl Stage {
         stuck(&self.project, &self.store).await
     }
 
-    /// What is in the store and should not be when everything is at rest.
+    /// What is in the store and should not be, or is missing, when everything is at rest.
     pub(crate) async fn leftovers(&self) -> Result<Vec<String>, store::Error> {
         let mut left = Vec::new();
         let counts = self.store.counts().await?;
@@ -215,7 +221,47 @@ impl Stage {
                 left.push(format!("{} holds a row of the ledger", slot.name));
             }
         }
+        match self.unsealed().await {
+            Ok(wrong) => left.extend(wrong),
+            Err(error) => left.push(format!("the vault failed: {error}")),
+        }
         Ok(left)
+    }
+
+    /// What is wrong with what was sealed: a cluster whose keys are missing, or keys that
+    /// belong to nobody.
+    async fn unsealed(&self) -> Result<Vec<String>, vault::Error> {
+        let mut wrong = Vec::new();
+        let mut expected = 0;
+        for row in self.clusters().await? {
+            let Ok(entry) = KUBECONFIG.parse() else {
+                continue;
+            };
+            let place = Place {
+                project: self.project.clone(),
+                owner: Owner::Cluster(row.id),
+                entry,
+            };
+            let kept = self.vault.open(&place, &"proof".into()).await?;
+            expected += u64::from(kept.is_some());
+            if kept.is_none() && row.summary.phase == Phase::Done {
+                wrong.push(format!("{} has lost its {KUBECONFIG}", row.name));
+            }
+        }
+        let page = Page {
+            limit: PAGE,
+            after: None,
+        };
+        for secret in self.store.secrets(&self.project, page).await?.items {
+            expected += u64::try_from(secret.entries.len()).unwrap_or(u64::MAX);
+        }
+        let found: u64 = self.vault.keys().await?.iter().map(|key| key.values).sum();
+        if found != expected {
+            wrong.push(format!(
+                "{found} values are sealed, and {expected} belong to somebody"
+            ));
+        }
+        Ok(wrong)
     }
 
     /// Ends the engine as a person would, and waits for it.
@@ -238,6 +284,7 @@ enum Rest {
 /// What is needed to start an engine, again and again.
 struct Supervisor {
     store: Store,
+    vault: Vault,
     driver: Arc<Simulated>,
     clock: Clock,
     settings: Settings,
@@ -260,8 +307,9 @@ impl Supervisor {
     }
 
     async fn run_once(&self, stop: CancellationToken) {
-        let (store, driver) = (self.store.clone(), Arc::clone(&self.driver));
-        let engine = Engine::new(store, driver, self.clock, self.settings.clone());
+        let (store, vault) = (self.store.clone(), self.vault.clone());
+        let driver = Arc::clone(&self.driver);
+        let engine = Engine::new(store, vault, driver, self.clock, self.settings.clone());
         let mut run = Box::pin(engine.run(stop.clone()));
         loop {
             tokio::select! {
@@ -320,7 +368,7 @@ pub(crate) fn retry(row: &TaskRow) -> Draft {
         project: row.task.project.clone(),
         cluster: row.task.cluster_name.clone(),
         wish: Wish::Retry { task: row.task.id },
-        author: "ann".to_owned(),
+        author: "ann".into(),
         reason: "the cause is mended".to_owned(),
         expires_at: None,
     }

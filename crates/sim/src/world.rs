@@ -8,18 +8,21 @@
 //!
 //! The same world serves two purposes. Under tokio's paused clock it is a rehearsal: hours
 //! pass in no time, and nothing is written. Opened on a file it stands for the outside of
-//! a running server, and survives it.
+//! running servers and workers: any number of processes on one machine share it, and it
+//! survives them all.
 
 mod effect;
+mod error;
 mod furnish;
 mod journal;
+mod lock;
 mod look;
 mod pace;
 mod picture;
 mod state;
 mod watch;
 
-pub use journal::Error;
+pub use error::Error;
 pub use pace::Pace;
 pub use watch::{Rule, Violation};
 
@@ -28,7 +31,8 @@ pub(crate) use look::{Refusal, Step};
 
 use driver::Clock;
 use effect::{Computer, Effect, Operation, bearer, endpoint};
-use journal::Journal;
+use journal::{COMPACT_FROM, Journal};
+use lock::{Held, Share};
 use model::cluster::Machine;
 use model::id::{ClusterId, MachineId};
 use model::observed::{Fact, Observed};
@@ -39,6 +43,14 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// How long a driver's thread waits for the lock: other work may wait for the thread. The
+/// driver asks again later.
+const BRIEFLY: Duration = Duration::from_micros(500);
+
+/// How long everybody else waits for the lock.
+const PATIENTLY: Duration = Duration::from_secs(10);
 
 /// A handle on the world; clones share it.
 #[derive(Clone)]
@@ -93,15 +105,39 @@ impl World {
     }
 
     /// The world that is kept in a file, in real time; made when there is none.
+    ///
+    /// Whoever opens the same file, here or in another process, is in the same world. A lock
+    /// file lies beside it, with the extension `lock`.
     pub fn open(path: &Path, pace: Pace, seed: u64) -> Result<Self, Error> {
-        let (journal, state) = Journal::open(path)?;
-        Ok(Self::from_parts(
-            Clock::System,
-            pace,
-            seed,
-            state,
-            Some(journal),
-        ))
+        Self::open_on(Clock::System, path, pace, seed, COMPACT_FROM)
+    }
+
+    /// The world that is kept in a file, whose rules are watched from now on, whoever breaks
+    /// them: the file says so to everybody.
+    pub fn open_watched(path: &Path, pace: Pace, seed: u64) -> Result<Self, Error> {
+        let world = Self::open(path, pace, seed)?;
+        world.watch()?;
+        Ok(world)
+    }
+
+    fn watch(&self) -> Result<(), Error> {
+        self.act(PATIENTLY, |kept, now| {
+            if kept.state.watched {
+                return Ok(());
+            }
+            kept.happen(now, Effect::Watch)
+        })
+    }
+
+    fn open_on(
+        clock: Clock,
+        path: &Path,
+        pace: Pace,
+        seed: u64,
+        compact_from: u64,
+    ) -> Result<Self, Error> {
+        let (journal, state) = Journal::open(path, compact_from, PATIENTLY)?;
+        Ok(Self::from_parts(clock, pace, seed, state, Some(journal)))
     }
 
     fn from_parts(
@@ -166,41 +202,40 @@ impl World {
 
     /// How many machines bear this label.
     pub fn machines_named(&self, machine: MachineId) -> usize {
-        self.settled().state.labelled(machine).count()
+        self.seen(|state, _| state.labelled(machine).count())
     }
 
     /// How many machines the provider keeps for anybody.
     pub fn machines(&self) -> usize {
-        self.settled().state.vms.len()
+        self.seen(|state, _| state.vms.len())
     }
 
     /// How many given hosts are in use.
     pub fn hosts(&self) -> usize {
-        let kept = self.settled();
-        let hosts = kept.state.hosts.values();
-        hosts.filter(|host| host.owner.is_some()).count()
+        self.seen(|state, _| {
+            let hosts = state.hosts.values();
+            hosts.filter(|host| host.owner.is_some()).count()
+        })
     }
 
     /// How often a machine was ever made, for each label.
     pub fn made(&self) -> BTreeMap<MachineId, u32> {
-        self.settled().state.made.clone()
+        self.seen(|state, _| state.made.clone())
     }
 
     /// What must never happen, and did.
     pub fn violations(&self) -> Vec<Violation> {
-        self.settled().state.violations.clone()
+        self.seen(|state, _| state.violations.clone())
     }
 
     /// All that an outsider sees of one cluster.
     pub fn picture(&self, cluster: ClusterId) -> String {
-        let now = self.now();
-        self.settled().state.picture(Some(cluster), now)
+        self.seen(|state, now| state.picture(Some(cluster), now))
     }
 
     /// All that an outsider sees.
     pub fn whole_picture(&self) -> String {
-        let now = self.now();
-        self.settled().state.picture(None, now)
+        self.seen(|state, now| state.picture(None, now))
     }
 
     /// What time it is in this world.
@@ -215,27 +250,27 @@ impl World {
 
     /// How far the world is with what a task asks for.
     pub(crate) fn step(&self, task: &Task) -> Result<Step, Refusal> {
-        let now = self.now();
-        self.settled().state.step(task, now)
+        self.look(BRIEFLY, |state, now| state.step(task, now))?
     }
 
     /// Orders a machine from the provider, `stretch` times slower than usual.
     pub(crate) fn order(&self, task: &Task, stretch: u32) -> Result<Begun, Refusal> {
-        let now = self.now();
-        let until = now.plus(self.span(task.machine.id, Kind::Create) * stretch);
-        let mut kept = self.settled();
-        let vm = kept.state.vm_last + 1;
-        let order = Effect::Order {
-            vm,
-            by: bearer(task),
-            address: task.machine.address,
-            boots_at: until,
-        };
-        kept.happen(now, order).map_err(|cause| unwritten(&cause))?;
-        Ok(Begun {
-            operation: None,
-            until,
-            reference: Computer::Vm(vm).reference(),
+        let span = self.span(task.machine.id, Kind::Create) * stretch;
+        self.act(BRIEFLY, |kept, now| {
+            let until = now.plus(span);
+            let vm = kept.state.vm_last + 1;
+            let order = Effect::Order {
+                vm,
+                by: bearer(task),
+                address: task.machine.address,
+                boots_at: until,
+            };
+            kept.happen(now, order)?;
+            Ok(Begun {
+                operation: None,
+                until,
+                reference: Computer::Vm(vm).reference(),
+            })
         })
     }
 
@@ -246,64 +281,65 @@ impl World {
         change: Change,
         stretch: u32,
     ) -> Result<Begun, Refusal> {
-        let now = self.now();
         let span = self.span(task.machine.id, change.kind()) * stretch;
-        let mut kept = self.settled();
-        let (operation, until, on) = match kept.state.step(task, now)? {
-            Step::Done | Step::Begin(None) => (None, now, None),
-            Step::UnderWay { until } => (None, until, None),
-            Step::Begin(Some(on)) => {
-                let operation = kept.state.operation_last + 1;
-                let until = now.plus(span);
-                let of = Operation {
-                    by: bearer(task),
-                    role: task.machine.role,
-                    on,
-                    change,
-                    until,
-                };
-                let begin = Effect::Begin { operation, of };
-                kept.happen(now, begin).map_err(|cause| unwritten(&cause))?;
-                let by_itself = matches!(change, Change::Delete);
-                ((!by_itself).then_some(operation), until, Some(on))
-            }
-        };
-        let reference = on.map(Computer::reference).unwrap_or_default();
-        Ok(Begun {
-            operation,
-            until,
-            reference,
+        self.act(BRIEFLY, |kept, now| {
+            let (operation, until, on) = match kept.state.step(task, now)? {
+                Step::Done | Step::Begin(None) => (None, now, None),
+                Step::UnderWay { until } => (None, until, None),
+                Step::Begin(Some(on)) => {
+                    let operation = kept.state.operation_last + 1;
+                    let until = now.plus(span);
+                    let of = Operation {
+                        by: bearer(task),
+                        role: task.machine.role,
+                        on,
+                        change,
+                        until,
+                    };
+                    kept.happen(now, Effect::Begin { operation, of })?;
+                    let by_itself = matches!(change, Change::Delete);
+                    ((!by_itself).then_some(operation), until, Some(on))
+                }
+            };
+            let reference = on.map(Computer::reference).unwrap_or_default();
+            Ok(Begun {
+                operation,
+                until,
+                reference,
+            })
         })
     }
 
     /// Says that nobody drives a change any more.
     pub(crate) fn let_go(&self, operation: u64) {
-        let mut kept = self.settled();
-        let stops = match kept.let_go {
+        let let_go = self.lock().let_go;
+        let stops = match let_go {
             LetGo::GoesOn => false,
             LetGo::Stops => true,
             LetGo::Either => fastrand::Rng::with_seed(self.inner.seed ^ operation).bool(),
         };
         if stops {
-            let now = self.now();
             // A world that could not write it down goes on with the change: as if the
             // machine had not noticed either.
-            if let Err(error) = kept.happen(now, Effect::LetGo { operation }) {
-                tracing::warn!(%error, "could not write to the simulated world: {error}");
-            }
+            self.happen(Effect::LetGo { operation });
         }
     }
 
     /// What is seen of some machines of a cluster.
-    pub(crate) fn facts(&self, cluster: ClusterId, machines: &[Machine]) -> Vec<Fact> {
-        let now = self.now();
-        self.settled().state.facts(cluster, machines, now)
+    pub(crate) fn facts(
+        &self,
+        cluster: ClusterId,
+        machines: &[Machine],
+    ) -> Result<Vec<Fact>, Refusal> {
+        Ok(self.look(BRIEFLY, |state, now| state.facts(cluster, machines, now))?)
     }
 
-    /// Puts into the world what was observed of a cluster elsewhere.
+    /// Puts into the world what was observed of a cluster elsewhere. It is not written down:
+    /// only a world in memory begins that way.
     pub(crate) fn furnish(&self, cluster: ClusterId, machines: &[&Machine], observed: &Observed) {
         let now = self.now();
-        let mut kept = self.settled();
+        let mut kept = self.lock();
+        kept.settle(now);
         for machine in machines {
             if let Some(seen) = observed.machines.get(&machine.id) {
                 let fact = seen.machine.as_ref().map(|(fact, _)| fact);
@@ -322,9 +358,10 @@ impl World {
         let computers = if let Some(address) = endpoint(machine) {
             vec![Computer::Host(address)]
         } else {
-            let kept = self.settled();
-            let labelled = kept.state.labelled(machine.id);
-            labelled.map(|(number, _)| Computer::Vm(number)).collect()
+            self.seen(|state, _| {
+                let labelled = state.labelled(machine.id);
+                labelled.map(|(number, _)| Computer::Vm(number)).collect()
+            })
         };
         for computer in computers {
             self.happen(Effect::Power { computer, on });
@@ -333,26 +370,58 @@ impl World {
 
     /// Lets something happen that nobody waits for.
     fn happen(&self, effect: Effect) {
-        let now = self.now();
-        if let Err(error) = self.settled().happen(now, effect) {
-            tracing::warn!(%error, "could not write to the simulated world: {error}");
+        let happened: Result<(), Error> = self.act(PATIENTLY, |kept, now| kept.happen(now, effect));
+        if let Err(error) = happened {
+            warn(&error);
         }
     }
 
     /// How long a change of one machine takes: its own stream of chance, so that one
     /// machine more does not change the fate of the others.
-    fn span(&self, machine: MachineId, kind: Kind) -> std::time::Duration {
+    fn span(&self, machine: MachineId, kind: Kind) -> Duration {
         let mut hash = DefaultHasher::new();
         (self.inner.seed, machine, kind).hash(&mut hash);
         let mut random = fastrand::Rng::with_seed(hash.finish());
         self.inner.pace.span(kind, &mut random)
     }
 
-    fn settled(&self) -> MutexGuard<'_, Kept> {
-        let now = self.now();
+    /// Looks at the world as it is now.
+    fn look<T>(
+        &self,
+        patience: Duration,
+        see: impl FnOnce(&State, Timestamp) -> T,
+    ) -> Result<T, Error> {
         let mut kept = self.lock();
-        kept.state.settle(now);
-        kept
+        let _held = kept.hold(Share::Look, patience)?;
+        let now = self.now();
+        kept.settle(now);
+        Ok(see(&kept.state, now))
+    }
+
+    /// Looks at the world as it is now; where its file cannot be read, as it was when it
+    /// could be. Whoever must know which of the two it is opens the file anew.
+    fn seen<T>(&self, see: impl FnOnce(&State, Timestamp) -> T) -> T {
+        let mut kept = self.lock();
+        let _held = kept
+            .hold(Share::Look, PATIENTLY)
+            .inspect_err(warn)
+            .unwrap_or_default();
+        let now = self.now();
+        kept.settle(now);
+        see(&kept.state, now)
+    }
+
+    /// Lets somebody decide and act while nothing else happens.
+    fn act<T, E: From<Error>>(
+        &self,
+        patience: Duration,
+        act: impl FnOnce(&mut Kept, Timestamp) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let mut kept = self.lock();
+        let _held = kept.hold(Share::Act, patience)?;
+        let now = kept.not_before(self.now());
+        kept.settle(now);
+        act(&mut kept, now)
     }
 
     fn lock(&self) -> MutexGuard<'_, Kept> {
@@ -362,7 +431,29 @@ impl World {
 }
 
 impl Kept {
-    fn happen(&mut self, at: Timestamp, effect: Effect) -> std::io::Result<()> {
+    /// Keeps other processes away, and learns what they have done; a world in memory has
+    /// none.
+    fn hold(&mut self, share: Share, patience: Duration) -> Result<Option<Held>, Error> {
+        let Some(journal) = &mut self.journal else {
+            return Ok(None);
+        };
+        journal.catch_up(&mut self.state, share, patience).map(Some)
+    }
+
+    fn not_before(&self, now: Timestamp) -> Timestamp {
+        let journal = self.journal.as_ref();
+        journal.map_or(now, |journal| journal.not_before(now))
+    }
+
+    fn settle(&mut self, now: Timestamp) {
+        let until = self.state.settle(now);
+        if let Some(journal) = &mut self.journal {
+            journal.went_ahead(until);
+        }
+    }
+
+    /// Lets one thing happen, while the world is held to act.
+    fn happen(&mut self, at: Timestamp, effect: Effect) -> Result<(), Error> {
         if let Some(journal) = &mut self.journal {
             journal.append(at, &effect)?;
         }
@@ -371,11 +462,9 @@ impl Kept {
     }
 }
 
-fn unwritten(cause: &std::io::Error) -> Refusal {
-    Refusal::Later(driver::Error {
-        attempted: format!("the simulated world could not be written: {cause}"),
-        hint: "free space on the disk of the data directory".to_owned(),
-    })
+fn warn(error: &Error) {
+    let (code, told) = (error.code(), error.told());
+    tracing::warn!(code, %error, "{told}");
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! `slipway demo`: the whole flow on this machine, from nothing to ready clusters.
 
 use crate::failure::Failure;
+use crate::roles::{self, Options, Running};
 use crate::{Command, Program, logging, serve};
 use anyhow::{Context as _, bail};
 use clap::{CommandFactory as _, Parser as _};
@@ -34,8 +35,8 @@ pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         .tempdir()
         .context("could not make a directory")?;
     let stop = CancellationToken::new();
-    let running = start(home.path(), stop.clone()).await?;
-    let url = format!("http://{}", running.address);
+    let (address, running) = start(home.path(), &stop).await?;
+    let url = format!("http://{address}");
     let manifest = home.path().join("hello.yaml");
     std::fs::write(&manifest, MANIFEST).context("could not write the example")?;
     let token = std::fs::read_to_string(home.path().join(server::auth::TOKEN_FILE))
@@ -48,7 +49,7 @@ pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     ));
     let told = tokio::select! {
         biased;
-        stopped = serve::told_to_stop() => stopped.map(|()| None),
+        stopped = roles::told_to_stop() => stopped.map(|()| None),
         shown = show(&url, home.path(), &manifest, arguments.once) => shown.map(Some),
     };
     let told = match told {
@@ -59,7 +60,7 @@ pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
                  slipway pool scale hello/compute 5\n\nCtrl-C ends the demo and cleans up.",
                 home.path().display()
             ));
-            serve::told_to_stop()
+            roles::told_to_stop()
                 .await
                 .map(|()| Some(ExitCode::SUCCESS))
         }
@@ -71,7 +72,7 @@ pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
 }
 
 /// Starts on the usual port, or on any where that one is taken.
-async fn start(home: &Path, stop: CancellationToken) -> anyhow::Result<serve::Running> {
+async fn start(home: &Path, stop: &CancellationToken) -> anyhow::Result<(SocketAddr, Running)> {
     let usual = SocketAddr::from(([127, 0, 0, 1], 7077));
     let free = tokio::net::TcpListener::bind(usual).await.is_ok();
     let listen = if free {
@@ -79,7 +80,7 @@ async fn start(home: &Path, stop: CancellationToken) -> anyhow::Result<serve::Ru
     } else {
         SocketAddr::from(([127, 0, 0, 1], 0))
     };
-    serve::start(home, listen, stop).await
+    serve::start(home, &Options::default(), listen, stop).await
 }
 
 /// Plans, applies and, when asked to, deletes again, as a person would.

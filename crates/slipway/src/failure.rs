@@ -22,6 +22,17 @@ impl std::fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
+/// A failure that something below has caused.
+pub(crate) fn failed(
+    what: impl Into<String>,
+    code: &'static str,
+    hint: String,
+    cause: impl std::error::Error + Send + Sync + 'static,
+) -> anyhow::Error {
+    let what = what.into();
+    anyhow::Error::new(cause).context(Failure { what, code, hint })
+}
+
 /// Prints an error with its chain and its hint, and fails.
 pub(crate) fn tell(error: &anyhow::Error) -> ExitCode {
     let mut causes: Vec<String> = error.chain().map(ToString::to_string).collect();

@@ -1,12 +1,21 @@
 //! The program: composes the rooms by role, and nothing else.
 
+mod config;
 mod demo;
+#[cfg(test)]
+mod deploy;
 mod failure;
 mod logging;
+mod migrate;
+mod place;
+#[cfg(test)]
+mod reference;
 mod rehearsal;
+mod roles;
 mod serve;
+mod worker;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
 /// Builds Kubernetes and looks after it for life.
@@ -32,18 +41,25 @@ struct Program {
 #[derive(Debug, Subcommand)]
 enum Command {
     Serve(serve::Arguments),
+    Worker(worker::Arguments),
+    Migrate(migrate::Arguments),
+    #[command(subcommand)]
+    Store(migrate::Group),
     Demo(demo::Arguments),
     #[command(flatten)]
     Client(cli::Verb),
 }
 
 fn main() -> ExitCode {
-    let program = Program::parse();
+    let program = match config::parse() {
+        Ok(program) => program,
+        Err(ended) => return ended,
+    };
     let runtime = match &program.command {
-        Command::Serve(_) | Command::Demo(_) => tokio::runtime::Builder::new_multi_thread()
+        Command::Serve(_) | Command::Worker(_) | Command::Demo(_) => tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build(),
-        Command::Client(_) => tokio::runtime::Builder::new_current_thread()
+        Command::Migrate(_) | Command::Store(_) | Command::Client(_) => tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build(),
     };
@@ -60,8 +76,11 @@ async fn run(program: Program) -> ExitCode {
     let Program { global, command } = program;
     let ended = match command {
         Command::Serve(arguments) => Box::pin(serve::run(arguments, &global)).await,
+        Command::Worker(arguments) => Box::pin(worker::run(arguments, &global)).await,
+        Command::Migrate(arguments) => migrate::run(&arguments, &global),
+        Command::Store(migrate::Group::Copy(arguments)) => Box::pin(migrate::copy(arguments)).await,
         Command::Demo(arguments) => Box::pin(demo::run(arguments)).await,
-        Command::Client(verb) => return cli::run(verb, &global, Program::command).await,
+        Command::Client(verb) => return cli::run(verb, &global, config::command).await,
     };
     ended.unwrap_or_else(|error| failure::tell(&error))
 }
@@ -72,6 +91,6 @@ mod tests {
 
     #[test]
     fn the_command_line_is_consistent() {
-        Program::command().debug_assert();
+        config::command().debug_assert();
     }
 }

@@ -3,15 +3,22 @@
 //! Questions are written once, against [`Tx`]. Parameters are `$1`, `$2`, …; columns are
 //! read from left to right with [`Row::take`], in the order in which they were selected.
 //! Booleans are 0 and 1, points in time are milliseconds, ids and names are their texts.
+//! A statement may end in `FOR UPDATE`, which a body with one writer leaves out.
 
+use crate::audit::Entry;
 use crate::error::Error;
+use crate::events::Noted;
+use model::access::{Role, TokenId};
 use model::cluster::Generation;
 use model::id::{ClusterId, IntentId, JourneyId, MachineId, TaskId};
 use model::name::Name;
+use model::sealed::{KeyId, Owner};
+use model::secret::EntryName;
 use model::time::Timestamp;
 use model::version::Version;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// One open transaction.
 pub(crate) trait Tx {
@@ -21,8 +28,84 @@ pub(crate) trait Tx {
     /// Runs a statement and returns its rows.
     fn query(&mut self, sql: &str, params: &[Value]) -> Result<Vec<Row>, Error>;
 
-    /// Remembers the id of an event; subscribers hear of the newest after the commit.
-    fn announce(&mut self, event: u64);
+    /// Runs a statement once for each set of parameters, without waiting in between, and
+    /// says how many rows each changed.
+    fn batch(&mut self, sql: &str, sets: &[Vec<Value>]) -> Result<Vec<usize>, Error>;
+
+    /// Has something for itself until the transaction ends.
+    ///
+    /// For what is counted or chained across clusters. Where one thread writes alone it
+    /// has everything for itself already.
+    fn hold(&mut self, thing: &str) -> Result<(), Error>;
+
+    /// Lets the next row of a table get a number beyond those that were written to it.
+    fn renumber(&mut self, table: &str, column: &str) -> Result<(), Error>;
+
+    /// What is written last, when the rest of the transaction is known to stand.
+    fn outbox(&mut self) -> &mut Outbox;
+}
+
+/// A connection to a database, with one transaction at a time.
+pub(crate) trait Session: Tx {
+    /// Opens a transaction; connects again where the connection was lost.
+    fn begin(&mut self, access: &Access) -> Result<(), Error>;
+
+    /// Makes what was written durable, and tells other processes of the newest event.
+    fn commit(&mut self, newest: u64) -> Result<(), Error>;
+
+    /// Ends a transaction that is still open, whoever left it so, and forgets its outbox.
+    fn undo(&mut self);
+}
+
+/// What a transaction may do, and what it has for itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Reads one state of the database.
+    Read,
+    /// Writes what these scopes cover.
+    Write(BTreeSet<Scope>),
+}
+
+/// What a question that writes must have for itself.
+///
+/// Bodies with several writers at once make those wait for each other whose scopes
+/// overlap; all others go on side by side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Scope {
+    /// Everything: names, shapes and limits across clusters.
+    Whole,
+    /// One cluster.
+    Cluster(ClusterId),
+    /// Nothing: each of its statements is right by itself, whoever else writes.
+    Rows,
+}
+
+/// What is written last in a transaction.
+///
+/// What follows from many changes of one cluster is done once. Events and audit entries are
+/// numbered in the order in which they become true; that takes a lock that all writers
+/// share, so it is held for the shortest time there is.
+#[derive(Debug, Default)]
+pub(crate) struct Outbox {
+    /// What happened.
+    pub(crate) events: Vec<Noted>,
+    /// Who did what.
+    pub(crate) audit: Vec<Entry>,
+    /// Clusters whose lanes are to be computed anew.
+    pub(crate) lanes: BTreeSet<ClusterId>,
+    /// Clusters that may hold what they need no longer, and when that was noticed.
+    pub(crate) settle: BTreeMap<ClusterId, Timestamp>,
+    /// Tasks that were done, with wishes to be fulfilled, and when.
+    pub(crate) done: Vec<(TaskId, Timestamp)>,
+    /// Whether the question at hand has changed anything.
+    pub(crate) wrote: bool,
+    /// How the last statement that failed did so.
+    pub(crate) failed: Option<Error>,
+}
+
+/// Whether a statement changes something.
+pub(crate) fn writes(sql: &str) -> bool {
+    !sql.starts_with("SELECT")
 }
 
 /// The first row, when there is one.
@@ -176,6 +259,12 @@ impl From<&Name> for Value {
     }
 }
 
+impl From<i64> for Value {
+    fn from(number: i64) -> Self {
+        Self::Int(number)
+    }
+}
+
 impl From<bool> for Value {
     fn from(truth: bool) -> Self {
         Self::Int(truth.into())
@@ -238,11 +327,16 @@ macro_rules! printed {
 
 printed!(
     ClusterId,
+    EntryName,
     IntentId,
     JourneyId,
+    KeyId,
     MachineId,
     Name,
+    Owner,
+    Role,
     TaskId,
+    TokenId,
     Version,
     model::task::State,
     plan::Phase
@@ -259,4 +353,6 @@ macro_rules! ids {
     )*};
 }
 
-ids!(ClusterId, IntentId, JourneyId, MachineId, TaskId, Version);
+ids!(
+    ClusterId, IntentId, JourneyId, KeyId, MachineId, TaskId, TokenId, Version
+);

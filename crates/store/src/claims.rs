@@ -1,9 +1,9 @@
-//! Exclusive rights to what clusters share: so far, the addresses of given machines.
+//! Rights to what clusters share: addresses of given machines, units of a project's quota.
 
 use crate::body::{Row, Tx, first};
-use crate::clusters;
 use crate::error::Error;
 use crate::events::note;
+use crate::{clusters, projects};
 use model::cluster::Origin;
 use model::id::ClusterId;
 use model::name::Name;
@@ -12,36 +12,22 @@ use model::time::Timestamp;
 use plan::{Held, Reason};
 use std::collections::BTreeSet;
 
-/// Somebody else's claim.
-#[derive(Debug)]
-pub(crate) struct Taken {
-    /// What is claimed.
-    pub(crate) thing: String,
-    /// Who holds it.
-    pub(crate) by: String,
-}
+/// What every unit of a quota is a unit of.
+const QUOTA: &str = "quota/";
 
-/// Takes what a task needs for itself; answers who has it already.
-pub(crate) fn take(tx: &mut dyn Tx, task: &Task, now: Timestamp) -> Result<Option<Taken>, Error> {
+/// Takes what a task needs for itself; answers why it cannot have it.
+pub(crate) fn take(tx: &mut dyn Tx, task: &Task, now: Timestamp) -> Result<Option<Reason>, Error> {
+    let full = quota(tx, task, now)?;
+    if full.is_some() {
+        return Ok(full);
+    }
     let Some(thing) = needed(task) else {
         return Ok(None);
     };
-    tx.execute(
-        "INSERT INTO claims (thing, project, cluster, cluster_name, machine, machine_name, since)
-         VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (thing) DO NOTHING",
-        &[
-            (&thing).into(),
-            (&task.project).into(),
-            task.cluster.into(),
-            (&task.cluster_name).into(),
-            task.machine.id.into(),
-            (&task.machine.name).into(),
-            now.into(),
-        ],
-    )?;
+    insert(tx, &thing, "", task, now)?;
     let other = first(
         tx,
-        "SELECT project, cluster_name, machine_name FROM claims WHERE thing = $1 AND machine <> $2",
+        "SELECT project, cluster_name, machine_name FROM claims WHERE thing = $1 AND unit = '' AND machine <> $2",
         &[(&thing).into(), task.machine.id.into()],
     )?;
     let Some(mut row) = other else {
@@ -52,10 +38,67 @@ pub(crate) fn take(tx: &mut dyn Tx, task: &Task, now: Timestamp) -> Result<Optio
         row.take::<String>()?,
         row.take::<String>()?,
     );
-    Ok(Some(Taken {
+    Ok(Some(Reason::Claimed {
         thing,
         by: format!("{machine} of cluster {cluster} in project {project}"),
     }))
+}
+
+fn insert(
+    tx: &mut dyn Tx,
+    thing: &str,
+    unit: &str,
+    task: &Task,
+    now: Timestamp,
+) -> Result<(), Error> {
+    tx.execute(
+        "INSERT INTO claims (thing, unit, project, cluster, cluster_name, machine, machine_name, since)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (thing, unit) DO NOTHING",
+        &[
+            thing.into(),
+            unit.into(),
+            (&task.project).into(),
+            task.cluster.into(),
+            (&task.cluster_name).into(),
+            task.machine.id.into(),
+            (&task.machine.name).into(),
+            now.into(),
+        ],
+    )?;
+    Ok(())
+}
+
+/// The units of a project's quota of machines.
+fn machines_of(project: &Name) -> String {
+    format!("{QUOTA}machines/{project}")
+}
+
+/// Takes a unit of the project's quota for a machine that is about to be one of ours.
+fn quota(tx: &mut dyn Tx, task: &Task, now: Timestamp) -> Result<Option<Reason>, Error> {
+    if !matches!(task.action.kind(), Kind::Create | Kind::Prepare) {
+        return Ok(None);
+    }
+    let thing = machines_of(&task.project);
+    let limit = projects::quota(tx, &task.project)?.and_then(|quota| quota.machines);
+    if let Some(limit) = limit {
+        // Counted while nobody else counts: of two that want the last unit one gets it.
+        tx.hold(&thing)?;
+        let used = first(
+            tx,
+            "SELECT COUNT(*) FROM claims WHERE thing = $1 AND unit <> $2",
+            &[(&thing).into(), task.machine.id.into()],
+        )?;
+        let used = used.map_or(Ok(0), |mut row| row.take::<u32>())?;
+        if used >= limit {
+            return Ok(Some(Reason::Quota {
+                what: "machines".to_owned(),
+                used,
+                limit,
+            }));
+        }
+    }
+    insert(tx, &thing, &task.machine.id.to_string(), task, now)?;
+    Ok(None)
 }
 
 /// What a task must have for itself.
@@ -71,8 +114,21 @@ fn needed(task: &Task) -> Option<String> {
     }
 }
 
-/// Frees what machines held that should go, are seen to be gone and have no task left.
-pub(crate) fn settle(tx: &mut dyn Tx, cluster: ClusterId, now: Timestamp) -> Result<(), Error> {
+/// Frees, at the end of the transaction, what machines held that should go, are seen to be
+/// gone and have no task left.
+pub(crate) fn settle(tx: &mut dyn Tx, cluster: ClusterId, now: Timestamp) {
+    tx.outbox().settle.insert(cluster, now);
+}
+
+/// Frees what is to be freed.
+pub(crate) fn settle_all(tx: &mut dyn Tx) -> Result<(), Error> {
+    for (cluster, now) in std::mem::take(&mut tx.outbox().settle) {
+        settled(tx, cluster, now)?;
+    }
+    Ok(())
+}
+
+fn settled(tx: &mut dyn Tx, cluster: ClusterId, now: Timestamp) -> Result<(), Error> {
     let freed = tx.query(
         "DELETE FROM claims WHERE cluster = $1
            AND NOT EXISTS (SELECT 1 FROM machines m
@@ -106,6 +162,14 @@ fn wake(tx: &mut dyn Tx, freed: Vec<Row>, now: Timestamp) -> Result<(), Error> {
         .into_iter()
         .map(|mut row| row.take())
         .collect::<Result<_, _>>()?;
+    let quotas: BTreeSet<Name> = freed
+        .iter()
+        .filter(|thing| thing.starts_with(QUOTA))
+        .filter_map(|thing| thing.rsplit('/').next()?.parse().ok())
+        .collect();
+    for project in &quotas {
+        clusters::unplan_waiting_for(tx, project, None, "quota", now)?;
+    }
     let waiting = tx.query(
         r#"SELECT id, project, name, format, held FROM clusters
            WHERE phase <> 'gone' AND held LIKE '%"claimed":{%' ORDER BY id"#,
@@ -131,7 +195,7 @@ fn wake(tx: &mut dyn Tx, freed: Vec<Row>, now: Timestamp) -> Result<(), Error> {
             "claim.freed",
             format!("cluster/{name}"),
             format!("{thing}, which it waits for, was given back"),
-        )?;
+        );
     }
     Ok(())
 }

@@ -4,17 +4,19 @@ use crate::Store;
 use crate::body::{Row, Tx, Value, first};
 use crate::error::Error;
 use crate::page::{Listed, Page, cursor};
-use crate::{commit, desired, intents, observations, tasks};
+use crate::{commit, desired, events, intents, observations, tasks};
 use model::cluster::{Desired, Generation, Machine};
 use model::id::ClusterId;
 use model::intent::Intent;
 use model::name::Name;
 use model::observed::{MachineFact, Observed};
+use model::sealed::Owner;
+use model::secret::SecretRef;
 use model::task::{Open, State};
 use model::time::Timestamp;
 use model::version::Version;
-use plan::{Held, Phase, Plan, Reason, Slot, Summary};
-use std::collections::BTreeMap;
+use plan::{Elsewhere, Held, Phase, Plan, Reason, Slot, Summary};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Which clusters a list shows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -71,6 +73,10 @@ pub struct ClusterView {
     told: Option<(Summary, Vec<Held>)>,
     /// Machines that the last commit held back because others hold what they need.
     blocked: Vec<Name>,
+    /// What other clusters have drawn from budgets that this one shares.
+    elsewhere: Vec<Elsewhere>,
+    /// Secrets that its machines name and that nobody has set.
+    missing: Vec<SecretRef>,
 }
 
 impl ClusterView {
@@ -82,6 +88,8 @@ impl ClusterView {
             open: &self.open,
             ledger: &self.ledger,
             intents: &self.intents,
+            elsewhere: &self.elsewhere,
+            missing: &self.missing,
             blocked: &self.blocked,
             parent: self.parent,
             now,
@@ -123,6 +131,8 @@ impl ClusterView {
             parent: 0,
             told: None,
             blocked: Vec::new(),
+            elsewhere: Vec::new(),
+            missing: Vec::new(),
         }
     }
 
@@ -331,7 +341,7 @@ pub(crate) fn view(tx: &mut dyn Tx, cluster: ClusterId) -> Result<Option<Cluster
     let Some(desired) = desired::at(tx, cluster, generation)? else {
         return Ok(None);
     };
-    Ok(Some(ClusterView {
+    let mut view = ClusterView {
         desired,
         observed: observations::of_cluster(tx, cluster)?,
         open: tasks::open(tx, cluster)?,
@@ -340,7 +350,70 @@ pub(crate) fn view(tx: &mut dyn Tx, cluster: ClusterId) -> Result<Option<Cluster
         parent,
         told: (!unplanned).then_some(told),
         blocked,
-    }))
+        elsewhere: Vec::new(),
+        missing: Vec::new(),
+    };
+    let desired = view.desired.clone();
+    view.look_around(tx, &desired)?;
+    Ok(Some(view))
+}
+
+impl ClusterView {
+    /// Takes in what a cluster of this shape shares with others: groups and secrets.
+    pub(crate) fn look_around(&mut self, tx: &mut dyn Tx, desired: &Desired) -> Result<(), Error> {
+        self.elsewhere.clear();
+        for group in desired.disruption.groups.keys() {
+            let of = (&desired.project, desired.cluster);
+            self.elsewhere.extend(elsewhere(tx, of, group)?);
+        }
+        let named: BTreeSet<_> = desired.all().filter_map(|machine| machine.origin.secret()).collect();
+        self.missing.clear();
+        for secret in named {
+            if !is_set(tx, &desired.project, secret)? {
+                self.missing.push(secret.clone());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What other clusters of the project have drawn from the budget of a group.
+pub(crate) fn elsewhere(
+    tx: &mut dyn Tx,
+    (project, cluster): (&Name, ClusterId),
+    group: &Name,
+) -> Result<Vec<Elsewhere>, Error> {
+    let rows = tx.query(
+        "SELECT cluster_name, name FROM ledger
+         WHERE project = $1 AND disruption_group = $2 AND cluster <> $3 ORDER BY since, machine",
+        &[project.into(), group.into(), cluster.into()],
+    )?;
+    rows.into_iter()
+        .map(|mut row| {
+            Ok(Elsewhere {
+                cluster: row.take()?,
+                machine: row.take()?,
+                group: group.clone(),
+            })
+        })
+        .collect()
+}
+
+fn is_set(tx: &mut dyn Tx, project: &Name, secret: &SecretRef) -> Result<bool, Error> {
+    let owner = Owner::Secret(secret.name.clone()).to_string();
+    let found = match &secret.key {
+        Some(key) => first(
+            tx,
+            "SELECT 1 FROM sealed WHERE project = $1 AND owner = $2 AND entry = $3",
+            &[project.into(), owner.into(), key.as_str().into()],
+        )?,
+        None => first(
+            tx,
+            "SELECT 1 FROM sealed WHERE project = $1 AND owner = $2 LIMIT 1",
+            &[project.into(), owner.into()],
+        )?,
+    };
+    Ok(found.is_some())
 }
 
 /// The living clusters of a manifest, those with a tombstone not included.
@@ -369,10 +442,47 @@ pub(crate) fn unplan(tx: &mut dyn Tx, cluster: ClusterId) -> Result<(), Error> {
     Ok(())
 }
 
+/// Has clusters of a project, all but `who`, planned again that wait for something of this
+/// kind.
+///
+/// Rare, so those that wait are found by looking at all.
+pub(crate) fn unplan_waiting_for(
+    tx: &mut dyn Tx,
+    project: &Name,
+    who: Option<ClusterId>,
+    word: &str,
+    now: Timestamp,
+) -> Result<(), Error> {
+    let rows = tx.query(
+        "SELECT id, name, format, held FROM clusters WHERE project = $1 AND phase <> 'gone' AND held <> '[]' ORDER BY id",
+        &[project.into()],
+    )?;
+    for mut row in rows {
+        let (cluster, name): (ClusterId, Name) = (row.take()?, row.take()?);
+        let held: Vec<Held> = row.document()?;
+        if who != Some(cluster) && held.iter().any(|held| held.reason.word() == word) {
+            unplan(tx, cluster)?;
+            let message = format!("the {word} that it waits for has changed");
+            let object = format!("cluster/{name}");
+            events::note(tx, (project, now), "cluster.woken", object, message);
+        }
+    }
+    Ok(())
+}
+
+/// Has clusters planned again whose time has come; answers which.
+pub(crate) fn wake(tx: &mut dyn Tx, now: Timestamp) -> Result<Vec<ClusterId>, Error> {
+    let rows = tx.query(
+        "UPDATE clusters SET wake_at = NULL, plans = plans + 1, unplanned = 1 WHERE wake_at <= $1 RETURNING id",
+        &[now.into()],
+    )?;
+    rows.into_iter().map(|mut row| row.take()).collect()
+}
+
 /// The rows of the disruption ledger that a cluster holds.
 pub(crate) fn ledger(tx: &mut dyn Tx, cluster: ClusterId) -> Result<Vec<Slot>, Error> {
     let rows = tx.query(
-        "SELECT machine, name FROM ledger WHERE cluster = $1 ORDER BY since, machine",
+        "SELECT machine, name, pool, disruption_group FROM ledger WHERE cluster = $1 ORDER BY since, machine",
         &[cluster.into()],
     )?;
     rows.into_iter()
@@ -380,6 +490,8 @@ pub(crate) fn ledger(tx: &mut dyn Tx, cluster: ClusterId) -> Result<Vec<Slot>, E
             Ok(Slot {
                 machine: row.take()?,
                 name: row.take()?,
+                pool: row.take()?,
+                group: row.take()?,
             })
         })
         .collect()

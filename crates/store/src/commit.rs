@@ -4,17 +4,17 @@
 //! disruption ledger.
 
 use crate::Store;
-use crate::body::{FORMAT, Tx, Value, encode, first};
+use crate::body::{FORMAT, Scope, Tx, Value, encode, first};
 use crate::error::Error;
 use crate::events::{count_of, note};
 use crate::queue::{self, object, title};
-use crate::{claims, clusters, intents};
+use crate::{claims, clusters, intents, sealed};
 use model::cluster::Generation;
 use model::id::{ClusterId, MachineId, TaskId};
 use model::name::Name;
 use model::task::Task;
 use model::time::Timestamp;
-use plan::{Phase, Plan, Reason, UNAVAILABLE_MAX};
+use plan::{Phase, Plan, Reason, spent};
 
 /// Tasks that an event names before it only counts.
 const NAMED_MAX: usize = 3;
@@ -43,7 +43,10 @@ impl Store {
     ///
     /// A plan that changes nothing, not even what people are told, writes nothing.
     pub async fn commit(&self, plan: Plan, now: Timestamp) -> Result<(), CommitError> {
-        self.runner.write(move |tx| commit(tx, &plan, now)).await
+        let scope = Scope::Cluster(plan.cluster);
+        self.runner
+            .write(scope, move |tx| commit(tx, &plan, now))
+            .await
     }
 }
 
@@ -76,7 +79,7 @@ fn commit(tx: &mut dyn Tx, plan: &Plan, now: Timestamp) -> Result<(), CommitErro
                 "task.withdrawn",
                 object(*task),
                 "nobody wants it any more".to_owned(),
-            )?;
+            );
         }
         for task in &plan.reopen {
             reopen(tx, *task, plan.cluster, now)?;
@@ -86,12 +89,11 @@ fn commit(tx: &mut dyn Tx, plan: &Plan, now: Timestamp) -> Result<(), CommitErro
                 "task.reopened",
                 object(*task),
                 "somebody asked for another attempt".to_owned(),
-            )?;
+            );
         }
-        draw(tx, plan, now)?;
+        draw(tx, plan, &head, now)?;
         for task in &plan.tasks {
-            if let Some(claims::Taken { thing, by }) = claims::take(tx, task, now)? {
-                let reason = Reason::Claimed { thing, by };
+            if let Some(reason) = claims::take(tx, task, now)? {
                 return Err(CommitError::Refused {
                     machine: task.machine.id,
                     reason,
@@ -99,7 +101,7 @@ fn commit(tx: &mut dyn Tx, plan: &Plan, now: Timestamp) -> Result<(), CommitErro
             }
             insert(tx, task, now)?;
         }
-        queue::refresh(tx, plan.cluster)?;
+        queue::refresh(tx, plan.cluster);
         if !plan.tasks.is_empty() {
             note(
                 tx,
@@ -107,13 +109,13 @@ fn commit(tx: &mut dyn Tx, plan: &Plan, now: Timestamp) -> Result<(), CommitErro
                 "plan.committed",
                 format!("cluster/{}", head.name),
                 begun(&plan.tasks),
-            )?;
+            );
         }
     }
     tell(tx, plan, &head, now)?;
     if acts(plan) {
         // After what is told, because the cluster may itself wait for what is freed.
-        claims::settle(tx, plan.cluster, now)?;
+        claims::settle(tx, plan.cluster, now);
     }
     Ok(())
 }
@@ -122,7 +124,8 @@ fn commit(tx: &mut dyn Tx, plan: &Plan, now: Timestamp) -> Result<(), CommitErro
 fn current(tx: &mut dyn Tx, plan: &Plan) -> Result<Head, CommitError> {
     let row = first(
         tx,
-        "SELECT project, name, generation, plans, phase, unplanned, summary, held FROM clusters WHERE id = $1",
+        "SELECT project, name, generation, plans, phase, unplanned, summary, held FROM clusters WHERE id = $1
+         FOR UPDATE",
         &[plan.cluster.into()],
     )?;
     let Some(mut row) = row else {
@@ -179,41 +182,51 @@ fn reopen(
     Ok(intents::fulfil_retry(tx, task, now)?)
 }
 
-/// Gives back rows of the disruption ledger and draws new ones, within the budget.
-fn draw(tx: &mut dyn Tx, plan: &Plan, now: Timestamp) -> Result<(), CommitError> {
+/// Gives back rows of the disruption ledger and draws new ones, within the budgets.
+///
+/// A group is shared with other clusters, so it is held while its rows are counted: of two
+/// planners that want its last slot one is told who has it.
+fn draw(tx: &mut dyn Tx, plan: &Plan, head: &Head, now: Timestamp) -> Result<(), CommitError> {
+    let mut shared = false;
     for machine in &plan.release {
-        tx.execute(
-            "DELETE FROM ledger WHERE cluster = $1 AND machine = $2",
+        let rows = tx.query(
+            "DELETE FROM ledger WHERE cluster = $1 AND machine = $2 RETURNING disruption_group",
             &[plan.cluster.into(), (*machine).into()],
         )?;
+        for mut row in rows {
+            shared |= row.take::<Option<String>>()?.is_some();
+        }
+    }
+    if shared {
+        clusters::unplan_waiting_for(tx, &head.project, Some(plan.cluster), "budget", now)?;
     }
     for slot in &plan.disturbs {
-        let mut others = clusters::ledger(tx, plan.cluster)?;
-        others.retain(|other| other.machine != slot.machine);
-        let unavailable = u32::try_from(others.len()).unwrap_or(u32::MAX);
-        if let Some(other) = others
-            .into_iter()
-            .next()
-            .filter(|_| unavailable >= UNAVAILABLE_MAX)
-        {
-            let reason = Reason::Budget {
-                by: other.name,
-                unavailable,
-                budget: UNAVAILABLE_MAX,
-            };
+        let elsewhere = match &slot.group {
+            Some(group) => {
+                tx.hold(&format!("group/{}/{group}", head.project))?;
+                clusters::elsewhere(tx, (&head.project, plan.cluster), group)?
+            }
+            None => Vec::new(),
+        };
+        let taken = clusters::ledger(tx, plan.cluster)?;
+        if let Some(reason) = spent(&plan.budgets, &taken, &elsewhere, slot) {
             return Err(CommitError::Refused {
                 machine: slot.machine,
                 reason,
             });
         }
         tx.execute(
-            "INSERT INTO ledger (cluster, machine, name, since) VALUES ($1, $2, $3, $4)
-             ON CONFLICT (cluster, machine) DO NOTHING",
+            "INSERT INTO ledger (cluster, machine, name, since, project, cluster_name, pool, disruption_group)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (cluster, machine) DO NOTHING",
             &[
                 plan.cluster.into(),
                 slot.machine.into(),
                 (&slot.name).into(),
                 now.into(),
+                (&head.project).into(),
+                (&head.name).into(),
+                (&slot.pool).into(),
+                slot.group.as_ref().into(),
             ],
         )?;
     }
@@ -224,8 +237,8 @@ fn draw(tx: &mut dyn Tx, plan: &Plan, now: Timestamp) -> Result<(), CommitError>
 fn insert(tx: &mut dyn Tx, task: &Task, now: Timestamp) -> Result<(), Error> {
     let inserted = tx.execute(
         "INSERT INTO tasks (id, project, cluster, cluster_name, machine, state, attempts, fence, not_before,
-                            lease_until, worker, lost, error, log_lines, created_at, updated_at, format, body)
-         VALUES ($1, $2, $3, $4, $5, 'waiting', 0, 0, $6, NULL, NULL, 0, NULL, 0, $6, $6, $7, $8)
+                            lease_until, worker, lost, error, created_at, updated_at, format, body)
+         VALUES ($1, $2, $3, $4, $5, 'waiting', 0, 0, $6, NULL, NULL, 0, NULL, $6, $6, $7, $8)
          ON CONFLICT (machine) WHERE state IN ('waiting', 'running', 'stuck') DO NOTHING",
         &[
             task.id.into(),
@@ -274,8 +287,17 @@ fn tell(tx: &mut dyn Tx, plan: &Plan, head: &Head, now: Timestamp) -> Result<(),
     let phase = plan.summary.phase;
     tx.execute(
         "UPDATE clusters SET plans = plans + $2, unplanned = 0, phase = $3, format = $4, summary = $5,
-                             held = $6, updated_at = $7 WHERE id = $1",
-        &[plan.cluster.into(), acts(plan).into(), phase.as_str().into(), FORMAT.into(), summary, held, now.into()],
+                             held = $6, updated_at = $7, wake_at = $8 WHERE id = $1",
+        &[
+            plan.cluster.into(),
+            acts(plan).into(),
+            phase.as_str().into(),
+            FORMAT.into(),
+            summary,
+            held,
+            now.into(),
+            plan.wake.into(),
+        ],
     )?;
     if phase != head.phase {
         let message = format!("{}: {}", phase.as_str(), plan.summary.message);
@@ -285,7 +307,7 @@ fn tell(tx: &mut dyn Tx, plan: &Plan, head: &Head, now: Timestamp) -> Result<(),
             "cluster.phase",
             format!("cluster/{}", head.name),
             message,
-        )?;
+        );
     }
     if phase == Phase::Gone {
         forget(tx, plan.cluster, now)?;
@@ -295,6 +317,7 @@ fn tell(tx: &mut dyn Tx, plan: &Plan, head: &Head, now: Timestamp) -> Result<(),
 
 /// Clears away what only a cluster that exists can have; its generations stay readable.
 fn forget(tx: &mut dyn Tx, cluster: ClusterId, now: Timestamp) -> Result<(), Error> {
+    sealed::forget_cluster(tx, cluster)?;
     for sql in [
         "DELETE FROM machines WHERE cluster = $1",
         "DELETE FROM ledger WHERE cluster = $1",

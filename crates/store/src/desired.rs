@@ -6,13 +6,14 @@
 
 use crate::Store;
 use crate::body::{FORMAT, Row, Tx, encode, first};
-use crate::claims;
 use crate::error::Error;
 use crate::events::{count_of, note};
 use crate::manifests::GenerationRow;
 use crate::page::{Listed, Page, cursor};
+use crate::{claims, sealed};
 use model::cluster::{Desired, Generation, Machine, Role};
 use model::id::{ClusterId, MachineId};
+use model::sealed::Owner;
 use model::time::Timestamp;
 use plan::{Phase, Summary};
 use std::collections::BTreeMap;
@@ -99,7 +100,7 @@ pub(crate) fn store(
         Some(_) => renew(tx, next, now)?,
     }
     store_machines(tx, next, before)?;
-    claims::settle(tx, next.cluster, now)?;
+    claims::settle(tx, next.cluster, now);
     let message = if next.tombstone {
         format!(
             "generation {}: to be removed, with {}",
@@ -119,7 +120,8 @@ pub(crate) fn store(
         "cluster.changed",
         format!("cluster/{}", next.name),
         message,
-    )
+    );
+    Ok(())
 }
 
 fn begin(tx: &mut dyn Tx, next: &Desired, now: Timestamp) -> Result<(), Error> {
@@ -214,6 +216,7 @@ fn store_machines(tx: &mut dyn Tx, next: &Desired, before: Option<&Desired>) -> 
     }
     for id in old.into_keys() {
         tx.execute("DELETE FROM machines WHERE id = $1", &[id.into()])?;
+        sealed::forget(tx, &next.project, &Owner::Machine(id))?;
     }
     Ok(())
 }

@@ -37,7 +37,7 @@ pub enum Error {
         cause: Cause,
     },
     /// The data directory or the database may only be read.
-    #[error("cannot write to the database, its directory is read-only")]
+    #[error("cannot write to the database, it is read-only")]
     ReadOnly,
     /// What the database holds is not what we once wrote.
     #[error("cannot read the database, {what}")]
@@ -61,6 +61,48 @@ pub enum Error {
     Cursor {
         /// What was given.
         found: String,
+    },
+    /// The database server does not answer, or the connection to it was lost before anything
+    /// was committed.
+    #[error("could not reach the database server")]
+    Unreachable {
+        /// Why.
+        #[source]
+        cause: Cause,
+    },
+    /// The connection was lost while a transaction was being committed.
+    #[error("lost the database server while writing, it is not known whether the change was kept")]
+    Unsure {
+        /// Why.
+        #[source]
+        cause: Cause,
+    },
+    /// The address of a database server cannot be used.
+    #[error("cannot use this address of a database, {what}")]
+    Address {
+        /// What is wrong, as one clause.
+        what: String,
+    },
+    /// The database server does not let us in, or not do what we must.
+    #[error("the database server refuses us, {said}")]
+    Denied {
+        /// What it said.
+        said: String,
+    },
+    /// The database was written by an earlier version of the program.
+    #[error("cannot use the database yet, its format is {found} and this program needs {needed}")]
+    Older {
+        /// The format of the database.
+        found: u64,
+        /// The format this program needs.
+        needed: u64,
+    },
+    /// Others were in the way; what was written is undone.
+    #[error("could not write, others kept what it needs")]
+    Contended {
+        /// Why.
+        #[source]
+        cause: Cause,
     },
     /// Something else went wrong below us.
     #[error("could not {attempted}")]
@@ -86,6 +128,12 @@ impl Error {
             Self::Newer { .. } => "STORE-007",
             Self::Cursor { .. } => "STORE-008",
             Self::Other { .. } => "STORE-009",
+            Self::Unreachable { .. } => "STORE-010",
+            Self::Unsure { .. } => "STORE-011",
+            Self::Address { .. } => "STORE-012",
+            Self::Denied { .. } => "STORE-013",
+            Self::Older { .. } => "STORE-014",
+            Self::Contended { .. } => "STORE-015",
         }
     }
 
@@ -106,11 +154,33 @@ impl Error {
                     .to_owned()
             }
             Self::Newer { .. } => {
-                "run the version of slipway that wrote it, or a later one; the file was not changed".to_owned()
+                "run the version of slipway that wrote it, or a later one; nothing was changed".to_owned()
             }
             Self::Cursor { .. } => "start again without a cursor and use the one that each page returns".to_owned(),
+            Self::Unreachable { .. } => {
+                "check that PostgreSQL runs and can be reached; work goes on by itself when it is back".to_owned()
+            }
+            Self::Unsure { .. } => {
+                "look whether it was kept before you repeat it; with an Idempotency-Key a repeat is harmless".to_owned()
+            }
+            Self::Address { .. } => {
+                "write it as postgres://USER:PASSWORD@HOST:PORT/DATABASE, or leave it out to use SQLite".to_owned()
+            }
+            Self::Denied { .. } => {
+                "check user, password and database; the user must own the database, because it makes tables there"
+                    .to_owned()
+            }
+            Self::Older { .. } => {
+                "run `slipway migrate` once with this version, then start again; nothing was changed".to_owned()
+            }
+            Self::Contended { .. } => "try again; if it persists, look for a process that is stuck".to_owned(),
             Self::Other { .. } => "try again; if it persists, look at the server's log".to_owned(),
         }
+    }
+
+    /// Whether the same may work a moment later, and nothing was kept of it.
+    pub(crate) const fn is_passing(&self) -> bool {
+        matches!(self, Self::Contended { .. } | Self::Unreachable { .. })
     }
 
     /// A document or value that is not what its column promises.

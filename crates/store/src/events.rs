@@ -84,29 +84,63 @@ fn read(
         .collect()
 }
 
-/// Writes one event.
+/// One thing that happened, before it has its number.
+#[derive(Debug)]
+pub(crate) struct Noted {
+    at: Timestamp,
+    project: Name,
+    kind: &'static str,
+    object: String,
+    message: String,
+}
+
+/// Remembers one event; it gets its number with the commit.
 pub(crate) fn note(
     tx: &mut dyn Tx,
     (project, at): (&Name, Timestamp),
-    kind: &str,
+    kind: &'static str,
     object: String,
     message: String,
-) -> Result<(), Error> {
-    let id = first(
-        tx,
-        "INSERT INTO events (at, project, kind, object, message) VALUES ($1, $2, $3, $4, $5) RETURNING id",
-        &[
-            at.into(),
-            project.into(),
-            kind.into(),
-            object.into(),
-            message.into(),
-        ],
-    )?;
-    if let Some(mut row) = id {
-        tx.announce(row.take()?);
+) {
+    let project = project.clone();
+    tx.outbox().events.push(Noted {
+        at,
+        project,
+        kind,
+        object,
+        message,
+    });
+}
+
+/// Writes events in the order in which they happened; answers the number of the newest.
+pub(crate) fn append(tx: &mut dyn Tx, events: Vec<Noted>) -> Result<u64, Error> {
+    if events.is_empty() {
+        return Ok(0);
     }
-    Ok(())
+    let rows: Vec<_> = events
+        .into_iter()
+        .map(|event| {
+            vec![
+                event.at.into(),
+                (&event.project).into(),
+                event.kind.into(),
+                event.object.into(),
+                event.message.into(),
+            ]
+        })
+        .collect();
+    tx.batch(
+        "INSERT INTO events (at, project, kind, object, message) VALUES ($1, $2, $3, $4, $5)",
+        &rows,
+    )?;
+    newest(tx)
+}
+
+/// The number of the newest event; zero when there is none.
+pub(crate) fn newest(tx: &mut dyn Tx) -> Result<u64, Error> {
+    let newest = first(tx, "SELECT MAX(id) FROM events", &[])?;
+    let newest = newest.map(|mut row| row.take::<Option<u64>>()).transpose()?;
+    Ok(newest.flatten().unwrap_or(0))
 }
 
 /// `1 task`, `2 tasks`.

@@ -95,11 +95,19 @@ pub(crate) fn fulfil_retry(tx: &mut dyn Tx, task: TaskId, now: Timestamp) -> Res
     Ok(())
 }
 
-/// Ends all wishes about a task that was done: there is nothing left to cancel either.
-pub(crate) fn fulfil_task(tx: &mut dyn Tx, task: TaskId, now: Timestamp) -> Result<(), Error> {
-    tx.execute(
+/// Ends all wishes about tasks that were done: there is nothing left to cancel either.
+pub(crate) fn fulfil_tasks(tx: &mut dyn Tx) -> Result<(), Error> {
+    let done = std::mem::take(&mut tx.outbox().done);
+    if done.is_empty() {
+        return Ok(());
+    }
+    let sets: Vec<_> = done
+        .into_iter()
+        .map(|(task, now)| vec![task.into(), now.into()])
+        .collect();
+    tx.batch(
         "UPDATE intents SET open = 0, updated_at = $2 WHERE task = $1 AND open = 1",
-        &[task.into(), now.into()],
+        &sets,
     )?;
     Ok(())
 }

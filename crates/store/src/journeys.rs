@@ -1,7 +1,7 @@
 //! Journeys that were shown to somebody, so that they can be agreed to later.
 
 use crate::Store;
-use crate::body::first;
+use crate::body::{Scope, first};
 use crate::error::Error;
 use model::id::JourneyId;
 use model::name::Name;
@@ -21,11 +21,11 @@ impl Store {
             tx.execute(
                 "INSERT INTO journeys (project, id, at, body) VALUES ($1, $2, $3, $4)
                  ON CONFLICT (project, id) DO UPDATE SET at = excluded.at, body = excluded.body",
-                &[(&project).into(), id.into(), now.into(), body.into()],
+                &[(&project).into(), id.into(), now.into(), (&body).into()],
             )?;
             Ok(())
         };
-        self.runner.write(question).await
+        self.runner.write(Scope::Rows, question).await
     }
 
     /// A journey that was shown within the last day.

@@ -9,48 +9,68 @@
 //! `plan::retire`, in the transaction that stores it. Nothing here decides what to do
 //! next and nothing here touches the world.
 
+mod audit;
+mod backlog;
 mod blast;
 mod body;
 mod claims;
 mod clusters;
 mod commit;
 mod desired;
+mod dump;
 mod error;
 mod events;
 mod intents;
 mod journeys;
 mod keys;
 mod logs;
+mod look;
 mod machines;
 mod manifests;
 mod migrations;
 mod observations;
 mod page;
+mod postgres;
+mod projects;
 mod queue;
 mod runner;
+mod sealed;
 mod sqlite;
 mod submit;
 mod sweep;
 mod tasks;
+mod tokens;
 mod twin;
 mod wish;
 
+pub use audit::Actor;
+pub use backlog::Backlog;
 pub use clusters::{ClusterFilter, ClusterRow, ClusterView, Counts, LiveCluster};
 pub use commit::CommitError;
+pub use dump::{DumpError, Dumped};
 pub use error::Error;
 pub use events::Event;
 pub use logs::LogLine;
+pub use look::{CONNECTIONS, Looked, LookedServer, look, look_at};
 pub use machines::{MachineFilter, MachineRow};
 pub use manifests::{GenerationRow, ManifestRow};
 pub use observations::Change;
 pub use page::{Listed, Page};
-pub use queue::{Claim, Ended, Recorded};
+pub use projects::{ProjectError, ProjectRow, Quota};
+pub use queue::{Claim, Ended, RecordError, Recorded};
+pub use sealed::{
+    Change as SealedChange, SECRET_ENTRIES_MAX, SealError, SealKeyRow, SealedRow, SecretRow,
+};
 pub use sqlite::FILE;
 pub use submit::{Preview, Submission, SubmitError, Submitted};
 pub use sweep::Swept;
 pub use tasks::{TaskFilter, TaskRow};
+pub use tokens::{TokenDraft, TokenRow};
 pub use wish::{Draft, WishError, Withdrawal};
 
+pub use model::audit::{Audited, Verified, Walk};
+
+use model::secret::Secret;
 use runner::Runner;
 use std::path::Path;
 use std::sync::Arc;
@@ -69,6 +89,30 @@ impl Store {
         Runner::open(directory).map(|runner| Self {
             runner: Arc::new(runner),
         })
+    }
+
+    /// Connects to a PostgreSQL database, which several processes may share. An empty one gets
+    /// its tables; one that an earlier version left is refused until it is migrated.
+    pub fn connect(url: &str) -> Result<Self, Error> {
+        Self::connect_as(url, None)
+    }
+
+    /// The same with a password that does not stand in the address.
+    pub fn connect_as(url: &str, password: Option<&Secret>) -> Result<Self, Error> {
+        Runner::connect(url, password).map(|runner| Self {
+            runner: Arc::new(runner),
+        })
+    }
+
+    /// Brings a PostgreSQL database up to date; answers its format before and now.
+    pub fn migrate(url: &str, password: Option<&Secret>) -> Result<(u64, u64), Error> {
+        let before = runner::aside(|| postgres::Server::migrate(url, password))?;
+        Ok((before, migrations::KNOWN))
+    }
+
+    /// Whether other processes can work with the same database.
+    pub fn is_shared(&self) -> bool {
+        self.runner.is_shared()
     }
 
     /// An empty store in memory, without threads: questions run in the task that asks.

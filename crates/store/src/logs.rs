@@ -83,35 +83,42 @@ pub(crate) fn append(
     tx: &mut dyn Tx,
     task: TaskId,
     attempt: u32,
-    lines: Vec<(Timestamp, String)>,
+    lines: &[(Timestamp, String)],
 ) -> Result<(), Error> {
     if lines.is_empty() {
         return Ok(());
     }
     let added = u64::try_from(lines.len()).unwrap_or(u64::MAX);
+    let at = lines.last().map(|(at, _)| *at).unwrap_or_default();
     let total = first(
         tx,
-        "UPDATE tasks SET log_lines = log_lines + $2 WHERE id = $1 RETURNING log_lines",
-        &[task.into(), added.into()],
+        "INSERT INTO task_log_lengths (task, lines, at) VALUES ($1, $2, $3)
+         ON CONFLICT (task) DO UPDATE SET lines = task_log_lengths.lines + excluded.lines, at = excluded.at
+         RETURNING lines",
+        &[task.into(), added.into(), at.into()],
     )?;
     let Some(total) = total.map(|mut row| row.take::<u64>()).transpose()? else {
         return Ok(());
     };
     let tail = total.saturating_sub(TAIL_LINES);
-    for (seq, (at, text)) in (total - added + 1..).zip(lines) {
-        if seq <= HEAD_LINES || seq > tail {
-            tx.execute(
-                "INSERT INTO task_logs (task, seq, attempt, at, text) VALUES ($1, $2, $3, $4, $5)",
-                &[
-                    task.into(),
-                    seq.into(),
-                    attempt.into(),
-                    at.into(),
-                    shortened(text).into(),
-                ],
-            )?;
-        }
-    }
+    let kept: Vec<_> = (total - added + 1..)
+        .zip(lines)
+        .filter(|(seq, _)| *seq <= HEAD_LINES || *seq > tail)
+        .map(|(seq, (at, text))| {
+            let text = shortened(text.clone());
+            vec![
+                task.into(),
+                seq.into(),
+                attempt.into(),
+                (*at).into(),
+                text.into(),
+            ]
+        })
+        .collect();
+    tx.batch(
+        "INSERT INTO task_logs (task, seq, attempt, at, text) VALUES ($1, $2, $3, $4, $5)",
+        &kept,
+    )?;
     if tail > HEAD_LINES {
         tx.execute(
             "DELETE FROM task_logs WHERE task = $1 AND seq > $2 AND seq <= $3",

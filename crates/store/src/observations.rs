@@ -4,7 +4,7 @@
 //! to be looked at before what is known already.
 
 use crate::Store;
-use crate::body::{FORMAT, Row, Tx, Value, encode, first};
+use crate::body::{FORMAT, Row, Scope, Tx, Value, encode, first};
 use crate::error::Error;
 use crate::events::note;
 use crate::page::{Listed, Page, cursor};
@@ -13,6 +13,7 @@ use model::id::{ClusterId, MachineId};
 use model::name::Name;
 use model::observed::{Fact, MachineFact, NodeFact, Observation, Observed, Source, fold};
 use model::time::Timestamp;
+use std::time::Duration;
 
 /// One line of the log of what changed: from then on this was so.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +38,25 @@ impl Store {
             .await
     }
 
+    /// Takes it upon itself to look at a cluster; answers whether nobody else just did.
+    pub async fn begin_probe(
+        &self,
+        cluster: ClusterId,
+        every: Duration,
+        now: Timestamp,
+    ) -> Result<bool, Error> {
+        let every = i64::try_from(every.as_millis()).unwrap_or(i64::MAX);
+        let before = Timestamp::from_millis(now.as_millis().saturating_sub(every));
+        let question = move |tx: &mut dyn Tx| {
+            let begun = tx.execute(
+                "UPDATE clusters SET probed_at = $2 WHERE id = $1 AND (probed_at IS NULL OR probed_at <= $3)",
+                &[cluster.into(), now.into(), before.into()],
+            )?;
+            Ok(begun > 0)
+        };
+        self.runner.write(Scope::Rows, question).await
+    }
+
     /// Takes in what a probe of a whole cluster saw; answers whether anything changed.
     pub async fn observe(
         &self,
@@ -58,9 +78,9 @@ impl Store {
                 project: &row.take()?,
                 name: &row.take()?,
             };
-            take_in(tx, of, observations, now)
+            take_in(tx, of, &observations, now)
         };
-        self.runner.write(question).await
+        self.runner.write(Scope::Cluster(cluster), question).await
     }
 }
 
@@ -114,21 +134,21 @@ pub(crate) fn of_cluster(tx: &mut dyn Tx, cluster: ClusterId) -> Result<Observed
 pub(crate) fn take_in(
     tx: &mut dyn Tx,
     of: Of<'_>,
-    observations: Vec<Observation>,
+    observations: &[Observation],
     now: Timestamp,
 ) -> Result<bool, Error> {
     let mut changed = false;
     for observation in observations
-        .into_iter()
+        .iter()
         .filter(|seen| seen.cluster == of.cluster)
     {
-        if let Some(before) = replace(tx, of.cluster, &observation)? {
+        if let Some(before) = replace(tx, of.cluster, observation)? {
             changed = true;
             tell(tx, of, &observation.fact, before, now)?;
         }
     }
     if changed {
-        claims::settle(tx, of.cluster, now)?;
+        claims::settle(tx, of.cluster, now);
     }
     Ok(changed)
 }
@@ -239,9 +259,9 @@ fn tell(
                 "machine.changed",
                 format!("machine/{name}"),
                 said_of_machine(fact),
-            )
+            );
         }
-        Fact::Node(_, NodeFact::Absent) if before == Before::Nothing => Ok(()),
+        Fact::Node(_, NodeFact::Absent) if before == Before::Nothing => {}
         Fact::Node(machine, fact) => {
             let name = machine_name(tx, *machine)?;
             note(
@@ -250,7 +270,7 @@ fn tell(
                 "machine.changed",
                 format!("machine/{name}"),
                 said_of_node(fact),
-            )
+            );
         }
         Fact::ControlPlane(fact) if fact.initialised => {
             let message = "the control plane was started".to_owned();
@@ -260,10 +280,11 @@ fn tell(
                 "cluster.started",
                 format!("cluster/{}", of.name),
                 message,
-            )
+            );
         }
-        Fact::ControlPlane(_) => Ok(()),
+        Fact::ControlPlane(_) => {}
     }
+    Ok(())
 }
 
 fn machine_name(tx: &mut dyn Tx, machine: MachineId) -> Result<String, Error> {

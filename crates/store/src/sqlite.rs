@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** everything that is particular to `SQLite` is here and in `migrations`.
 
-use crate::body::{Row, Tx, Value};
+use crate::body::{self, Access, Outbox, Row, Tx, Value, writes};
 use crate::error::Error;
 use crate::migrations;
 use rusqlite::config::DbConfig;
@@ -29,9 +29,9 @@ const STATEMENTS_MAX: usize = 256;
 /// The opened files of one data directory.
 pub(crate) struct Opened {
     /// The only connection that writes.
-    pub(crate) writer: Connection,
+    pub(crate) writer: Session,
     /// Connections that only read.
-    pub(crate) readers: Vec<Connection>,
+    pub(crate) readers: Vec<Session>,
     /// Locked for as long as it is open.
     pub(crate) lock: File,
 }
@@ -59,11 +59,11 @@ pub(crate) fn open(directory: &Path, readers: usize) -> Result<Opened, Error> {
                 &reader,
                 "PRAGMA cache_size = -8000; PRAGMA temp_store = MEMORY;",
             )?;
-            Ok(reader)
+            Ok(Session::on(reader))
         })
         .collect::<Result<_, Error>>()?;
     Ok(Opened {
-        writer,
+        writer: Session::on(writer),
         readers,
         lock,
     })
@@ -82,12 +82,48 @@ fn judge(path: &PathBuf) -> Result<(), Error> {
 }
 
 /// A database that lives as long as its connection.
-pub(crate) fn in_memory() -> Result<Connection, Error> {
+pub(crate) fn in_memory() -> Result<Session, Error> {
     let mut connection = Connection::open_in_memory().map_err(|error| meaning(error, None))?;
     stable(&connection)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
     migrations::apply(&mut connection)?;
-    Ok(connection)
+    Ok(Session::on(connection))
+}
+
+/// Whether a process works with a data directory; its lock is tried and not kept.
+pub(crate) fn is_held(directory: &Path) -> Result<bool, Error> {
+    let path = directory.join(LOCK);
+    let unopenable = |error: io::Error| Error::Unopenable {
+        path: path.clone(),
+        cause: Arc::new(error),
+    };
+    match File::open(&path).map(|file| file.try_lock()) {
+        Ok(Ok(())) => Ok(false),
+        Ok(Err(TryLockError::WouldBlock)) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Ok(Err(TryLockError::Error(error))) | Err(error) => Err(unopenable(error)),
+    }
+}
+
+/// Opens the database of a data directory to read, if there is one, and looks whether it is
+/// damaged; answers its format.
+pub(crate) fn look(directory: &Path) -> Result<Option<(u64, Session)>, Error> {
+    let path = directory.join(FILE);
+    if !path.exists() {
+        return Ok(None);
+    }
+    let connection = connect(&path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    let format = migrations::version(&connection)?;
+    let whole: String = connection
+        .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
+        .map_err(|error| meaning(error, Some(&path)))?;
+    if whole != "ok" {
+        return Err(Error::Corrupt {
+            what: "its file is damaged",
+            cause: Some(Arc::new(io::Error::other(whole))),
+        });
+    }
+    Ok(Some((format, Session::on(connection))))
 }
 
 fn lock(directory: &Path) -> Result<File, Error> {
@@ -182,41 +218,23 @@ fn pragmas(connection: &Connection, sql: &str) -> Result<(), Error> {
 }
 
 /// Runs one statement that has neither parameters nor rows, such as `BEGIN`.
-pub(crate) fn control(connection: &Connection, sql: &str) -> Result<(), Error> {
+fn control(connection: &Connection, sql: &str) -> Result<(), Error> {
     let run = || connection.prepare_cached(sql)?.execute([]);
     run().map(|_| ()).map_err(|error| meaning(error, None))
 }
 
-/// One transaction on one connection.
-pub(crate) struct Transaction<'a> {
-    connection: &'a Connection,
-    newest: u64,
-    failed: Option<Error>,
+/// One connection.
+pub(crate) struct Session {
+    connection: Connection,
+    outbox: Outbox,
 }
 
-impl<'a> Transaction<'a> {
-    /// Speaks through a connection on which a transaction is open.
-    pub(crate) const fn on(connection: &'a Connection) -> Self {
+impl Session {
+    fn on(connection: Connection) -> Self {
         Self {
             connection,
-            newest: 0,
-            failed: None,
+            outbox: Outbox::default(),
         }
-    }
-
-    /// The newest event that was announced; zero when none was.
-    pub(crate) const fn newest(&self) -> u64 {
-        self.newest
-    }
-
-    /// Takes back announcements of events that were undone.
-    pub(crate) fn forget_events_after(&mut self, event: u64) {
-        self.newest = self.newest.min(event);
-    }
-
-    /// How the last statement that failed did so.
-    pub(crate) fn failed(&mut self) -> Option<Error> {
-        self.failed.take()
     }
 
     fn run<T>(
@@ -225,20 +243,29 @@ impl<'a> Transaction<'a> {
         params: &[Value],
         run: impl FnOnce(&mut Statement<'_>) -> rusqlite::Result<T>,
     ) -> Result<T, Error> {
-        let prepared = self.connection.prepare_cached(sql);
+        self.outbox.wrote |= writes(sql);
+        let prepared = self.connection.prepare_cached(alone(sql));
         let result = prepared.and_then(|mut statement| {
             bind(&mut statement, params)?;
             run(&mut statement)
         });
         result.map_err(|error| {
             let error = meaning(error, None);
-            self.failed = Some(error.clone());
+            self.outbox.failed = Some(error.clone());
             error
         })
     }
 }
 
-impl Tx for Transaction<'_> {
+/// A statement as the only writer runs it: there is nobody whom rows must be locked against.
+fn alone(sql: &str) -> &str {
+    [" FOR UPDATE", " FOR SHARE"]
+        .iter()
+        .find_map(|lock| sql.split_once(lock))
+        .map_or(sql, |(statement, _)| statement)
+}
+
+impl Tx for Session {
     fn execute(&mut self, sql: &str, params: &[Value]) -> Result<usize, Error> {
         self.run(sql, params, |statement| {
             let changed = statement.raw_execute()?;
@@ -262,8 +289,50 @@ impl Tx for Transaction<'_> {
         })
     }
 
-    fn announce(&mut self, event: u64) {
-        self.newest = self.newest.max(event);
+    fn batch(&mut self, sql: &str, sets: &[Vec<Value>]) -> Result<Vec<usize>, Error> {
+        // Reading many times without looking at the answers serves to lock, if anything.
+        if !writes(sql) {
+            return Ok(vec![0; sets.len()]);
+        }
+        sets.iter().map(|params| self.execute(sql, params)).collect()
+    }
+
+    fn hold(&mut self, _: &str) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn renumber(&mut self, _: &str, _: &str) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn outbox(&mut self) -> &mut Outbox {
+        &mut self.outbox
+    }
+}
+
+impl body::Session for Session {
+    fn begin(&mut self, access: &Access) -> Result<(), Error> {
+        let begin = match access {
+            Access::Read => "BEGIN",
+            Access::Write(_) => "BEGIN IMMEDIATE",
+        };
+        control(&self.connection, begin)
+    }
+
+    fn commit(&mut self, _: u64) -> Result<(), Error> {
+        control(&self.connection, "COMMIT")
+    }
+
+    fn undo(&mut self) {
+        self.outbox = Outbox::default();
+        if !self.connection.is_autocommit()
+            && let Err(error) = control(&self.connection, "ROLLBACK")
+        {
+            tracing::error!(
+                error.code = error.code(),
+                "could not undo a transaction: {error}"
+            );
+        }
     }
 }
 

@@ -1,12 +1,13 @@
 //! Manifests in: expanded, judged and stored with all that follows, or refused whole.
 
 use crate::Store;
+use crate::audit::{self, Actor, Entry};
 use crate::blast::{TooMuch, judge};
-use crate::body::{FORMAT, Tx, encode, first};
+use crate::body::{FORMAT, Scope, Tx, encode, first};
 use crate::clusters::{self, ClusterView};
 use crate::error::Error;
 use crate::events::{count_of, note};
-use crate::{desired, intents, keys, manifests};
+use crate::{desired, intents, keys, manifests, projects};
 use model::cluster::{Desired, Generation};
 use model::fault::Fault;
 use model::id::ClusterId;
@@ -27,7 +28,7 @@ pub struct Submission {
     /// What was written.
     pub text: String,
     /// Who submits it.
-    pub author: String,
+    pub author: Actor,
     /// The generation it replaces; refused unless current. Zero: there must be none yet.
     pub parent: Option<Generation>,
     /// The share of machines, in per cent, that it may remove at once.
@@ -110,6 +111,24 @@ pub enum SubmitError {
         /// The key.
         key: String,
     },
+    /// There is no such project.
+    #[error("there is no project {project}")]
+    NoProject {
+        /// What was asked for.
+        project: Name,
+    },
+    /// The project would have more clusters than it may.
+    #[error("project {project} has {used} clusters and would get {new} more, it may have {limit}")]
+    Quota {
+        /// Which project.
+        project: Name,
+        /// How many clusters it has.
+        used: u32,
+        /// How many the manifest adds.
+        new: u32,
+        /// How many it may have.
+        limit: u32,
+    },
     /// There is no such manifest.
     #[error("there is no manifest {manifest}")]
     NotFound {
@@ -147,7 +166,7 @@ impl Store {
         now: Timestamp,
     ) -> Result<Submitted, SubmitError> {
         self.runner
-            .write(move |tx| submit(tx, &submission, now))
+            .write(Scope::Whole, move |tx| submit(tx, &submission, now))
             .await
     }
 
@@ -170,12 +189,14 @@ impl Store {
         &self,
         project: &Name,
         name: &Name,
-        author: &str,
+        author: impl Into<Actor>,
         now: Timestamp,
     ) -> Result<Submitted, SubmitError> {
-        let (project, name, author) = (project.clone(), name.clone(), author.to_owned());
+        let (project, name, author) = (project.clone(), name.clone(), author.into());
         self.runner
-            .write(move |tx| delete(tx, &project, &name, &author, now))
+            .write(Scope::Whole, move |tx| {
+                delete(tx, &project, &name, &author, now)
+            })
             .await
     }
 }
@@ -218,7 +239,7 @@ fn submit(
             project,
             name,
             generation,
-            author,
+            author: &author.name,
             deleted: false,
             now,
         };
@@ -238,7 +259,20 @@ fn submit(
             "manifest.submitted",
             format!("manifest/{name}"),
             message,
-        )?;
+        );
+        let generations = (Some(current.0), Some(generation.0));
+        audit::enter(
+            tx,
+            Entry {
+                at: now,
+                project: Some(project.clone()),
+                actor: author.clone(),
+                action: "manifest.submit",
+                object: format!("manifest/{name}"),
+                generations,
+                detail: count_of(submitted.changed.len(), "changed cluster"),
+            },
+        );
     }
     keys::remember(tx, submission, &submitted, now)?;
     Ok(submitted)
@@ -267,7 +301,7 @@ fn store_all(
             Change::New => None,
             Change::Changed | Change::Removed => Some(&preview.known.desired),
         };
-        desired::store(tx, &preview.desired, before, &submission.author, now)?;
+        desired::store(tx, &preview.desired, before, &submission.author.name, now)?;
         submitted
             .changed
             .push((preview.desired.cluster, preview.desired.name.clone()));
@@ -296,7 +330,7 @@ fn expand(
         .into_iter()
         .map(|view| (view.desired.cluster, view))
         .collect();
-    let previews: Vec<_> = expansions
+    let mut previews: Vec<_> = expansions
         .into_iter()
         .map(|expansion| {
             let known = views.remove(&expansion.desired.cluster);
@@ -308,11 +342,46 @@ fn expand(
             }
         })
         .collect();
+    for Preview { desired, known, .. } in &mut previews {
+        known.look_around(tx, desired)?;
+    }
+    within_quota(tx, project, &previews)?;
     let changes = previews
         .iter()
         .map(|preview| (&preview.known, &preview.desired));
     judge(tx, changes, Limits::default().allowing(allow_blast))??;
     Ok(previews)
+}
+
+/// Refuses more clusters than the project may have. Those that are there may stay.
+fn within_quota(tx: &mut dyn Tx, project: &Name, previews: &[Preview]) -> Result<(), SubmitError> {
+    let Some(quota) = projects::quota(tx, project)? else {
+        return Err(SubmitError::NoProject {
+            project: project.clone(),
+        });
+    };
+    let new = previews
+        .iter()
+        .filter(|preview| preview.change == Change::New)
+        .count();
+    let (Some(limit), Ok(new @ 1..)) = (quota.clusters, u32::try_from(new)) else {
+        return Ok(());
+    };
+    let used = first(
+        tx,
+        "SELECT COUNT(*) FROM clusters WHERE project = $1 AND phase <> 'gone'",
+        &[project.into()],
+    )?;
+    let used = used.map_or(Ok(0), |mut row| row.take::<u32>())?;
+    if used.saturating_add(new) > limit {
+        return Err(SubmitError::Quota {
+            project: project.clone(),
+            used,
+            new,
+            limit,
+        });
+    }
+    Ok(())
 }
 
 /// Refuses the name of a living cluster of another manifest.
@@ -397,7 +466,7 @@ fn delete(
     tx: &mut dyn Tx,
     project: &Name,
     name: &Name,
-    author: &str,
+    author: &Actor,
     now: Timestamp,
 ) -> Result<Submitted, SubmitError> {
     let Some(head) = manifests::head(tx, project, name)? else {
@@ -422,7 +491,7 @@ fn delete(
         project,
         name,
         generation: submitted.generation,
-        author,
+        author: &author.name,
         deleted: true,
         now,
     };
@@ -432,7 +501,7 @@ fn delete(
             tx,
             &plan::retire(view.known()),
             Some(&view.desired),
-            author,
+            &author.name,
             now,
         )?;
         submitted
@@ -447,6 +516,18 @@ fn delete(
         "manifest.deleted",
         format!("manifest/{name}"),
         message,
-    )?;
+    );
+    audit::enter(
+        tx,
+        Entry {
+            at: now,
+            project: Some(project.clone()),
+            actor: author.clone(),
+            action: "manifest.delete",
+            object: format!("manifest/{name}"),
+            generations: (Some(head.generation.0), Some(submitted.generation.0)),
+            detail: clusters,
+        },
+    );
     Ok(submitted)
 }

@@ -1,7 +1,7 @@
 //! Retention: what nobody will ask for any more is cleared away, a little at a time.
 
 use crate::Store;
-use crate::body::{Tx, Value};
+use crate::body::{Row, Scope, Tx, Value};
 use crate::error::Error;
 use model::time::Timestamp;
 use std::time::Duration;
@@ -14,7 +14,10 @@ const EVENTS_KEPT: Duration = DAY.saturating_mul(7);
 /// Changes of observations explain what events only mention, for as long.
 const CHANGES_KEPT: Duration = DAY.saturating_mul(7);
 
-/// Finished tasks with their logs: last month's trouble is still somebody's question.
+/// Logs of tasks: the largest part, and read while the trouble is fresh.
+const LOGS_KEPT: Duration = DAY.saturating_mul(14);
+
+/// Finished tasks: last month's trouble is still somebody's question.
 const TASKS_KEPT: Duration = DAY.saturating_mul(30);
 
 /// Wishes that ended, as long as the tasks they led to.
@@ -36,8 +39,10 @@ pub struct Swept {
     pub events: usize,
     /// Changes of observations.
     pub changes: usize,
-    /// Finished tasks, with their logs.
+    /// Finished tasks.
     pub tasks: usize,
+    /// Logs of tasks.
+    pub logs: usize,
     /// Wishes that ended.
     pub intents: usize,
     /// Journeys.
@@ -51,7 +56,9 @@ pub struct Swept {
 impl Store {
     /// Clears away what is older than it is kept.
     pub async fn sweep(&self, now: Timestamp) -> Result<Swept, Error> {
-        self.runner.write(move |tx| sweep(tx, now)).await
+        self.runner
+            .write(Scope::Rows, move |tx| sweep(tx, now))
+            .await
     }
 }
 
@@ -75,6 +82,11 @@ fn sweep(tx: &mut dyn Tx, now: Timestamp) -> Result<Swept, Error> {
         &params(CHANGES_KEPT),
     )?;
     let tasks = sweep_tasks(tx, &params(TASKS_KEPT))?;
+    let logs = tx.query(
+        "SELECT task FROM task_log_lengths WHERE at < $1 ORDER BY at LIMIT $2",
+        &params(LOGS_KEPT),
+    )?;
+    let logs = forget_logs(tx, logs)?;
     let intents = tx.execute(
         "DELETE FROM intents WHERE seq IN (SELECT seq FROM intents WHERE open = 0 AND updated_at < $1 LIMIT $2)",
         &params(INTENTS_KEPT),
@@ -89,13 +101,14 @@ fn sweep(tx: &mut dyn Tx, now: Timestamp) -> Result<Swept, Error> {
         &params(KEYS_KEPT),
     )?;
     let full = usize::try_from(ROWS_MAX).unwrap_or(usize::MAX);
-    let more = [events, changes, tasks, intents, journeys, keys]
+    let more = [events, changes, tasks, logs, intents, journeys, keys]
         .iter()
         .any(|rows| *rows >= full);
     Ok(Swept {
         events,
         changes,
         tasks,
+        logs,
         intents,
         journeys,
         keys,
@@ -110,12 +123,16 @@ fn sweep_tasks(tx: &mut dyn Tx, params: &[Value]) -> Result<usize, Error> {
          RETURNING id",
         params,
     )?;
-    let count = rows.len();
-    for mut row in rows {
-        tx.execute(
-            "DELETE FROM task_logs WHERE task = $1",
-            &[row.take::<String>()?.into()],
-        )?;
-    }
-    Ok(count)
+    forget_logs(tx, rows)
+}
+
+/// Clears away the logs of these tasks; answers how many there are.
+fn forget_logs(tx: &mut dyn Tx, tasks: Vec<Row>) -> Result<usize, Error> {
+    let tasks = tasks
+        .into_iter()
+        .map(|mut row| Ok(vec![row.take::<String>()?.into()]))
+        .collect::<Result<Vec<_>, Error>>()?;
+    tx.batch("DELETE FROM task_logs WHERE task = $1", &tasks)?;
+    tx.batch("DELETE FROM task_log_lengths WHERE task = $1", &tasks)?;
+    Ok(tasks.len())
 }

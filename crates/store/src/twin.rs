@@ -4,13 +4,16 @@
 //! clusters and their claims.
 
 use crate::Store;
-use crate::body::{Tx, Value};
+use crate::body::{Scope, Tx, Value};
 use crate::error::Error;
 use model::name::Name;
 
 /// What is copied: each table, and which of its rows. `$1` is the project, `$2` the
 /// manifest. Of the past only what the future depends on: current generations, open work.
 const TABLES: &[(&str, &str)] = &[
+    ("projects", "name = $1"),
+    // Which secrets there are; what they are sealed with stays behind.
+    ("sealed", "project = $1 AND owner LIKE 'secret/%'"),
     ("manifests", "project = $1 AND name = $2"),
     (
         "manifest_generations",
@@ -39,10 +42,7 @@ const TABLES: &[(&str, &str)] = &[
         "cluster IN (SELECT id FROM clusters WHERE project = $1 AND manifest = $2)",
     ),
     ("claims", "1 = 1"),
-    (
-        "ledger",
-        "cluster IN (SELECT id FROM clusters WHERE project = $1 AND manifest = $2)",
-    ),
+    ("ledger", "project = $1"),
     (
         "observations",
         "cluster IN (SELECT id FROM clusters WHERE project = $1 AND manifest = $2)",
@@ -62,10 +62,11 @@ impl Store {
         let copied = self.runner.read(move |tx| read(tx, &params)).await?;
         let twin = Self::in_memory()?;
         let question = move |tx: &mut dyn Tx| {
-            write(tx, copied)?;
-            set_aside_others(tx, manifest)
+            tx.execute("DELETE FROM projects", &[])?;
+            write(tx, &copied)?;
+            set_aside_others(tx, manifest.clone())
         };
-        twin.runner.write(question).await?;
+        twin.runner.write(Scope::Whole, question).await?;
         Ok(twin)
     }
 }
@@ -84,13 +85,13 @@ fn read(tx: &mut dyn Tx, params: &[Value]) -> Result<Vec<(&'static str, Rows)>, 
     Ok(copied)
 }
 
-fn write(tx: &mut dyn Tx, copied: Vec<(&'static str, Rows)>) -> Result<(), Error> {
+fn write(tx: &mut dyn Tx, copied: &[(&'static str, Rows)]) -> Result<(), Error> {
     for (table, rows) in copied {
         for row in rows {
             let places: Vec<_> = (1..=row.len()).map(|number| format!("${number}")).collect();
             tx.execute(
                 &format!("INSERT INTO {table} VALUES ({})", places.join(", ")),
-                &row,
+                row,
             )?;
         }
     }

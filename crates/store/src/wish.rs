@@ -5,8 +5,9 @@
 //! makes plans stale that did not know of it.
 
 use crate::Store;
+use crate::audit::{self, Actor, Entry};
 use crate::blast::{TooMuch, judge};
-use crate::body::{Tx, first};
+use crate::body::{Scope, Tx, first};
 use crate::clusters::{self, ClusterView};
 use crate::error::Error;
 use crate::events::note;
@@ -33,7 +34,7 @@ pub struct Draft {
     /// kind of a cancel) is filled in from them.
     pub wish: Wish,
     /// Who wishes it.
-    pub author: String,
+    pub author: Actor,
     /// Why.
     pub reason: String,
     /// Until when; absent means until it is fulfilled or withdrawn.
@@ -98,7 +99,9 @@ impl Store {
     /// Stores a wish, and what the cluster should be because of it; the same wish again
     /// is answered with the one there is.
     pub async fn wish(&self, draft: Draft, now: Timestamp) -> Result<Intent, WishError> {
-        self.runner.write(move |tx| wish(tx, draft, now)).await
+        self.runner
+            .write(Scope::Whole, move |tx| wish(tx, draft.clone(), now))
+            .await
     }
 
     /// Takes a wish back; answers whether there was one.
@@ -106,11 +109,15 @@ impl Store {
         &self,
         project: &Name,
         withdrawal: impl Into<Withdrawal>,
+        author: impl Into<Actor>,
         now: Timestamp,
     ) -> Result<bool, WishError> {
         let (project, withdrawal) = (project.clone(), withdrawal.into());
+        let author = author.into();
         self.runner
-            .write(move |tx| withdraw(tx, &project, withdrawal, now))
+            .write(Scope::Whole, move |tx| {
+                withdraw(tx, &project, withdrawal, &author, now)
+            })
             .await
     }
 }
@@ -134,7 +141,7 @@ fn wish(tx: &mut dyn Tx, draft: Draft, now: Timestamp) -> Result<Intent, WishErr
         project: draft.project,
         cluster: draft.cluster,
         wish,
-        author: draft.author,
+        author: draft.author.name.clone(),
         reason: draft.reason,
         created_at: now,
         expires_at: draft.expires_at,
@@ -153,7 +160,19 @@ fn wish(tx: &mut dyn Tx, draft: Draft, now: Timestamp) -> Result<Intent, WishErr
         "intent.wished",
         format!("cluster/{}", intent.cluster),
         message,
-    )?;
+    );
+    audit::enter(
+        tx,
+        Entry {
+            at: now,
+            project: Some(intent.project.clone()),
+            actor: draft.author,
+            action: "intent.wish",
+            object: format!("cluster/{}", intent.cluster),
+            generations: (Some(view.desired.generation.0), None),
+            detail: said(&intent.wish),
+        },
+    );
     if shapes(&intent.wish) {
         reshape(
             tx,
@@ -465,6 +484,7 @@ fn withdraw(
         intent,
         allow_blast,
     }: Withdrawal,
+    author: &Actor,
     now: Timestamp,
 ) -> Result<bool, WishError> {
     let row = first(
@@ -483,7 +503,19 @@ fn withdraw(
         "intent.withdrawn",
         format!("cluster/{}", intent.cluster),
         message,
-    )?;
+    );
+    audit::enter(
+        tx,
+        Entry {
+            at: now,
+            project: Some(project.clone()),
+            actor: author.clone(),
+            action: "intent.withdraw",
+            object: format!("cluster/{}", intent.cluster),
+            generations: (None, None),
+            detail: said(&intent.wish),
+        },
+    );
     if shapes(&intent.wish) {
         let consent = Consent::Withdrawn(allow_blast);
         reshape(tx, cluster, &intent.author, consent, now)?;
@@ -526,7 +558,7 @@ pub(crate) fn expire(tx: &mut dyn Tx, now: Timestamp) -> Result<BTreeSet<Cluster
             "intent.expired",
             format!("cluster/{}", intent.cluster),
             message,
-        )?;
+        );
     }
     Ok(clusters)
 }

@@ -59,7 +59,7 @@ fn a_directory_that_cannot_be_written_to_is_said_to_be_so() {
     check(
         Path::new("/sys"),
         &expect![[r#"
-            STORE-005: cannot write to the database, its directory is read-only
+            STORE-005: cannot write to the database, it is read-only
             hint: make the data directory writable for this user, or name another one
         "#]],
     );
@@ -98,8 +98,8 @@ fn a_database_of_a_later_version_is_not_touched() {
     check(
         directory.path(),
         &expect![[r#"
-            STORE-007: cannot read the database, its format is 99 and this program knows up to 1
-            hint: run the version of slipway that wrote it, or a later one; the file was not changed
+            STORE-007: cannot read the database, its format is 99 and this program knows up to 2
+            hint: run the version of slipway that wrote it, or a later one; nothing was changed
         "#]],
     );
     assert!(std::fs::read(database(&directory)).unwrap() == before);

@@ -42,7 +42,7 @@ pub enum Error {
         cause: reqwest::Error,
     },
     /// A live stream that has been silent for too long, or that ended.
-    #[error("the event stream of {server} ended")]
+    #[error("the live stream of {server} ended")]
     Ended {
         /// Where.
         server: String,

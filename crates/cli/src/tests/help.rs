@@ -264,10 +264,12 @@ fn the_help_of_task_log() {
         Arguments:
           <ID>  The id of the task
         Options:
-              --follow  Go on until the task has ended
-          -h, --help    Print help (see more with '--help')
-        Example:
-          slipway task log task-0c5w3k9qj2m4x --follow"]],
+              --follow        Go on until the task has ended, also when the connection breaks
+              --after <LINE>  Begin after this line instead of with the first
+          -h, --help          Print help (see more with '--help')
+        Examples:
+          slipway task log task-0c5w3k9qj2m4x --follow
+          slipway task log task-0c5w3k9qj2m4x --after 200 -o json"]],
     );
 }
 

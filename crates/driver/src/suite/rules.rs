@@ -1,9 +1,10 @@
 //! The rules of the contract, one function each.
 
-use super::{Cast, Fixture, Trial, Verdict, done, told};
+use super::{Cast, Fixture, Trial, Verdict, done, finished, told};
 use crate::{Driver, Outcome, Target};
 use model::cluster::Machine;
 use model::observed::{Fact, MachineFact, NodeFact, Observation};
+use model::sealed::Owner;
 use model::task::{Action, Task};
 use std::pin::pin;
 use std::time::Duration;
@@ -231,7 +232,7 @@ pub(super) async fn cancelled_begins_nothing<F: Fixture>(fixture: &F) -> Verdict
         trial.cancel.cancel();
         let attempt = fixture.driver().apply(&trial.context, &task);
         match timeout(fixture.soon(), attempt).await {
-            Ok(Outcome::Done(_) | Outcome::Retry(_)) => {}
+            Ok(Outcome::Done(..) | Outcome::Retry(_)) => {}
             Ok(Outcome::Stuck(error)) => return Err(format!("{} got stuck: {error}", told(&task))),
             Err(_) => return Err(format!("{} did not end soon", told(&task))),
         }
@@ -262,6 +263,42 @@ pub(super) async fn cancelled_ends_soon<F: Fixture>(fixture: &F) -> Verdict {
     Ok(())
 }
 
+/// A worker may die after the effect and before the record: what came of it is then only in
+/// the world, and the next attempt must find it there.
+pub(super) async fn outputs_come_again<F: Fixture>(fixture: &F) -> Verdict {
+    let cast = fixture.cast();
+    for task in cast.life() {
+        let mut came = Vec::new();
+        for _ in 0..2 {
+            let trial = Trial::new(fixture.clock());
+            let outcome = fixture.driver().apply(&trial.context, &task).await;
+            let (_, outputs) = finished(&task, outcome)?;
+            let owners = [
+                Owner::Cluster(task.cluster),
+                Owner::Machine(task.machine.id),
+            ];
+            if let Some(foreign) = outputs.iter().find(|one| !owners.contains(&one.owner)) {
+                return Err(format!("{} gave {foreign:?}", told(&task)));
+            }
+            let mut named: Vec<_> = outputs
+                .into_iter()
+                .map(|one| (one.owner, one.entry))
+                .collect();
+            named.sort();
+            came.push(named);
+        }
+        if came[0] != came[1] {
+            return Err(format!(
+                "{} gave {:?}, then {:?}",
+                told(&task),
+                came[0],
+                came[1]
+            ));
+        }
+    }
+    Ok(())
+}
+
 pub(super) async fn attempts_are_logged<F: Fixture>(fixture: &F) -> Verdict {
     let cast = fixture.cast();
     for task in cast.life() {
@@ -287,7 +324,7 @@ pub(super) async fn stuck_has_a_hint<F: Fixture>(fixture: &F) -> Verdict {
             Err("does not say what would help".to_owned())
         }
         Outcome::Stuck(_) => Ok(()),
-        Outcome::Done(_) => Err(format!("{} worked", told(&task))),
+        Outcome::Done(..) => Err(format!("{} worked", told(&task))),
         Outcome::Retry(error) => Err(format!("{} asked for a retry: {error}", told(&task))),
     }
 }

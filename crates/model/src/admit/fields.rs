@@ -46,13 +46,35 @@ impl<'v> Fields<'v> {
         }
     }
 
-    /// A field that may be absent; nothing written counts as absent.
-    pub(super) fn optional(&mut self, field: &'static str) -> Option<&'v Value> {
-        self.known.push(field);
+    /// What is written there, if anything is.
+    fn written(&self, field: &str) -> Option<&'v Value> {
         let found = self.entries.iter().find(|(key, _)| key == field);
         found
             .map(|(_, value)| value)
             .filter(|value| **value != Value::Null)
+    }
+
+    /// Whether a list is written there that has no items: not the same as no list.
+    pub(super) fn empty_list(&self, field: &str) -> bool {
+        matches!(self.written(field), Some(Value::List(items)) if items.is_empty())
+    }
+
+    /// Whether anything is written there.
+    pub(super) fn has(&self, field: &str) -> bool {
+        self.written(field).is_some()
+    }
+
+    /// The mapping in a field that may be absent; nothing written counts as absent.
+    pub(super) fn mapping(&mut self, field: &'static str, faults: &mut Faults) -> Option<Self> {
+        let path = self.path(field);
+        let value = self.optional(field)?;
+        Self::open(value, path, faults)
+    }
+
+    /// A field that may be absent; nothing written counts as absent.
+    pub(super) fn optional(&mut self, field: &'static str) -> Option<&'v Value> {
+        self.known.push(field);
+        self.written(field)
     }
 
     /// A field that must be there.
@@ -130,6 +152,19 @@ impl<'v> Fields<'v> {
         T::Err: std::fmt::Display,
     {
         let text = self.text(field, faults)?;
+        self.judge(field, text, text.parse(), faults)
+    }
+
+    /// A text that parses into `T`, or `None` where the field is absent.
+    pub(super) fn optional_parsed<T: std::str::FromStr>(
+        &mut self,
+        field: &'static str,
+        faults: &mut Faults,
+    ) -> Option<T>
+    where
+        T::Err: std::fmt::Display,
+    {
+        let text = self.optional_text(field, faults)?;
         self.judge(field, text, text.parse(), faults)
     }
 

@@ -1,9 +1,11 @@
 //! The manifest language, field by field.
 
 use super::fields::Fields;
-use super::references;
+use super::{disruption, references, secrets};
 use crate::fault::{Code, Fault, Faults};
-use crate::manifest::{Cluster, Dynamic, Host, Manifest, POOL_COUNT_MAX, Pool, Provider, Static};
+use crate::manifest::{
+    Account, Cluster, Dynamic, Host, Manifest, POOL_COUNT_MAX, Pool, Provider, Static,
+};
 use crate::name::Name;
 use crate::source::Value;
 use std::net::Ipv4Addr;
@@ -69,8 +71,9 @@ fn document_of(document: &Value, faults: &mut Faults) -> Option<Manifest> {
 
     let mut spec = spec?;
     let providers = providers_of(&mut spec, faults);
+    let groups = disruption::groups_of(&mut spec, faults);
     let pools = match spec.required("nodePools", faults) {
-        Some(pools) => pools_of(pools, &providers, faults),
+        Some(pools) => pools_of(pools, &providers, &groups, faults),
         None => Vec::new(),
     };
     let clusters = match spec.required("kubernetes", faults) {
@@ -78,12 +81,13 @@ fn document_of(document: &Value, faults: &mut Faults) -> Option<Manifest> {
         None => Vec::new(),
     };
     spec.finish(faults);
-    references::check(&providers, &pools, &clusters, faults);
+    references::check(&providers, &groups, &pools, &clusters, faults);
 
     Some(Manifest {
         name: name?,
         providers: providers.into_iter().filter_map(Read::whole).collect(),
         pools: pools.into_iter().filter_map(Read::whole).collect(),
+        groups: groups.into_iter().filter_map(Read::whole).collect(),
         clusters: clusters
             .into_iter()
             .filter_map(|read| read.value?.whole)
@@ -112,7 +116,7 @@ fn metadata_of(metadata: &Value, faults: &mut Faults) -> Option<Name> {
     name
 }
 
-fn providers_of(spec: &mut Fields<'_>, faults: &mut Faults) -> Vec<Read<Provider>> {
+fn providers_of(spec: &mut Fields<'_>, faults: &mut Faults) -> Vec<Read<Account>> {
     let mut providers = Vec::new();
     for (path, value) in spec.items("providers", ENTRIES_MAX, faults) {
         let Some(mut fields) = Fields::open(value, path.as_str(), faults) else {
@@ -120,7 +124,9 @@ fn providers_of(spec: &mut Fields<'_>, faults: &mut Faults) -> Vec<Read<Provider
         };
         let name = fields.name("name", PROVIDER_NAME_MAX, faults);
         let kind = fields.text("providerType", faults);
-        let value = kind.and_then(|kind| provider_of(kind, &path, faults));
+        let via = kind.and_then(|kind| provider_of(kind, &path, faults));
+        let secret = secrets::named(&mut fields, None, faults);
+        let value = via.map(|via| Account { via, secret });
         fields.finish(faults);
         providers.extend(name.map(|name| Read { path, name, value }));
     }
@@ -140,7 +146,12 @@ fn provider_of(kind: &str, path: &str, faults: &mut Faults) -> Option<Provider> 
     None
 }
 
-fn pools_of(value: &Value, providers: &[Read<Provider>], faults: &mut Faults) -> Vec<Read<Pool>> {
+fn pools_of(
+    value: &Value,
+    providers: &[Read<Account>],
+    groups: &[Read<u32>],
+    faults: &mut Faults,
+) -> Vec<Read<Pool>> {
     let Some(mut fields) = Fields::open(value, "spec.nodePools", faults) else {
         return Vec::new();
     };
@@ -150,12 +161,12 @@ fn pools_of(value: &Value, providers: &[Read<Provider>], faults: &mut Faults) ->
         .into_iter()
         .enumerate()
     {
-        let (name, pool) = dynamic_of(value, &path, providers, faults);
+        let (name, pool) = dynamic_of(value, &path, providers, groups, faults);
         let value = pool.map(|pool| Pool::Dynamic(Dynamic { position, ..pool }));
         pools.extend(name.map(|name| Read { path, name, value }));
     }
     for (path, value) in fields.items("static", ENTRIES_MAX, faults) {
-        let (name, pool) = static_of(value, &path, faults);
+        let (name, pool) = static_of(value, &path, groups, faults);
         let value = pool.map(Pool::Static);
         pools.extend(name.map(|name| Read { path, name, value }));
     }
@@ -166,7 +177,8 @@ fn pools_of(value: &Value, providers: &[Read<Provider>], faults: &mut Faults) ->
 fn dynamic_of(
     value: &Value,
     path: &str,
-    providers: &[Read<Provider>],
+    providers: &[Read<Account>],
+    groups: &[Read<u32>],
     faults: &mut Faults,
 ) -> (Option<Name>, Option<Dynamic>) {
     let Some(mut fields) = Fields::open(value, path, faults) else {
@@ -179,6 +191,7 @@ fn dynamic_of(
     let count = fields.number("count", 1..=POOL_COUNT_MAX, faults);
     let server_type = fields.text("serverType", faults).map(str::to_owned);
     let image = fields.text("image", faults).map(str::to_owned);
+    let budget = disruption::of_pool(&mut fields, groups, faults);
     fields.finish(faults);
     let whole = || {
         let (provider, region, zone) = spec?;
@@ -191,6 +204,7 @@ fn dynamic_of(
             count,
             server_type,
             image,
+            budget,
         })
     };
     (name, whole())
@@ -199,7 +213,7 @@ fn dynamic_of(
 fn provider_spec_of(
     value: &Value,
     path: &str,
-    providers: &[Read<Provider>],
+    providers: &[Read<Account>],
     faults: &mut Faults,
 ) -> Option<(Name, String, Option<String>)> {
     let mut fields = Fields::open(value, path, faults)?;
@@ -226,7 +240,12 @@ fn provider_spec_of(
     Some((name?, region?, zone))
 }
 
-fn static_of(value: &Value, path: &str, faults: &mut Faults) -> (Option<Name>, Option<Static>) {
+fn static_of(
+    value: &Value,
+    path: &str,
+    groups: &[Read<u32>],
+    faults: &mut Faults,
+) -> (Option<Name>, Option<Static>) {
     let Some(mut fields) = Fields::open(value, path, faults) else {
         return (None, None);
     };
@@ -245,10 +264,16 @@ fn static_of(value: &Value, path: &str, faults: &mut Faults) -> (Option<Name>, O
     for (path, node) in nodes {
         hosts.extend(host_of(node, &path, faults));
     }
+    let budget = disruption::of_pool(&mut fields, groups, faults);
     fields.finish(faults);
     let ssh_port = port.and_then(|port| u16::try_from(port).ok()).unwrap_or(22);
     let whole = hosts.len() == count;
-    (name, whole.then_some(Static { hosts, ssh_port }))
+    let pool = Static {
+        hosts,
+        ssh_port,
+        budget,
+    };
+    (name, whole.then_some(pool))
 }
 
 fn host_of(value: &Value, path: &str, faults: &mut Faults) -> Option<Host> {
@@ -258,6 +283,7 @@ fn host_of(value: &Value, path: &str, faults: &mut Faults) -> Option<Host> {
         .optional_text("username", faults)
         .unwrap_or("root")
         .to_owned();
+    let secret = secrets::named(&mut fields, Some(secrets::SSH_KEY), faults);
     if let Some(endpoint) = endpoint
         && !endpoint.is_documentation()
     {
@@ -274,6 +300,7 @@ fn host_of(value: &Value, path: &str, faults: &mut Faults) -> Option<Host> {
     Some(Host {
         endpoint: endpoint?,
         username,
+        secret,
     })
 }
 
@@ -304,6 +331,7 @@ fn cluster_of(value: &Value, path: &str, faults: &mut Faults) -> Option<Read<Dec
         pools.finish(faults);
         (control, compute)
     });
+    let (unavailable, windows) = disruption::of_cluster(&mut fields, faults);
     fields.finish(faults);
     let name = name?;
     let value = pools.map(|(control, compute)| {
@@ -314,6 +342,8 @@ fn cluster_of(value: &Value, path: &str, faults: &mut Faults) -> Option<Read<Dec
                 network: network?,
                 control: control.clone(),
                 compute: compute.clone(),
+                unavailable,
+                windows,
             })
         };
         let whole = whole();

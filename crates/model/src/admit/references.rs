@@ -3,7 +3,7 @@
 
 use super::manifest::{Declared, Read, listed};
 use crate::fault::{Code, Faults};
-use crate::manifest::{Cluster, Pool, Provider};
+use crate::manifest::{Account, Cluster, Pool};
 use crate::name::Name;
 use crate::network::Network;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,12 +12,14 @@ type Pools<'a> = BTreeMap<&'a Name, &'a Read<Pool>>;
 
 /// Checks what the parts say about each other.
 pub(super) fn check(
-    providers: &[Read<Provider>],
+    providers: &[Read<Account>],
+    groups: &[Read<u32>],
     pools: &[Read<Pool>],
     clusters: &[Read<Declared>],
     faults: &mut Faults,
 ) {
     unique(providers, "provider", faults);
+    unique(groups, "group", faults);
     unique(pools, "pool", faults);
     unique(clusters, "cluster", faults);
     endpoints(pools, faults);
@@ -38,6 +40,7 @@ pub(super) fn check(
     if listed.len() == clusters.len() {
         unused(pools, &listed, faults);
     }
+    unused_groups(groups, pools, faults);
 }
 
 /// What a cluster says of pools, with its place.
@@ -266,5 +269,27 @@ fn unused(pools: &[Read<Pool>], clusters: &[Listed<'_>], faults: &mut Faults) {
             );
             faults.note(format!("{}.name", pool.path), Code::Unused, message);
         }
+    }
+}
+
+fn unused_groups(groups: &[Read<u32>], pools: &[Read<Pool>], faults: &mut Faults) {
+    // A pool that could not be read may belong to any group.
+    let Some(pools) = pools
+        .iter()
+        .map(|pool| pool.value.as_ref())
+        .collect::<Option<Vec<_>>>()
+    else {
+        return;
+    };
+    let used: BTreeSet<_> = pools
+        .iter()
+        .filter_map(|pool| pool.budget().group.as_ref())
+        .collect();
+    for group in groups.iter().filter(|group| !used.contains(&group.name)) {
+        let message = format!(
+            "found `{}`, which no pool belongs to; remove it or name it in a pool",
+            group.name
+        );
+        faults.note(format!("{}.name", group.path), Code::Unused, message);
     }
 }

@@ -86,7 +86,7 @@ fn all_faults_are_told_at_once() {
             spec.nodePools.dynamic[0].providerSpec.name: found `lob`, allowed: a provider of this manifest (lab)
             spec.nodePools.dynamic[0].count: found `0`, allowed: a whole number from 1 to 5000
             spec.nodePools.dynamic[0].image: found nothing; this field is required
-            spec.nodePools.dynamic[0].imagee: unknown field; did you mean `image`? allowed: name, providerSpec, count, serverType, image
+            spec.nodePools.dynamic[0].imagee: unknown field; did you mean `image`? allowed: name, providerSpec, count, serverType, image, disruption
             spec.nodePools.dynamic[1].count: found `many` (a text), allowed: a whole number from 1 to 5000
             spec.nodePools.static[0].nodes[0].endpoint: found `10.0.0.5`, allowed: 192.0.2.0/24, 198.51.100.0/24, 203.0.113.0/24, the simulated world's addresses (this build has no hands for others)
             spec.kubernetes.clusters[0].version: found `1.34` (a number), allowed: a text
@@ -223,6 +223,189 @@ fn a_typing_error_in_a_count_does_not_become_a_fleet() {
         ],
         &expect![[r#"
             spec.kubernetes.clusters: found 25006 machines in all, allowed: at most 20000 in one manifest
+        "#]],
+    );
+}
+
+/// Edits that use every field about disruption and secrets.
+const CAREFUL: [(&str, &str); 5] = [
+    (
+        "providerType: simulated}",
+        "providerType: simulated, secretRef: {name: lab-account, namespace: default}}",
+    ),
+    (
+        "  nodePools:",
+        "  disruption:\n    groups: [{name: rack, unavailable: 1}]\n  nodePools:",
+    ),
+    (
+        "count: 2",
+        "count: 2\n        disruption: {unavailable: 2, group: rack}",
+    ),
+    (
+        "nodes: [{endpoint: 203.0.113.5}]",
+        "nodes: [{endpoint: 203.0.113.5, secretRef: {name: attic-keys}}]\n        disruption: {group: rack}",
+    ),
+    (
+        "version: v1.34.1",
+        "version: v1.34.1\n        disruption: {unavailable: 3, windows: [{days: [Sat, Sun], start: 22:00, duration: 4h, offset: \"+02:00\"}, {start: '03:30', duration: 90m}]}",
+    ),
+];
+
+fn with<'a>(edits: &[(&'a str, &'a str)], more: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
+    edits.iter().chain(more).copied().collect()
+}
+
+#[test]
+fn budgets_windows_groups_and_secrets_are_read() {
+    let mut text = HELLO.to_owned();
+    for (from, to) in CAREFUL {
+        text = text.replacen(from, to, 1);
+    }
+    let manifest = admit(&source::parse(&text).unwrap()).unwrap();
+    let cluster = &manifest.clusters[0];
+    let mut told = format!(
+        "cluster {}, groups {:?}\n",
+        cluster.unavailable, manifest.groups
+    );
+    for window in &cluster.windows.0 {
+        told += &format!(
+            "window {} +{} min, {} ahead, {:?}\n",
+            window.start, window.minutes, window.offset, window.days
+        );
+    }
+    for (name, pool) in &manifest.pools {
+        let budget = pool.budget();
+        told += &format!("pool {name} {:?} {:?}\n", budget.unavailable, budget.group);
+    }
+    let hosts = manifest.pools.values().filter_map(|pool| match pool {
+        crate::manifest::Pool::Static(fixed) => fixed.hosts[0].secret.as_ref(),
+        crate::manifest::Pool::Dynamic(_) => None,
+    });
+    let accounts = manifest
+        .providers
+        .values()
+        .filter_map(|account| account.secret.as_ref());
+    for named in accounts.chain(hosts) {
+        told += &format!("{} {} {:?}\n", named.path, named.secret, named.namespace);
+    }
+    expect![[r#"
+        cluster 3, groups {Name("rack"): 1}
+        window 1320 +240 min, 120 ahead, {Sat, Sun}
+        window 210 +90 min, 0 ahead, {Mon, Tue, Wed, Thu, Fri, Sat, Sun}
+        pool attic None Some(Name("rack"))
+        pool brain None None
+        pool muscle Some(2) Some(Name("rack"))
+        spec.providers[0].secretRef lab-account Some(Name("default"))
+        spec.nodePools.static[0].nodes[0].secretRef attic-keys/privatekey None
+    "#]].assert_eq(&told);
+}
+
+#[test]
+fn without_a_word_one_machine_at_any_time_may_be_out_of_service() {
+    let manifest = admit(&source::parse(HELLO).unwrap()).unwrap();
+    assert_eq!(manifest.clusters[0].unavailable, 1);
+    assert_eq!(manifest.clusters[0].windows.0, []);
+}
+
+#[test]
+fn budgets_have_bounds() {
+    check(
+        &with(
+            &CAREFUL,
+            &[
+                (
+                    "groups: [{name: rack, unavailable: 1}]",
+                    "groups: [{name: rack, unavailable: 0}, {name: rack, unavailable: 2}, {name: Row}]",
+                ),
+                (
+                    "{unavailable: 2, group: rack}",
+                    "{unavailable: 1001, group: rick}",
+                ),
+                (
+                    "disruption: {unavailable: 3,",
+                    "disruption: {unavailable: many, budget: 2,",
+                ),
+            ],
+        ),
+        &expect![[r#"
+            spec.disruption.groups[0].unavailable: found `0`, allowed: a whole number from 1 to 1000
+            spec.disruption.groups[2].name: found `Row`: name has 'R' at position 0; allowed are a-z, 0-9 and, inside, hyphens
+            spec.disruption.groups[2].unavailable: found nothing; this field is required
+            spec.nodePools.dynamic[1].disruption.unavailable: found `1001`, allowed: a whole number from 1 to 1000
+            spec.nodePools.dynamic[1].disruption.group: found `rick`, allowed: a group of this manifest (rack, rack)
+            spec.kubernetes.clusters[0].disruption.unavailable: found `many` (a text), allowed: a whole number from 1 to 1000
+            spec.kubernetes.clusters[0].disruption.budget: unknown field; allowed: unavailable, windows
+            spec.disruption.groups[1].name: found `rack` again; the group at spec.disruption.groups[0] has this name
+        "#]],
+    );
+}
+
+#[test]
+fn a_group_that_no_pool_belongs_to_is_a_mistake() {
+    check(
+        &with(
+            &CAREFUL,
+            &[(
+                "{name: rack, unavailable: 1}",
+                "{name: rack, unavailable: 1}, {name: row, unavailable: 1}",
+            )],
+        ),
+        &expect![[r#"
+            spec.disruption.groups[1].name: found `row`, which no pool belongs to; remove it or name it in a pool
+        "#]],
+    );
+}
+
+#[test]
+fn windows_say_what_they_need() {
+    check(
+        &with(
+            &CAREFUL,
+            &[
+                (
+                    "days: [Sat, Sun], start: 22:00, duration: 4h, offset: \"+02:00\"",
+                    "days: [Sat, sun, Sat, 7], start: 2am, duration: 4, offset: Berlin",
+                ),
+                (
+                    "start: '03:30', duration: 90m",
+                    "days: [], duration: 5m, hours: 4",
+                ),
+            ],
+        ),
+        &expect![[r#"
+            spec.kubernetes.clusters[0].disruption.windows[0].days[1]: found `sun`, allowed: Mon, Tue, Wed, Thu, Fri, Sat, Sun
+            spec.kubernetes.clusters[0].disruption.windows[0].days[2]: found `Sat` twice in one list
+            spec.kubernetes.clusters[0].disruption.windows[0].days[3]: found `7`, allowed: Mon, Tue, Wed, Thu, Fri, Sat, Sun
+            spec.kubernetes.clusters[0].disruption.windows[0].start: found `2am`: a time of day has the form HH:MM, from 00:00 to 23:59
+            spec.kubernetes.clusters[0].disruption.windows[0].duration: found `4` (a number), allowed: a text
+            spec.kubernetes.clusters[0].disruption.windows[0].offset: found `Berlin`: an offset from UTC has the form +HH:MM or -HH:MM, from -12:00 to +14:00
+            spec.kubernetes.clusters[0].disruption.windows[1].days: found no day, allowed: at least one, or no list for every day
+            spec.kubernetes.clusters[0].disruption.windows[1].start: found nothing; this field is required
+            spec.kubernetes.clusters[0].disruption.windows[1].duration: found `5m`: a window is open for 10m to 168h
+            spec.kubernetes.clusters[0].disruption.windows[1].hours: unknown field; allowed: days, start, duration, offset
+        "#]],
+    );
+}
+
+#[test]
+fn a_reference_to_a_secret_is_checked() {
+    check(
+        &with(
+            &CAREFUL,
+            &[
+                (
+                    "{name: lab-account, namespace: default}",
+                    "{name: Lab, key: a/b, namespace: A, value: hunter2}",
+                ),
+                ("secretRef: {name: attic-keys}", "secretRef: attic-keys"),
+            ],
+        ),
+        &expect![[r#"
+            spec.providers[0].secretRef.name: found `Lab`: name has 'L' at position 0; allowed are a-z, 0-9 and, inside, hyphens
+            spec.providers[0].secretRef.key: found `a/b`: entry name has '/' at position 1; allowed are a-z, A-Z, 0-9, `.`, `_` and `-`
+            spec.providers[0].secretRef.namespace: found `A`: name has 'A' at position 0; allowed are a-z, 0-9 and, inside, hyphens
+            spec.providers[0].secretRef.value: unknown field; allowed: name, key, namespace
+            spec.nodePools.static[0].nodes[0].secretRef: found `attic-keys` (a text), allowed: a mapping
         "#]],
     );
 }

@@ -14,6 +14,8 @@ use model::time::Timestamp;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+mod declared;
+
 const NOW: Timestamp = Timestamp::from_millis(5);
 
 fn manifest(control: u32, compute: u32, version: &str, hosts: &[&str]) -> Manifest {

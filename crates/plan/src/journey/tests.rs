@@ -154,3 +154,112 @@ fn what_waits_for_a_worker_is_part_of_the_journey() {
     "#]]
     .assert_eq(&journey(&world.view()).to_string());
 }
+
+/// Nodes are changed on Saturdays, from 02:00 to 03:00; the tests' clock stands at Thursday.
+const SATURDAYS: &str = r#""windows":[{"days":["sat"],"start":120,"minutes":60,"offset":0}]"#;
+
+#[test]
+fn several_workers_are_taken_at_once() {
+    let all = "c1 w1 w2 w3 w4 w5";
+    let world = World::new("1.35.0", all, all).allow(r#"{"unavailable":2}"#);
+    expect![[r#"
+        cluster edge
+                1  drain c1                                                      disturb       2 min
+                2  upgrade c1                                                    in place      3 min
+                3  uncordon c1                                                   in place      1 min
+              4-9  4 of compute, 2 at a time: drain, upgrade, uncordon           disturb      12 min
+               10  drain w5                                                      disturb       2 min
+               11  upgrade w5                                                    in place      3 min
+               12  uncordon w5                                                   in place      1 min
+          ends ready after about 24 min, 6 machines touched
+    "#]]
+    .assert_eq(&journey(&world.view()).to_string());
+}
+
+#[test]
+fn a_journey_waits_for_its_window() {
+    let world = World::new("1.35.0", "c1 w1 w2", "c1 w1").allow(&format!("{{{SATURDAYS}}}"));
+    let told = journey(&world.view());
+    expect![[r#"
+        cluster edge
+                1  create w2                                                     create        2 min
+                2  join w2                                                       create        2 min
+                   wait for the window that opens Sat 1970-01-03 02:00 UTC                   2 d 1 h
+                3  drain c1                                                      disturb       2 min
+                4  upgrade c1                                                    in place      3 min
+                5  uncordon c1                                                   in place      1 min
+             6-11  2 of compute, one at a time: drain, upgrade, uncordon         disturb      12 min
+          ends ready after about 2 d 2 h, 3 machines touched
+    "#]]
+    .assert_eq(&told.to_string());
+    assert_eq!(told.minutes, 4 + (49 * 60 + 40) + 18);
+}
+
+#[test]
+fn a_fleet_takes_many_windows_and_few_lines() {
+    let names: Vec<_> = (1..=55).map(|n| format!("w{n}")).collect();
+    let all = format!("c1 {}", names.join(" "));
+    let seen = all.replace("c1", "c1@35");
+    let budgets = format!(r#"{{"unavailable":2,{SATURDAYS}}}"#);
+    let world = World::new("1.35.0", &all, &seen).allow(&budgets);
+    expect![[r#"
+        cluster edge
+                   wait for the window that opens Sat 1970-01-03 02:00 UTC                   2 d 1 h
+             1-30  20 of compute, 2 at a time: drain, upgrade, uncordon          disturb         1 h
+            31-60  the same in the window that opens Sat 1970-01-10 02:00 UTC                    7 d
+                   wait for the window that opens Sat 1970-01-17 02:00 UTC                  6 d 23 h
+            61-81  14 of compute, 2 at a time: drain, upgrade, uncordon          disturb      42 min
+               82  drain w55                                                     disturb       2 min
+               83  upgrade w55                                                   in place      3 min
+               84  uncordon w55                                                  in place      1 min
+          ends ready after about 16 d 2 h, 55 machines touched
+    "#]]
+    .assert_eq(&journey(&world.view()).to_string());
+}
+
+#[test]
+fn a_journey_assumes_that_other_clusters_give_back_what_it_waits_for() {
+    let world = World::new("1.35.0", "c1 w1", "c1@35 w1")
+        .allow(r#"{"pools":{"compute":{"group":"rack"}},"groups":{"rack":1}}"#)
+        .elsewhere("rack", "west-compute-07");
+    expect![[r#"
+        cluster edge
+                   wait until west-compute-07 of cluster west is back in service
+                1  drain w1                                                      disturb       2 min
+                2  upgrade w1                                                    in place      3 min
+                3  uncordon w1                                                   in place      1 min
+          ends ready after about 6 min, 1 machine touched
+    "#]]
+    .assert_eq(&journey(&world.view()).to_string());
+}
+
+#[test]
+fn a_wait_that_leads_nowhere_ends_with_its_reason() {
+    let budgets = format!("{{{SATURDAYS}}}");
+    let world = World::new("1.35.0", "c1 s1", "c1@35 s1")
+        .secrets()
+        .allow(&budgets);
+    let sick = World::new("1.35.0", "c1 w1 w2", "c1@35 w1 w2?@35").allow(&budgets);
+    expect![[r#"
+        cluster edge: nothing can be done now
+          held  drain s1: secret attic is not set
+                run `slipway secret set attic KEY`, or name another in the manifest
+    "#]]
+    .assert_eq(&journey(&world.missing("attic").view()).to_string());
+    expect![[r#"
+        cluster edge: nothing can be done now
+          held  join w2: the machine does not answer
+                switch it on, or run `slipway machine replace w2` to have another in its place
+          held  upgrade w1: 1 of 1 already out of service (w2)
+                continues when w2 is back in service
+    "#]]
+    .assert_eq(&journey(&sick.view()).to_string());
+}
+
+#[test]
+fn a_journey_that_was_kept_before_there_were_waits_is_still_read() {
+    let kept = r#"{"rounds":[],"repeats":1}"#;
+    let block: super::Block = serde_json::from_str(kept).unwrap();
+    assert_eq!(block.wait, None);
+    assert_eq!(serde_json::to_string(&block).unwrap(), kept);
+}

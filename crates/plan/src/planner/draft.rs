@@ -1,13 +1,16 @@
 //! A plan in the making: what rules ask for, against what is under way and what is wished.
 
 use super::survey::{Life, Place, Survey, count};
-use super::{Plan, Slot, View};
-use crate::held::{Held, Owner, Reason};
+use super::{Plan, View};
+use crate::held::{Held, Owner, Reason, Scope};
+use crate::ledger::{Slot, spent};
 use crate::summary::{Phase, Summary};
 use model::cluster::Role;
 use model::id::{self, MachineId, TaskId};
 use model::intent::Wish;
-use model::task::{Action, Kind, State, Task};
+use model::name::Name;
+use model::task::{Action, Kind, Open, State, Task};
+use model::time::Timestamp;
 use std::collections::BTreeSet;
 
 /// Attempts after which a failure that is still being retried is shown as an error.
@@ -26,7 +29,13 @@ pub(super) struct Draft<'a> {
     held: Vec<Held>,
     /// Machines that a kept or new task touches.
     busy: BTreeSet<MachineId>,
+    /// Machines that are out of service, and those that this plan takes out of it.
+    out: Vec<Slot>,
+    /// The member of the control plane that is being changed.
+    member: Option<(MachineId, Name)>,
     paused: Option<&'a str>,
+    /// When machines may be taken out of service again, where they may not be now.
+    closed: Option<Timestamp>,
 }
 
 impl<'a> Draft<'a> {
@@ -36,6 +45,8 @@ impl<'a> Draft<'a> {
             .intents
             .iter()
             .find(|intent| pause(&intent.wish) && intent.counts(view.now));
+        let budgets = &view.desired.disruption;
+        let out = survey.places.iter().filter(|place| place.out_of_service());
         Self {
             view,
             survey,
@@ -44,6 +55,9 @@ impl<'a> Draft<'a> {
             reopen: Vec::new(),
             held: Vec::new(),
             busy: BTreeSet::new(),
+            out: out.map(|place| Slot::of(place.machine, budgets)).collect(),
+            member: survey.members().find(|place| changing(place)).map(named),
+            closed: budgets.windows.opens(view.now),
             paused: paused.map(|intent| intent.author.as_str()),
         }
     }
@@ -59,7 +73,7 @@ impl<'a> Draft<'a> {
             return;
         }
         match place.open {
-            Some(open) if open.action == action => self.keep(place, open),
+            Some(open) if same(place, open, &action) => self.keep(place, open),
             Some(open) if open.state == State::Running => {
                 self.kept.insert(open.id);
                 self.busy.insert(place.machine.id);
@@ -75,10 +89,15 @@ impl<'a> Draft<'a> {
         }
     }
 
-    fn keep(&mut self, place: &Place<'_>, open: &model::task::Open) {
+    fn keep(&mut self, place: &Place<'_>, open: &Open) {
         self.kept.insert(open.id);
         self.busy.insert(place.machine.id);
         let kind = open.action.kind();
+        self.note_out(place, kind);
+        // What has failed and may fail for ever keeps nobody else waiting.
+        if open.error.is_none() {
+            self.note_member(place, kind);
+        }
         let failed = open.error.clone();
         let asked = self.view.intents.iter().any(|intent| {
             matches!(&intent.wish, Wish::Retry { task } if *task == open.id)
@@ -116,7 +135,14 @@ impl<'a> Draft<'a> {
             self.hold(place, action.kind(), Reason::Paused { by });
             return;
         }
+        let secret = place.machine.origin.secret_for(action.kind());
+        if let Some(missing) = secret.filter(|secret| self.view.missing.contains(secret)) {
+            self.hold(place, action.kind(), missing.into());
+            return;
+        }
         let desired = self.view.desired;
+        self.note_out(place, action.kind());
+        self.note_member(place, action.kind());
         let id = TaskId::derive(id::Origin {
             parent: &place.machine.id.to_string(),
             name: action.kind().as_str(),
@@ -133,6 +159,64 @@ impl<'a> Draft<'a> {
             machine: place.machine.clone(),
             action,
         });
+    }
+
+    /// Remembers which member of the control plane is being changed.
+    fn note_member(&mut self, place: &Place<'_>, kind: Kind) {
+        if disturbs(kind) && place.machine.role == Role::Control && self.member.is_none() {
+            self.member = Some(named(place));
+        }
+    }
+
+    /// Counts a machine that is being drained among those that are out of service.
+    fn note_out(&mut self, place: &Place<'_>, kind: Kind) {
+        let id = place.machine.id;
+        if kind == Kind::Drain && !self.out.iter().any(|out| out.machine == id) {
+            let budgets = &self.view.desired.disruption;
+            self.out.push(Slot::of(place.machine, budgets));
+        }
+    }
+
+    /// Why a machine that serves may not be taken out of service now: no window is open.
+    pub(super) fn closed(&self) -> Option<Reason> {
+        self.closed.map(|opens| Reason::Window { opens })
+    }
+
+    /// Why a machine that serves may not be taken out of service now: as many as may be are.
+    pub(super) fn over_budget(&self, place: &Place<'_>) -> Option<Reason> {
+        let budgets = &self.view.desired.disruption;
+        let slot = Slot::of(place.machine, budgets);
+        spent(budgets, &self.out, self.view.elsewhere, &slot).or_else(|| self.member_out(place))
+    }
+
+    /// Whether another member of the control plane is being changed: whatever the budgets say,
+    /// the next one waits until that has ended.
+    pub(super) fn member_first(&self, place: &Place<'_>) -> Option<Reason> {
+        let (id, name) = self.member.as_ref()?;
+        let waits = place.machine.role == Role::Control && *id != place.machine.id;
+        waits.then(|| Reason::Turn {
+            after: name.clone(),
+        })
+    }
+
+    /// Whether another member of the control plane is out of service: whatever the budgets
+    /// say, they go one at a time.
+    fn member_out(&self, place: &Place<'_>) -> Option<Reason> {
+        if place.machine.role == Role::Compute {
+            return None;
+        }
+        let out = |other: &&Place<'_>| {
+            let id = other.machine.id;
+            id != place.machine.id && self.out.iter().any(|out| out.machine == id)
+        };
+        let mut out = self.survey.members().filter(out);
+        let by = out.next()?.machine.name.to_string();
+        Some(Reason::Budget {
+            scope: Scope::ControlPlane,
+            by,
+            unavailable: 1 + count(out),
+            budget: 1,
+        })
     }
 
     /// Whether somebody gave up on cleaning a given machine: it does not answer and never will,
@@ -178,10 +262,8 @@ impl<'a> Draft<'a> {
             .iter()
             .filter(|open| open.state != State::Running && !self.kept.contains(&open.id));
         let withdraw: Vec<_> = withdraw.map(|open| open.id).collect();
-        let slot = |task: &Task| Slot {
-            machine: task.machine.id,
-            name: task.machine.name.clone(),
-        };
+        let budgets = &view.desired.disruption;
+        let slot = |task: &Task| Slot::of(&task.machine, budgets);
         let held_slots: BTreeSet<_> = view.ledger.iter().map(|slot| slot.machine).collect();
         let disturbs = self
             .tasks
@@ -193,15 +275,18 @@ impl<'a> Draft<'a> {
             .filter(|slot| !held_slots.contains(&slot.machine))
             .collect();
         let summary = self.summary();
+        let opens = self.held.iter().filter_map(|held| held.reason.opens());
         Plan {
             cluster: view.desired.cluster,
             generation: view.desired.generation,
             parent: view.parent,
             tasks: self.tasks,
             disturbs,
+            budgets: budgets.clone(),
             withdraw,
             reopen: self.reopen,
             release,
+            wake: opens.min(),
             held: self.held,
             summary,
         }
@@ -329,4 +414,26 @@ impl<'a> Draft<'a> {
             (None, None) => "as declared".to_owned(),
         }
     }
+}
+
+/// Whether work of this kind keeps a node from its own.
+const fn disturbs(kind: Kind) -> bool {
+    matches!(kind, Kind::Drain | Kind::Upgrade | Kind::Leave)
+}
+
+/// Whether a worker is changing the node at this moment.
+fn changing(place: &Place<'_>) -> bool {
+    let open = |open: &Open| open.state == State::Running && disturbs(open.action.kind());
+    place.open.is_some_and(open)
+}
+
+fn named(place: &Place<'_>) -> (MachineId, Name) {
+    (place.machine.id, place.machine.name.clone())
+}
+
+/// Whether an unfinished task does what is asked for. One that waits and was begun with
+/// another secret does not: the name was corrected.
+fn same(place: &Place<'_>, open: &Open, action: &Action) -> bool {
+    let secret = || open.secret.as_ref() == place.machine.origin.secret();
+    open.action == *action && (open.state == State::Running || secret())
 }

@@ -3,7 +3,6 @@
 //! In their order: what is missing comes first, the control plane before the rest, what
 //! was interrupted before what is new, removals after additions, upgrades last of all.
 
-use super::UNAVAILABLE_MAX;
 use super::draft::Draft;
 use super::survey::{Life, Place, Survey, count};
 use crate::held::Reason;
@@ -198,38 +197,73 @@ pub(super) fn uncordon(draft: &mut Draft<'_>) {
     }
 }
 
-/// Nodes on another version: the control plane first, one at a time, on a stable topology.
+/// Nodes on another version: the control plane first and one at a time, then the workers, as
+/// many at once as may be, on a stable topology.
 pub(super) fn upgrade(draft: &mut Draft<'_>) {
     let version = draft.view.desired.version;
-    let outdated: Vec<_> = draft
+    let outdated = draft
         .survey
         .wanted()
-        .filter(|place| place.node.is_some_and(|node| node.version < version))
-        .collect();
-    let begun = outdated.iter().find(|place| place.slot);
-    let Some(next) = begun.or(outdated.first()).copied() else {
-        return;
-    };
-    let refused = match begun {
-        None => unsettled(draft.survey).or_else(|| over_budget(draft.survey, next)),
-        Some(_) => None,
-    };
-    let drained = next.slot && next.node.is_some_and(|node| node.cordoned) && !draining(next);
-    match refused.or_else(|| quorum_at_risk(draft.survey, next, After::Same)) {
-        Some(reason) => draft.hold(next, Kind::Upgrade, reason),
-        None if drained => draft.want(next, Action::Upgrade { version }),
-        None => draft.want(next, Action::Drain),
+        .filter(|place| place.node.is_some_and(|node| node.version < version));
+    let (begun, fresh): (Vec<_>, Vec<_>) = outdated.partition(|place| place.slot);
+    // What was begun goes on, also when budgets or windows have changed since.
+    for place in &begun {
+        upgrade_node(draft, place, None);
     }
-    for place in outdated {
-        if place.machine.id != next.machine.id {
-            draft.hold(
-                place,
-                Kind::Upgrade,
-                Reason::Turn {
-                    after: next.machine.name.clone(),
-                },
-            );
+    let control = begun
+        .iter()
+        .chain(&fresh)
+        .find(|place| place.machine.role == Role::Control);
+    let one_by_one = control.is_some() || one_by_one(draft);
+    let (unsettled, member) = (unsettled(draft.survey), member_out(draft.survey));
+    let mut first = begun.first().copied();
+    for place in &fresh {
+        let after = match (first, control) {
+            (Some(first), _) if one_by_one => Some(first),
+            // Every member waits for something of its own.
+            (None, Some(control)) if place.machine.role == Role::Compute => Some(*control),
+            (Some(_) | None, _) => None,
+        };
+        if let Some(reason) = draft.closed() {
+            draft.hold(place, Kind::Upgrade, reason);
+        } else if let Some(after) = after {
+            let after = after.machine.name.clone();
+            draft.hold(place, Kind::Upgrade, Reason::Turn { after });
+        } else {
+            let worker = place.machine.role == Role::Compute;
+            let refused = unsettled
+                .clone()
+                .or_else(|| draft.over_budget(place))
+                .or_else(|| member.clone().filter(|_| worker));
+            let local = refused.as_ref().is_some_and(Reason::is_local);
+            upgrade_node(draft, place, refused);
+            first = first.or((!local).then_some(*place));
         }
+    }
+}
+
+/// Why workers must wait: a member of the control plane is not back in service.
+fn member_out(survey: &Survey<'_>) -> Option<Reason> {
+    let mut members = survey.members();
+    let out = members.find(|member| member.wanted && member.slot)?;
+    Some(Reason::ControlPlane {
+        waiting_for: out.machine.name.clone(),
+    })
+}
+
+/// Whether one machine of the cluster is taken out of service after the other.
+fn one_by_one(draft: &Draft<'_>) -> bool {
+    draft.view.desired.disruption.unavailable == 1
+}
+
+fn upgrade_node(draft: &mut Draft<'_>, place: &Place<'_>, refused: Option<Reason>) {
+    let version = draft.view.desired.version;
+    let drained = place.slot && place.node.is_some_and(|node| node.cordoned) && !draining(place);
+    let refused = refused.or_else(|| draft.member_first(place));
+    match refused.or_else(|| quorum_at_risk(draft.survey, place, After::Same)) {
+        Some(reason) => draft.hold(place, Kind::Upgrade, reason),
+        None if drained => draft.want(place, Action::Upgrade { version }),
+        None => draft.want(place, Action::Drain),
     }
 }
 
@@ -263,17 +297,6 @@ fn at_its_address<'s, 'a>(survey: &'s Survey<'a>, place: &Place<'_>) -> Option<&
     survey.leaving().find(|leaving| {
         remains(leaving)
             && matches!(&leaving.machine.origin, Origin::Given { endpoint: other, .. } if other == endpoint)
-    })
-}
-
-/// Whether as many machines as may be are out of service already.
-fn over_budget(survey: &Survey<'_>, place: &Place<'_>) -> Option<Reason> {
-    let (unavailable, by) = survey.out_of_service(place.machine.id);
-    let by = by.filter(|_| unavailable >= UNAVAILABLE_MAX)?;
-    Some(Reason::Budget {
-        by: by.machine.name.clone(),
-        unavailable,
-        budget: UNAVAILABLE_MAX,
     })
 }
 
@@ -337,29 +360,43 @@ pub(super) fn remove(draft: &mut Draft<'_>) {
         .leaving()
         .filter(|place| place.node.is_some())
         .collect();
-    let next = nodes
-        .iter()
-        .find(|place| out_already(place))
-        .or(nodes.first())
-        .copied();
+    let control = |place: &&Place<'_>| place.machine.role == Role::Control;
+    let members: Vec<_> = nodes.iter().copied().filter(control).collect();
+    let (first, first_member) = (first_of(&nodes), first_of(&members));
+    let one_by_one = one_by_one(draft);
+    let missing = missing(draft.survey);
     for place in draft.survey.leaving() {
         if !remains(place) || draft.given_up(place) {
             continue;
         }
-        match (place.node, next) {
+        // Members of the control plane go one at a time, whatever the budget.
+        let ahead = match (one_by_one, place.machine.role) {
+            (true, _) => first,
+            (false, Role::Control) => first_member,
+            (false, Role::Compute) => None,
+        };
+        let closed = draft.closed().filter(|_| !out_already(place));
+        match (place.node, ahead) {
             (None, _) => draft.want(place, dispose(place.machine)),
-            (Some(_), Some(next)) if next.machine.id != place.machine.id => {
+            (Some(_), _) if let Some(reason) = closed => draft.hold(place, Kind::Drain, reason),
+            (Some(_), Some(ahead)) if ahead.machine.id != place.machine.id => {
                 draft.hold(
                     place,
                     Kind::Drain,
                     Reason::Turn {
-                        after: next.machine.name.clone(),
+                        after: ahead.machine.name.clone(),
                     },
                 );
             }
-            (Some(_), Some(_) | None) => remove_node(draft, place),
+            (Some(_), Some(_) | None) => remove_node(draft, place, missing.clone()),
         }
     }
+}
+
+/// The node whose turn it is: one that serves nobody any more, or else the first.
+fn first_of<'s, 'a>(nodes: &[&'s Place<'a>]) -> Option<&'s Place<'a>> {
+    let out = nodes.iter().find(|place| out_already(place));
+    out.or(nodes.first()).copied()
 }
 
 /// Whether the node serves nobody any more, or was told not to.
@@ -377,12 +414,12 @@ fn draining(place: &Place<'_>) -> bool {
             .is_some_and(|open| open.action.kind() == Kind::Drain)
 }
 
-fn remove_node(draft: &mut Draft<'_>, place: &Place<'_>) {
+fn remove_node(draft: &mut Draft<'_>, place: &Place<'_>, missing: Option<Reason>) {
     let begun = out_already(place);
     let refused = if begun {
         None
     } else {
-        missing(draft.survey).or_else(|| over_budget(draft.survey, place))
+        missing.or_else(|| draft.over_budget(place))
     };
     let drained = begun && !place.in_service() && !draining(place);
     let action = if drained {
@@ -390,6 +427,7 @@ fn remove_node(draft: &mut Draft<'_>, place: &Place<'_>) {
     } else {
         Action::Drain
     };
+    let refused = refused.or_else(|| draft.member_first(place));
     match refused.or_else(|| quorum_at_risk(draft.survey, place, After::Less)) {
         Some(reason) => draft.hold(place, action.kind(), reason),
         None => draft.want(place, action),

@@ -135,16 +135,6 @@ impl<'a> Survey<'a> {
             .iter()
             .filter(|place| place.machine.role == Role::Control && place.node.is_some())
     }
-
-    /// How many machines out of service are there, not counting `but`; and the first of them.
-    pub(super) fn out_of_service(&self, but: MachineId) -> (u32, Option<&Place<'a>>) {
-        let mut out = self
-            .places
-            .iter()
-            .filter(|place| place.machine.id != but && place.out_of_service());
-        let first = out.next();
-        (u32::from(first.is_some()) + count(out), first)
-    }
 }
 
 /// How many there are.

@@ -8,6 +8,8 @@ use model::id::TaskId;
 use model::intent::Wish;
 use model::task::{Action, Kind, State};
 
+mod disruption;
+
 /// The only place that knows how to call the planner; every plan passes the checker.
 #[track_caller]
 fn drawn(world: &World, expected: &Expect) {

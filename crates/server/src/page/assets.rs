@@ -1,4 +1,4 @@
-//! Style, script and icon: part of the program, named after what they hold.
+//! Style, scripts and icon: part of the program, named after what they hold.
 //!
 //! The name of an asset has a digest of its contents, so browsers may keep it for ever
 //! and a new version of the program still shows its own.
@@ -54,6 +54,15 @@ static SCRIPT: LazyLock<Asset> = LazyLock::new(|| {
     )
 });
 
+static LOG_SCRIPT: LazyLock<Asset> = LazyLock::new(|| {
+    Asset::new(
+        "log",
+        "js",
+        "text/javascript; charset=utf-8",
+        include_str!("../../assets/log.js"),
+    )
+});
+
 static ICON: LazyLock<Asset> = LazyLock::new(|| {
     Asset::new(
         "icon",
@@ -73,6 +82,11 @@ pub(super) fn script() -> &'static str {
     &SCRIPT.path
 }
 
+/// Where the script of a page with a log is.
+pub(super) fn log_script() -> &'static str {
+    &LOG_SCRIPT.path
+}
+
 /// Where the icon is.
 pub(super) fn icon() -> &'static str {
     &ICON.path
@@ -81,7 +95,7 @@ pub(super) fn icon() -> &'static str {
 /// Serves an asset by its full name; an old name is gone.
 pub(super) async fn serve(Path(name): Path<String>) -> Result<Response, Problem> {
     let path = format!("/assets/{name}");
-    let asset = [&STYLE, &SCRIPT, &ICON]
+    let asset = [&STYLE, &SCRIPT, &LOG_SCRIPT, &ICON]
         .into_iter()
         .find(|asset| asset.path == path);
     let asset = asset.ok_or_else(|| Problem::no_route(&path))?;

@@ -20,8 +20,9 @@ use super::fleet;
 use super::signs::{Bar, Sign, Stamp};
 use super::task;
 use super::{Frame, Shown, render};
+use crate::access::Caller;
 use crate::app::App;
-use crate::extract::{self, Query, Segments};
+use crate::extract::{self, Query, Within};
 use crate::problem::Problem;
 use crate::routes::clusters::{find, machines, open_tasks};
 
@@ -123,13 +124,13 @@ struct Happened {
 /// Shows a cluster.
 pub(super) async fn show(
     State(app): State<App>,
-    named: Result<Segments<Name>, Problem>,
+    caller: Caller,
+    named: Result<Within<Name>, Problem>,
     query: Result<Query<ClusterQuery>, Problem>,
 ) -> Shown {
-    let (Segments(name), Query(query)) = (named?, query?);
+    let (Within(project, name), Query(query)) = (named?, query?);
     let now = app.now();
-    let frame = Frame::new(&app, now);
-    let project = Name::default_project();
+    let frame = Frame::new(&app, caller, &project, query.fragment.is_some()).await?;
     let row = find(&app, &project, &name).await?;
     let seen = app.store().cluster_view(row.id).await?;
     let seen = seen.ok_or_else(|| Problem::missing("cluster", &name))?;
@@ -157,7 +158,7 @@ pub(super) async fn show(
             .take(MACHINES)
             .map(|row| line(row, now))
             .collect(),
-        next: (all.len() > end).then(|| format!("/clusters/{name}?from={end}")),
+        next: (all.len() > end).then(|| format!("/projects/{project}/clusters/{name}?from={end}")),
         tasks: task_lists(open, finished, now),
         events: events(&app, &project, &about, now).await?,
         cluster: fleet::Line::new(row, now),

@@ -2,6 +2,7 @@
 
 use askama::Template;
 use axum::extract::State;
+use axum::response::Redirect;
 use model::name::Name;
 use model::time::Timestamp;
 use plan::Phase;
@@ -10,8 +11,9 @@ use store::{ClusterFilter, ClusterRow};
 
 use super::signs::{Bar, Sign, Stamp};
 use super::{Frame, Shown, render};
+use crate::access::Caller;
 use crate::app::App;
-use crate::extract::{self, Query};
+use crate::extract::{self, Project, Query};
 use crate::problem::Problem;
 
 /// The order in which states are counted: what needs somebody first.
@@ -35,7 +37,7 @@ pub(super) struct FleetQuery {
 #[template(path = "fleet.html", blocks = ["main"])]
 struct Fleet {
     frame: Frame,
-    machines: u64,
+    machines: u32,
     total: u64,
     chosen: Option<Phase>,
     counts: Vec<Count>,
@@ -77,31 +79,39 @@ impl Line {
     }
 }
 
-/// Shows the fleet.
+/// Leads to the fleet of the caller's own project, or of the one that is always there.
+pub(super) async fn home(caller: Caller) -> Redirect {
+    let project = caller.project.unwrap_or_else(Name::default_project);
+    Redirect::to(&format!("/projects/{project}"))
+}
+
+/// Shows the fleet of a project.
 pub(super) async fn show(
     State(app): State<App>,
+    caller: Caller,
+    of: Result<Project, Problem>,
     query: Result<Query<FleetQuery>, Problem>,
 ) -> Shown {
-    let Query(query) = query?;
+    let (Project(project), Query(query)) = (of?, query?);
     let now = app.now();
-    let frame = Frame::new(&app, now);
+    let frame = Frame::new(&app, caller, &project, query.fragment.is_some()).await?;
     let chosen = query.state.as_deref().map(phase).transpose()?;
     let page = extract::page(None, query.cursor)?;
     let filter = ClusterFilter {
         manifest: None,
         phase: chosen,
     };
-    let listed = app
-        .store()
-        .clusters(&Name::default_project(), filter, page)
-        .await?;
-    let counts = app.store().counts().await?;
+    let listed = app.store().clusters(&project, filter, page).await?;
+    let phases = app.store().phases(&project).await?;
+    let known = app.store().project(&project).await?;
+    let known = known.ok_or_else(|| Problem::no_project(&project))?;
+    let base = &frame.base;
     let next = listed.next.map(|cursor| match chosen {
-        Some(phase) => format!("/?state={}&cursor={cursor}", phase.as_str()),
-        None => format!("/?cursor={cursor}"),
+        Some(phase) => format!("{base}?state={}&cursor={cursor}", phase.as_str()),
+        None => format!("{base}?cursor={cursor}"),
     });
     let count = |phase: Phase| {
-        let clusters = counts.clusters.get(&phase).copied().unwrap_or(0);
+        let clusters = phases.get(&phase).copied().unwrap_or(0);
         let chosen = chosen == Some(phase);
         (clusters > 0 || chosen).then(|| Count {
             state: phase.into(),
@@ -111,8 +121,8 @@ pub(super) async fn show(
     };
     let fleet = Fleet {
         frame,
-        machines: counts.machines,
-        total: counts.clusters.values().sum(),
+        machines: known.machines,
+        total: phases.values().sum(),
         chosen,
         counts: PHASES.into_iter().filter_map(count).collect(),
         clusters: listed

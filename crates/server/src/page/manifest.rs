@@ -8,8 +8,9 @@ use serde::Deserialize;
 
 use super::signs::{Bar, Sign, Stamp};
 use super::{Frame, Shown, render};
+use crate::access::Caller;
 use crate::app::App;
-use crate::extract::{Query, Segments};
+use crate::extract::{Query, Within};
 use crate::problem::Problem;
 
 /// What is looked at.
@@ -56,16 +57,14 @@ impl From<(Name, Summary)> for Line {
 /// Shows a manifest.
 pub(super) async fn show(
     State(app): State<App>,
-    named: Result<Segments<Name>, Problem>,
+    caller: Caller,
+    named: Result<Within<Name>, Problem>,
     query: Result<Query<ManifestQuery>, Problem>,
 ) -> Shown {
-    let (Segments(name), Query(query)) = (named?, query?);
+    let (Within(project, name), Query(query)) = (named?, query?);
     let now = app.now();
-    let frame = Frame::new(&app, now);
-    let row = app
-        .store()
-        .manifest(&Name::default_project(), &name)
-        .await?;
+    let frame = Frame::new(&app, caller, &project, query.fragment.is_some()).await?;
+    let row = app.store().manifest(&project, &name).await?;
     let row = row.ok_or_else(|| Problem::missing("manifest", &name))?;
     let page = Page {
         frame,

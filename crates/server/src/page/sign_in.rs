@@ -3,22 +3,26 @@
 use askama::Template;
 use axum::extract::State;
 use axum::extract::rejection::FormRejection;
-use axum::http::{StatusCode, header};
+use axum::http::{Extensions, HeaderValue, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use serde::Deserialize;
 
 use super::{Frame, Wrong, render};
+use crate::access;
 use crate::app::App;
 use crate::auth;
 use crate::extract::Query;
 use crate::problem::Problem;
+
+/// What the form is.
+const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 
 /// The form.
 #[derive(Template)]
 #[template(path = "sign_in.html")]
 struct Form<'a> {
     frame: Frame,
-    wrong: bool,
+    wrong: Option<&'static str>,
     next: &'a str,
 }
 
@@ -26,6 +30,7 @@ struct Form<'a> {
 #[derive(Debug, Deserialize)]
 pub(super) struct FormQuery {
     next: Option<String>,
+    why: Option<String>,
 }
 
 /// What the form sends.
@@ -36,31 +41,49 @@ pub(super) struct Filled {
 }
 
 /// Shows the form.
-pub(super) async fn form(
-    State(app): State<App>,
-    query: Result<Query<FormQuery>, Problem>,
-) -> Result<Response, Wrong> {
+pub(super) async fn form(query: Result<Query<FormQuery>, Problem>) -> Result<Response, Wrong> {
     let Query(query) = query?;
-    show(&app, false, query.next.as_deref())
+    let wrong = query.why.as_deref().and_then(wrong);
+    show(wrong, query.next.as_deref())
 }
 
 /// Takes the token and gives the cookie.
 pub(super) async fn sign_in(
     State(app): State<App>,
+    extensions: Extensions,
     filled: Result<axum::Form<Filled>, FormRejection>,
 ) -> Result<Response, Wrong> {
     let axum::Form(Filled { token, next }) =
         filled.map_err(|_| Problem::body("not the form of this page"))?;
     let token = token.trim();
-    if !app.admin().knows(token) {
-        let shown = show(&app, true, next.as_deref())?;
-        return Ok((StatusCode::UNAUTHORIZED, shown).into_response());
+    if let Err(problem) = access::identify(&app, token, access::peer(&extensions)).await {
+        let Some(wrong) = wrong(&problem.wire().code) else {
+            return Err(Wrong(problem));
+        };
+        let shown = show(Some(wrong), next.as_deref())?;
+        // The headers of the problem, such as when to try again, are worth as much here.
+        let mut answer = problem.into_response();
+        answer.headers_mut().remove(header::CONTENT_LENGTH);
+        answer.headers_mut().insert(header::CONTENT_TYPE, HTML);
+        *answer.body_mut() = shown.into_body();
+        return Ok(answer);
     }
     Ok((
         [(header::SET_COOKIE, auth::cookie(token))],
         Redirect::to(local(next.as_deref())),
     )
         .into_response())
+}
+
+/// Why nobody was let in, where a person can do something about it here.
+fn wrong(code: &str) -> Option<&'static str> {
+    match code {
+        "AUTH-001" => Some("Nobody ever made this token. Copy the whole line, from slipway_ on."),
+        "AUTH-002" => Some("The time of this token is over. Ask an administrator for another one."),
+        "AUTH-003" => Some("This token was revoked. Ask an administrator for another one."),
+        "AUTH-004" => Some("Too many wrong tokens came from your address. Try again in a minute."),
+        _ => None,
+    }
 }
 
 /// Takes the cookie away.
@@ -72,9 +95,9 @@ pub(super) async fn sign_out() -> Response {
         .into_response()
 }
 
-fn show(app: &App, wrong: bool, next: Option<&str>) -> Result<Response, Wrong> {
+fn show(wrong: Option<&'static str>, next: Option<&str>) -> Result<Response, Wrong> {
     let form = Form {
-        frame: Frame::new(app, app.now()),
+        frame: Frame::bare(),
         wrong,
         next: local(next),
     };
@@ -99,7 +122,8 @@ mod tests {
 
     #[test]
     fn signing_in_leads_to_no_stranger() {
-        assert_eq!(local(Some("/clusters/edge-1")), "/clusters/edge-1");
+        let page = "/projects/default/clusters/edge-1";
+        assert_eq!(local(Some(page)), page);
         for stranger in [
             "//evil.example",
             "https://evil.example",

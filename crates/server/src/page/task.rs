@@ -10,9 +10,10 @@ use serde::Deserialize;
 use store::TaskRow;
 
 use super::signs::{Sign, Stamp, to_the_second};
-use super::{Frame, Shown, render};
+use super::{Frame, Shown, assets, render};
+use crate::access::Caller;
 use crate::app::App;
-use crate::extract::{Query, Segments};
+use crate::extract::{Query, Within};
 use crate::problem::Problem;
 use crate::routes::tasks::find;
 
@@ -39,6 +40,9 @@ struct Page {
     generation: u64,
     lines: Vec<Written>,
     next: Option<String>,
+    /// Where further lines come from; absent when there will be none on this page.
+    follow: Option<String>,
+    log_script: &'static str,
 }
 
 /// One line of the log.
@@ -76,20 +80,25 @@ impl Line {
 /// Shows a task.
 pub(super) async fn show(
     State(app): State<App>,
-    named: Result<Segments<TaskId>, Problem>,
+    caller: Caller,
+    named: Result<Within<TaskId>, Problem>,
     query: Result<Query<TaskQuery>, Problem>,
 ) -> Shown {
-    let (Segments(id), Query(query)) = (named?, query?);
+    let (Within(project, id), Query(query)) = (named?, query?);
     let now = app.now();
-    let frame = Frame::new(&app, now);
-    let row = find(&app, &Name::default_project(), id).await?;
+    let frame = Frame::new(&app, caller, &project, query.fragment.is_some()).await?;
+    let row = find(&app, &project, id).await?;
     let after = query.after.unwrap_or(0);
     let lines = app.store().task_log(id, after, LINES).await?;
     let full = u32::try_from(lines.len()).is_ok_and(|len| len == LINES);
     let next = lines
         .last()
         .filter(|_| full)
-        .map(|line| format!("/tasks/{id}?after={}", line.seq));
+        .map(|line| format!("{}/tasks/{id}?after={}", frame.base, line.seq));
+    let last = lines.last().map_or(after, |line| line.seq);
+    let follows = next.is_none() && !api::TaskState::from(row.state).ended();
+    let follow = follows
+        .then(|| format!("/api/v1/projects/{project}/tasks/{id}/log?stream=true&after={last}"));
     let written = |line: store::LogLine| Written {
         at: Stamp::new(line.at, now),
         attempt: line.attempt,
@@ -105,6 +114,8 @@ pub(super) async fn show(
         generation: row.task.generation.0,
         lines: lines.into_iter().map(written).collect(),
         next,
+        follow,
+        log_script: assets::log_script(),
         task: Line::new(row, now),
     };
     if query.fragment.is_some() {

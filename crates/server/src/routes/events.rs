@@ -1,38 +1,23 @@
 //! Events: what happened, as a list or as it happens.
-//!
-//! The stream is driven by a level: the store says which event is the newest, and the
-//! stream reads on from where its client is, a bounded batch at a time. A slow client is
-//! therefore never ahead of what it has read and costs no memory here.
 
-use std::collections::VecDeque;
-use std::convert::Infallible;
-use std::time::Duration;
+mod socket;
 
 use api::EventView;
 use axum::Json;
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderName, header};
-use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::extract::ws::WebSocketUpgrade;
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
+use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
-use futures_util::stream::{self, Stream, StreamExt as _};
-use model::name::Name;
+use bytes::Bytes;
 use serde::Deserialize;
-use tokio::sync::{OwnedSemaphorePermit, watch};
 use utoipa::IntoParams;
 
 use crate::app::App;
 use crate::extract::{self, Project, Query};
 use crate::problem::Problem;
+use crate::streams::{self, Follower, Kind, Seat, Source};
 use crate::view;
-
-/// Events read from the store at once: enough to catch up quickly, little enough to hold.
-const BATCH: u32 = 100;
-
-/// How often a silent stream shows that it lives, before proxies take it for dead.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
-
-/// How long a client should wait before it comes back after the stream ended.
-const RECONNECT_AFTER: Duration = Duration::from_secs(2);
 
 /// Which events, and how they are told.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -41,7 +26,8 @@ const RECONNECT_AFTER: Duration = Duration::from_secs(2);
 pub(crate) struct EventsQuery {
     /// The event after which to begin. A list begins with the oldest event there is, a
     /// stream with what happens from now on.
-    after: Option<u64>,
+    #[param(value_type = Option<u64>, minimum = 0)]
+    after: Option<String>,
     /// How many events at most; a stream has no end.
     #[param(minimum = 1, maximum = 500, default = 100)]
     limit: Option<u32>,
@@ -51,27 +37,49 @@ pub(crate) struct EventsQuery {
 
 /// What happened, oldest first; with `stream`, as it happens.
 ///
-/// A stream resumes after the event of `Last-Event-ID`, or of `after`.
+/// A stream resumes after the event of `Last-Event-ID`, or of `after`. With
+/// `Upgrade: websocket` the same events come over a WebSocket, each as one text message with
+/// the JSON of an event; it resumes with `after`, is pinged when it is silent, and has
+/// nothing to hear: any message but a close ends it with code 1003. A cookie opens it to
+/// pages of the same origin alone. What a server that stops has not told is told by the next one.
 #[utoipa::path(
     get, path = "/events", operation_id = "listEvents", tag = "events",
     params(EventsQuery, ("Last-Event-ID" = Option<u64>, Header, description = "the last event a stream has shown")),
-    responses((status = 200, description = "one page, or a stream", content(
-        (api::Listed<EventView> = "application/json"),
-        (serde_json::Value = "text/event-stream"),
-    ))),
+    responses(
+        (status = 101, description = "a stream over a WebSocket"),
+        (status = 200, description = "one page, or a stream", content(
+            (api::Listed<EventView> = "application/json"),
+            (serde_json::Value = "text/event-stream"),
+        )),
+        (status = 403, description = "a WebSocket with the cookie of this site, asked for by another one",
+            body = api::Problem, content_type = "application/problem+json"),
+    ),
 )]
 pub(crate) async fn list(
     State(app): State<App>,
     Project(project): Project,
     Query(query): Query<EventsQuery>,
     headers: HeaderMap,
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Problem> {
     let limit = extract::limit(query.limit)?;
-    let last = last_event_id(&headers)?;
-    if query.stream.unwrap_or_else(|| wants_stream(&headers)) {
-        return follow(&app, project, last.or(query.after)).map(IntoResponse::into_response);
+    let after = streams::place(query.after.as_deref())?;
+    let last = streams::last_event_id(&headers)?;
+    if socket::wanted(&headers) {
+        let upgrade = socket::admit(upgrade, &headers)?;
+        let seat = app.seat(Kind::Socket)?;
+        let follower = app.hub().follow(project, last.or(after)).await?;
+        return Ok(socket::answer(upgrade, follower, seat));
     }
-    let after = query.after.unwrap_or(0);
+    if streams::wanted(query.stream, &headers) {
+        let seat = app.seat(Kind::Events)?;
+        let follower = app.hub().follow(project, last.or(after)).await?;
+        return Ok(streams::answer(Events {
+            follower,
+            _seat: seat,
+        }));
+    }
+    let after = after.unwrap_or(0);
     let events = app.store().events(Some(&project), after, limit).await?;
     let full = u32::try_from(events.len()).is_ok_and(|len| len == limit);
     let next = events
@@ -82,95 +90,14 @@ pub(crate) async fn list(
     Ok(Json(api::Listed { items, next }).into_response())
 }
 
-fn wants_stream(headers: &HeaderMap) -> bool {
-    let accepts = headers
-        .get(header::ACCEPT)
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or_default();
-    accepts
-        .split(',')
-        .any(|kind| kind.trim().starts_with(api::event::MEDIA_TYPE))
-}
-
-fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
-    let name = HeaderName::from_static("last-event-id");
-    let Some(text) =
-        extract::text_of(headers, &name, "Last-Event-ID")?.filter(|text| !text.is_empty())
-    else {
-        return Ok(None);
-    };
-    let id = extract::number(text)
-        .ok_or_else(|| Problem::parameter("Last-Event-ID", "not the id of an event"))?;
-    Ok(Some(id))
-}
-
-/// Follows events from `after` on, or from now.
-fn follow(app: &App, project: Name, after: Option<u64>) -> Result<impl IntoResponse, Problem> {
-    let permit = app
-        .streams()
-        .clone()
-        .try_acquire_owned()
-        .map_err(|_| Problem::busy("too many clients follow events"))?;
-    let newest = app.store().subscribe();
-    let after = after.unwrap_or(*newest.borrow());
-    let follower = Follower {
-        app: app.clone(),
-        project,
-        after,
-        newest,
-        read: VecDeque::new(),
-        _permit: permit,
-    };
-    let hello = stream::iter([Ok::<_, Infallible>(Event::default().retry(RECONNECT_AFTER))]);
-    Ok(Sse::new(hello.chain(follower.events())).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)))
-}
-
 /// One client that follows events.
-struct Follower {
-    app: App,
-    project: Name,
-    after: u64,
-    newest: watch::Receiver<u64>,
-    read: VecDeque<EventView>,
-    _permit: OwnedSemaphorePermit,
+struct Events {
+    follower: Follower,
+    _seat: Seat,
 }
 
-impl Follower {
-    fn events(self) -> impl Stream<Item = Result<Event, Infallible>> {
-        stream::unfold(self, |mut follower| async {
-            let event = follower.next().await?;
-            let told = Event::default()
-                .id(event.id.to_string())
-                .event(&event.kind)
-                .json_data(&event)
-                .ok()?;
-            Some((Ok(told), follower))
-        })
-    }
-
-    /// The next event; none when the server stops or the store cannot be read, and the
-    /// client comes back by itself with the id it has.
-    async fn next(&mut self) -> Option<EventView> {
-        loop {
-            if let Some(event) = self.read.pop_front() {
-                self.after = event.id;
-                return Some(event);
-            }
-            // Marked as seen before reading: what comes meanwhile wakes us again.
-            self.newest.borrow_and_update();
-            let events = self
-                .app
-                .store()
-                .events(Some(&self.project), self.after, BATCH)
-                .await
-                .ok()?;
-            self.read.extend(events.into_iter().map(view::event));
-            if self.read.is_empty() {
-                tokio::select! {
-                    changed = self.newest.changed() => changed.ok()?,
-                    () = self.app.stop().cancelled() => return None,
-                }
-            }
-        }
+impl Source for Events {
+    async fn next(&mut self) -> Option<Bytes> {
+        self.follower.next().await.map(|told| told.frames())
     }
 }

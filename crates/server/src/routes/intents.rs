@@ -14,8 +14,8 @@ use serde::Deserialize;
 use store::{Draft, Withdrawal};
 use utoipa::IntoParams;
 
+use crate::access::Caller;
 use crate::app::App;
-use crate::auth::Admin;
 use crate::extract::{self, Project, Query, Within};
 use crate::problem::Problem;
 use crate::routes::manifests::Page;
@@ -35,6 +35,7 @@ const REASON_LEN_MAX: usize = 1_000;
 )]
 pub(crate) async fn wish(
     State(app): State<App>,
+    caller: Caller,
     Project(project): Project,
     extract::Json(request): extract::Json<IntentRequest>,
 ) -> Result<impl IntoResponse, Problem> {
@@ -58,7 +59,7 @@ pub(crate) async fn wish(
         None => None,
     };
     let wish = meant(&app, &project, &cluster, wish).await?;
-    let author = Admin::NAME.to_owned();
+    let author = caller.actor;
     let draft = Draft {
         project,
         cluster,
@@ -105,6 +106,7 @@ pub(crate) struct WithdrawQuery {
 )]
 pub(crate) async fn withdraw(
     State(app): State<App>,
+    caller: Caller,
     Within(project, id): Within<IntentId>,
     Query(query): Query<WithdrawQuery>,
 ) -> Result<impl IntoResponse, Problem> {
@@ -116,7 +118,7 @@ pub(crate) async fn withdraw(
     let intent = find(&app, &project, id).await?.ok_or_else(missing)?;
     let withdrawn = app
         .store()
-        .withdraw_intent(&project, withdrawal, app.now())
+        .withdraw_intent(&project, withdrawal, caller.actor, app.now())
         .await
         .map_err(Problem::withdrawal)?;
     if withdrawn {

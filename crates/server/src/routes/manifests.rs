@@ -12,8 +12,8 @@ use serde::Deserialize;
 use store::{Submission, Submitted};
 use utoipa::IntoParams;
 
+use crate::access::Caller;
 use crate::app::App;
-use crate::auth::Admin;
 use crate::extract::{self, Project, Query, Text, Within};
 use crate::problem::Problem;
 use crate::routes::plans;
@@ -72,6 +72,7 @@ pub(crate) struct SubmitQuery {
 )]
 pub(crate) async fn submit(
     State(app): State<App>,
+    caller: Caller,
     Project(project): Project,
     Query(query): Query<SubmitQuery>,
     headers: HeaderMap,
@@ -92,7 +93,7 @@ pub(crate) async fn submit(
         let covered = plans::covers(&app, &project, &manifest, shown).await?;
         parent = parent.or(Some(covered));
     }
-    let author = Admin::NAME.to_owned();
+    let author = caller.actor;
     let submission = Submission {
         project,
         manifest,
@@ -147,11 +148,12 @@ pub(crate) async fn show(
 )]
 pub(crate) async fn delete(
     State(app): State<App>,
+    caller: Caller,
     Within(project, name): Within<Name>,
 ) -> Result<impl IntoResponse, Problem> {
     let submitted = app
         .store()
-        .delete_manifest(&project, &name, Admin::NAME, app.now())
+        .delete_manifest(&project, &name, caller.actor, app.now())
         .await?;
     Ok(accepted(submitted))
 }

@@ -1,6 +1,6 @@
-//! Tasks: where they stand, and what their attempts wrote.
+//! Tasks: where they stand.
 
-use api::{LogView, TaskView};
+use api::TaskView;
 use axum::Json;
 use axum::extract::State;
 use model::id::TaskId;
@@ -33,19 +33,6 @@ pub(crate) struct ListQuery {
     state: Option<api::TaskState>,
 }
 
-/// Which piece of a log.
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct LogQuery {
-    /// The line after which to begin: the `next` of the piece before.
-    #[param(default = 0)]
-    after: Option<u64>,
-    /// How many lines at most.
-    #[param(minimum = 1, maximum = 500, default = 100)]
-    limit: Option<u32>,
-}
-
 /// The tasks, newest first.
 #[utoipa::path(
     get, path = "/tasks", operation_id = "listTasks", tag = "tasks", params(ListQuery),
@@ -76,27 +63,6 @@ pub(crate) async fn show(
     Within(project, id): Within<TaskId>,
 ) -> Result<Json<TaskView>, Problem> {
     Ok(Json(view::task(find(&app, &project, id).await?)))
-}
-
-/// What the attempts at a task wrote, oldest first.
-#[utoipa::path(
-    get, path = "/tasks/{id}/log", operation_id = "getTaskLog", tag = "tasks", params(LogQuery),
-    responses((status = 200, description = "a piece of the log", body = LogView)),
-)]
-pub(crate) async fn log(
-    State(app): State<App>,
-    Within(project, id): Within<TaskId>,
-    Query(query): Query<LogQuery>,
-) -> Result<Json<LogView>, Problem> {
-    let limit = extract::limit(query.limit)?;
-    let after = query.after.unwrap_or(0);
-    find(&app, &project, id).await?;
-    let lines = app.store().task_log(id, after, limit).await?;
-    let next = lines.last().map_or(after, |line| line.seq);
-    Ok(Json(LogView {
-        lines: lines.into_iter().map(view::line).collect(),
-        next,
-    }))
 }
 
 /// The task of that id, or the problem that there is none.

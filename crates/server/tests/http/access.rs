@@ -62,11 +62,13 @@ async fn pages_lead_to_the_form_and_the_form_leads_back() {
     let world = World::with_hello().await;
     for (path, to) in [
         ("/", "/sign-in"),
-        ("/clusters/first", "/sign-in?next=/clusters/first"),
-        ("/manifests/hello", "/sign-in?next=/manifests/hello"),
         (
-            "/tasks/task-0000000000000",
-            "/sign-in?next=/tasks/task-0000000000000",
+            "/projects/default",
+            "/sign-in?next=/projects/default",
+        ),
+        (
+            "/projects/default/clusters/first",
+            "/sign-in?next=/projects/default/clusters/first",
         ),
     ] {
         let answer = world.send(bare(Method::GET, path)).await;
@@ -76,11 +78,11 @@ async fn pages_lead_to_the_form_and_the_form_leads_back() {
         );
     }
     let form = world
-        .send(bare(Method::GET, "/sign-in?next=/clusters/first"))
+        .send(bare(Method::GET, "/sign-in?next=/projects/default/clusters/first"))
         .await;
     assert_eq!(form.status, StatusCode::OK);
     assert!(
-        form.text.contains(r#"name="next" value="/clusters/first""#),
+        form.text.contains(r#"name="next" value="/projects/default/clusters/first""#),
         "{}",
         form.text
     );
@@ -88,7 +90,7 @@ async fn pages_lead_to_the_form_and_the_form_leads_back() {
     let sign_in = |token: &str| {
         Request::post("/sign-in")
             .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
-            .body(Body::from(format!("token={token}&next=/clusters/first")))
+            .body(Body::from(format!("token={token}&next=/projects/default/clusters/first")))
             .unwrap()
     };
     let refused = world.send(sign_in("slipway_wrong")).await;
@@ -97,7 +99,7 @@ async fn pages_lead_to_the_form_and_the_form_leads_back() {
     let signed_in = world.send(sign_in(TOKEN)).await;
     assert_eq!(
         (signed_in.status, signed_in.header("location")),
-        (StatusCode::SEE_OTHER, "/clusters/first")
+        (StatusCode::SEE_OTHER, "/projects/default/clusters/first")
     );
     let cookie = signed_in.header("set-cookie").to_owned();
     assert!(
@@ -106,7 +108,7 @@ async fn pages_lead_to_the_form_and_the_form_leads_back() {
     );
 
     let shown =
-        Request::get("/clusters/first").header(header::COOKIE, cookie.split(';').next().unwrap());
+        Request::get("/projects/default/clusters/first").header(header::COOKIE, cookie.split(';').next().unwrap());
     assert_eq!(
         world.send(shown.body(Body::empty()).unwrap()).await.status,
         StatusCode::OK

@@ -1,65 +1,18 @@
 //! Events as a list, and as they happen.
 
-use axum::body::{Body, BodyDataStream};
-use axum::http::{Request, StatusCode, header};
+use axum::http::StatusCode;
 use futures_util::StreamExt as _;
 
-use crate::world::{HELLO, PROJECT, TOKEN, World};
-
-/// A stream of events, read line by line.
-struct Stream {
-    body: BodyDataStream,
-    text: String,
-}
-
-impl Stream {
-    async fn open(world: &World, query: &str, last: Option<u64>) -> Self {
-        let mut request = Request::get(format!("{PROJECT}/events{query}"))
-            .header(header::AUTHORIZATION, format!("Bearer {TOKEN}"))
-            .header(header::ACCEPT, "text/event-stream");
-        if let Some(last) = last {
-            request = request.header("last-event-id", last.to_string());
-        }
-        let response = world.open(request.body(Body::empty()).unwrap()).await;
-        assert_eq!(response.status(), StatusCode::OK);
-        assert_eq!(
-            response.headers()[header::CONTENT_TYPE],
-            "text/event-stream"
-        );
-        Self {
-            body: response.into_body().into_data_stream(),
-            text: String::new(),
-        }
-    }
-
-    /// The id of the next event; none when the stream has ended.
-    async fn next(&mut self) -> Option<u64> {
-        loop {
-            if let Some((event, rest)) = self.text.split_once("\n\n") {
-                let rest = rest.len();
-                let id = event
-                    .lines()
-                    .find_map(|line| line.strip_prefix("id: "))
-                    .map(|id| id.parse().unwrap());
-                self.text.drain(..self.text.len() - rest);
-                if id.is_some() {
-                    return id;
-                }
-                continue;
-            }
-            let piece = self.body.next().await?.unwrap();
-            self.text.push_str(std::str::from_utf8(&piece).unwrap());
-        }
-    }
-}
+use crate::reader::Reader;
+use crate::world::{HELLO, World};
 
 #[tokio::test]
 async fn a_stream_resumes_after_the_last_event_that_was_seen() {
     let world = World::with_hello().await;
     let newest = *world.store.subscribe().borrow();
     assert!(newest >= 2, "{newest}");
-    let mut all = Stream::open(&world, "?after=0", None).await;
-    let mut rest = Stream::open(&world, "?after=0", Some(1)).await;
+    let mut all = Reader::open(&world, "/events?after=0", None).await;
+    let mut rest = Reader::open(&world, "/events?after=0", Some(1)).await;
     for id in 1..=newest {
         assert_eq!(all.next().await, Some(id));
     }
@@ -74,7 +27,7 @@ async fn a_stream_resumes_after_the_last_event_that_was_seen() {
 async fn a_stream_without_a_place_begins_now() {
     let world = World::with_hello().await;
     let newest = *world.store.subscribe().borrow();
-    let mut stream = Stream::open(&world, "", None).await;
+    let mut stream = Reader::open(&world, "/events", None).await;
     let changed = HELLO.replace("count: 2", "count: 3");
     let (seen, answer) = tokio::join!(stream.next(), world.submit(&changed));
     assert_eq!(answer.status, StatusCode::ACCEPTED);
@@ -84,7 +37,7 @@ async fn a_stream_without_a_place_begins_now() {
 #[tokio::test]
 async fn streams_end_when_the_server_stops() {
     let world = World::with_hello().await;
-    let mut stream = Stream::open(&world, "?stream=true", None).await;
+    let mut stream = Reader::open(&world, "/events?stream=true", None).await;
     let (ended, ()) = tokio::join!(stream.next(), async { world.stop.cancel() });
     assert_eq!(ended, None);
 }
@@ -92,7 +45,7 @@ async fn streams_end_when_the_server_stops() {
 #[tokio::test(start_paused = true)]
 async fn a_silent_stream_shows_that_it_lives() {
     let world = World::new();
-    let mut stream = Stream::open(&world, "", None).await;
+    let mut stream = Reader::open(&world, "/events", None).await;
     let hello = stream.body.next().await.unwrap().unwrap();
     assert_eq!(hello, "retry: 2000\n\n");
     let begun = tokio::time::Instant::now();

@@ -9,6 +9,8 @@ mod intents;
 #[cfg(test)]
 mod lists;
 #[cfg(test)]
+mod logs;
+#[cfg(test)]
 mod manifests;
 #[cfg(test)]
 mod openapi;
@@ -17,7 +19,13 @@ mod pages;
 #[cfg(test)]
 mod plans;
 #[cfg(test)]
+mod reader;
+#[cfg(test)]
 mod refusals;
+#[cfg(test)]
+mod sockets;
+#[cfg(test)]
+mod streams;
 #[cfg(test)]
 mod system;
 #[cfg(test)]

@@ -53,7 +53,7 @@ async fn check(world: &World, path: &str, expected: &Expect) {
 
 #[tokio::test]
 async fn an_empty_fleet_says_how_to_begin() {
-    check(&World::new(), "/", &expect![[r#"
+    check(&World::new(), "/projects/default", &expect![[r#"
         Fleet
         0 machines in 0 clusters, as of 2026-01-01 00:00:00 UTC
         0 all
@@ -67,7 +67,7 @@ async fn the_fleet_shows_every_cluster_in_one_line() {
     world.settle().await;
     check(
         &world,
-        "/",
+        "/projects/default",
         &expect![[r#"
         Fleet
         5 machines in 1 cluster, as of 2026-01-01 00:00:00 UTC
@@ -87,7 +87,7 @@ async fn the_fleet_shows_every_cluster_in_one_line() {
     .await;
     check(
         &world,
-        "/?state=error",
+        "/projects/default?state=error",
         &expect![[r#"
         Fleet
         5 machines in 1 cluster, as of 2026-01-01 00:00:00 UTC
@@ -111,7 +111,7 @@ async fn troubled() -> Answer {
         .await;
     world.end(claims.remove(0), Ended::Done).await;
     world.plan().await;
-    world.look("/clusters/first").await
+    world.look("/projects/default/clusters/first").await
 }
 
 #[tokio::test]
@@ -190,7 +190,7 @@ async fn a_task_shows_its_log_as_text() {
     let claim = world.claim(1).await.pop().unwrap();
     let id = claim.task.id;
     world.end(claim, Ended::Done).await;
-    let page = world.look(&format!("/tasks/{id}")).await;
+    let page = world.look(&format!("/projects/default/tasks/{id}")).await;
     assert!(
         page.text.contains("create &#60;first-brain-"),
         "{}",
@@ -198,7 +198,7 @@ async fn a_task_shows_its_log_as_text() {
     );
     assert!(
         world
-            .look("/manifests/hello")
+            .look("/projects/default/manifests/hello")
             .await
             .text
             .contains("kind: InputManifest")
@@ -206,9 +206,48 @@ async fn a_task_shows_its_log_as_text() {
 }
 
 #[tokio::test]
+async fn the_log_of_a_task_is_followed_until_the_task_has_ended() {
+    let world = World::with_hello().await;
+    world.plan().await;
+    let claim = world.claim(1).await.pop().unwrap();
+    let id = claim.task.id;
+    let followed = |page: &Answer| {
+        let (_, rest) = page.text.split_once("data-follow=\"")?;
+        let path = rest.split('"').next()?.replace("&#38;", "&");
+        Some(path.replace(&id.to_string(), "TASK"))
+    };
+    let page = world.look(&format!("/projects/default/tasks/{id}")).await;
+    let path = "/api/v1/projects/default/tasks/TASK/log?stream=true&after=";
+    assert_eq!(followed(&page), Some(format!("{path}0")));
+    let script = page
+        .text
+        .split('"')
+        .find(|text| text.starts_with("/assets/log-"))
+        .unwrap();
+    assert!(world.look(script).await.text.contains("EventSource"));
+    let lines = (1..=501).map(|_| (world.now(), "a".to_owned())).collect();
+    let recorded = world.store.append_log(&claim, lines).await.unwrap();
+    assert_eq!(recorded, store::Recorded::Yes);
+    let page = world.look(&format!("/projects/default/tasks/{id}")).await;
+    assert_eq!(
+        followed(&page),
+        None,
+        "there is another page to turn to first"
+    );
+    let page = world.look(&format!("/tasks/{id}?after=500")).await;
+    assert_eq!(followed(&page), Some(format!("{path}501")));
+    world.end(claim, Ended::Done).await;
+    let page = world.look(&format!("/tasks/{id}?after=500")).await;
+    assert_eq!(followed(&page), None, "nothing will be added");
+}
+
+#[tokio::test]
 async fn a_fragment_is_the_main_part_alone() {
     let world = World::with_hello().await;
-    for path in ["/", "/clusters/first", "/manifests/hello"] {
+    world.plan().await;
+    let task = world.get("/tasks?limit=1").await.json()["items"][0]["id"].clone();
+    let task = format!("/tasks/{}", task.as_str().unwrap());
+    for path in ["/projects/default", "/projects/default/clusters/first", "/projects/default/manifests/hello", &task] {
         let whole = world.look(path).await.text;
         let fragment = world.look(&format!("{path}?fragment=1")).await.text;
         assert!(
@@ -222,7 +261,7 @@ async fn a_fragment_is_the_main_part_alone() {
 #[tokio::test]
 async fn what_is_not_there_is_told_as_a_page() {
     let world = World::new();
-    let answer = world.look("/clusters/nobody").await;
+    let answer = world.look("/projects/default/clusters/nobody").await;
     assert_eq!(answer.status, StatusCode::NOT_FOUND);
     expect![[r#"
         not found
@@ -232,11 +271,11 @@ async fn what_is_not_there_is_told_as_a_page() {
     "#]]
     .assert_eq(&read(&answer.text));
     assert_eq!(
-        world.look("/clusters/NOBODY").await.status,
+        world.look("/projects/default/clusters/NOBODY").await.status,
         StatusCode::BAD_REQUEST
     );
     assert_eq!(
-        world.look("/?state=fine").await.status,
+        world.look("/projects/default?state=fine").await.status,
         StatusCode::BAD_REQUEST
     );
 }
@@ -244,7 +283,7 @@ async fn what_is_not_there_is_told_as_a_page() {
 #[tokio::test]
 async fn assets_are_named_after_what_they_hold_and_kept_for_ever() {
     let world = World::new();
-    let page = world.look("/").await;
+    let page = world.look("/projects/default").await;
     assert!(
         page.header("content-security-policy")
             .starts_with("default-src 'none'")
@@ -278,7 +317,7 @@ async fn long_lists_of_clusters_go_on_on_the_next_page() {
         .collect();
     let answer = world.submit(&format!("{HELLO}{}", many.concat())).await;
     assert_eq!(answer.status, StatusCode::ACCEPTED, "{}", answer.text);
-    let first = world.look("/").await.text;
+    let first = world.look("/projects/default").await.text;
     let next = first
         .split_once("rel=\"next\" href=\"")
         .unwrap()

@@ -9,13 +9,14 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Method, Request, Response, StatusCode, header};
+use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use metrics_exporter_prometheus::PrometheusRecorder;
 use model::id::MachineId;
 use model::observed::{ControlPlaneFact, Fact, MachineFact, NodeFact, Observation};
 use model::task::{Action, Task};
 use model::time::Timestamp;
-use server::auth::Admin;
+use server::auth::{Admin, enrol};
 use server::{Rehearsal, Rehearse, Server, SimulationView};
 use store::{Claim, Ended, Recorded, Store};
 use tokio_util::sync::CancellationToken;
@@ -117,11 +118,14 @@ impl World {
         let now = Arc::clone(&clock);
         let server = Server {
             store: store.clone(),
-            admin: Admin::of(TOKEN),
             clock: Arc::new(move || Timestamp::from_millis(now.load(Ordering::Relaxed))),
             rehearse,
             metrics: recorder.handle(),
         };
+        let admin = Admin::of(TOKEN);
+        let enrolled = enrol(&store, &admin, (server.clock)());
+        // A store in memory answers at once.
+        enrolled.now_or_never().unwrap().unwrap();
         let stop = CancellationToken::new();
         let router = server::router(server.clone(), stop.clone());
         Self {
@@ -242,7 +246,7 @@ impl World {
         )];
         let recorded = self
             .store
-            .record(claim, ended, seen, said, self.now())
+            .record(claim, ended, seen, Vec::new(), said, self.now())
             .await
             .unwrap();
         assert_eq!(recorded, Recorded::Yes);
@@ -377,6 +381,7 @@ pub(crate) fn filled(path: &str) -> String {
     let id = match path {
         path if path.contains("/tasks/") => "task-0000000000000",
         path if path.contains("/intents/") => "intent-0000000000000",
+        path if path.contains("/tokens/") => "token-0000000000000",
         _ => "plan-0000000000000",
     };
     path.replace("{project}", "default")

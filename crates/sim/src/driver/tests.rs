@@ -3,19 +3,23 @@
 use super::Simulated;
 use crate::world::{Pace, World};
 use ::driver::suite::{Cast, Fixture, contract};
-use ::driver::{Clock, Context, Driver, Log, Outcome, Target};
+use ::driver::{Clock, Context, Driver, Log, NoSecrets, Open, Opening, Outcome, Target, Unopened};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use expect_test::{Expect, expect};
 use model::cluster::{Machine, Origin, Role};
 use model::id::{self, ClusterId, MachineId};
 use model::manifest::Provider;
 use model::name::Name;
 use model::observed::{Fact, MachineFact, Observation};
+use model::sealed::Owner;
+use model::secret::{Secret, SecretRef};
 use model::task::{Action, Kind, Task};
 use model::time::Timestamp;
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -23,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 struct Habit {
     driver: Simulated,
     bad: Option<Bad>,
+    gave: AtomicBool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -37,6 +42,10 @@ enum Bad {
     Helpless,
     /// Speaks of what it was not asked for.
     Chatty,
+    /// Hands out what came of a task every other time.
+    Forgetful,
+    /// Gives what came of a task to somebody else.
+    Generous,
 }
 
 struct Unheard;
@@ -61,7 +70,8 @@ impl Driver for Habit {
         }
         let outcome = if self.bad == Some(Bad::Aloof) {
             let clock = Clock::starting_at(cx.now());
-            let cx = Context::new(clock, Arc::new(Unheard), CancellationToken::new(), 1);
+            let stop = CancellationToken::new();
+            let cx = Context::new(clock, Arc::new(Unheard), Arc::new(NoSecrets), stop, 1);
             self.driver.apply(&cx, task).await
         } else {
             self.driver.apply(cx, task).await
@@ -71,7 +81,17 @@ impl Driver for Habit {
                 error.hint.clear();
                 Outcome::Stuck(error)
             }
-            Outcome::Stuck(_) | Outcome::Retry(_) | Outcome::Done(_) => outcome,
+            Outcome::Done(seen, mut outputs) if self.bad == Some(Bad::Forgetful) => {
+                outputs.retain(|_| self.gave.fetch_not(Ordering::Relaxed));
+                Outcome::Done(seen, outputs)
+            }
+            Outcome::Done(seen, mut outputs) if self.bad == Some(Bad::Generous) => {
+                for output in &mut outputs {
+                    output.owner = Owner::Secret("aws".parse().unwrap());
+                }
+                Outcome::Done(seen, outputs)
+            }
+            Outcome::Stuck(_) | Outcome::Retry(_) | Outcome::Done(..) => outcome,
         }
     }
 
@@ -111,7 +131,11 @@ impl Lab {
         let driver = Simulated::new(world.clone());
         Self {
             world,
-            driver: Habit { driver, bad },
+            driver: Habit {
+                driver,
+                bad,
+                gave: AtomicBool::new(false),
+            },
             clock,
             casts: AtomicU8::new(0),
         }
@@ -140,6 +164,7 @@ fn machine(cluster: ClusterId, name: &str, role: Role) -> Machine {
             zone: None,
             server_type: "small".to_owned(),
             image: "debian-12".to_owned(),
+            secret: None,
         },
     }
 }
@@ -168,6 +193,7 @@ impl Fixture for Lab {
             endpoint: Ipv4Addr::new(192, 0, 2, number),
             ssh_port: 22,
             username: "root".to_owned(),
+            secret: None,
         };
         Cast {
             cluster,
@@ -227,7 +253,7 @@ async fn a_whole_life_has_every_kind_of_task() {
 
 #[tokio::test(start_paused = true)]
 async fn the_simulated_driver_keeps_every_rule() {
-    check(None, &expect!["12 rules checked"]).await;
+    check(None, &expect!["13 rules checked"]).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -236,7 +262,7 @@ async fn a_driver_that_takes_silence_for_absence_is_found_out() {
         Some(Bad::Rash),
         &expect![[r#"
         silence is not absence
-        12 rules checked"#]],
+        13 rules checked"#]],
     )
     .await;
 }
@@ -249,7 +275,7 @@ async fn a_driver_that_neither_hears_nor_writes_is_found_out() {
         an attempt that is cancelled before it starts begins nothing
         an attempt that is cancelled in the middle ends soon
         an attempt writes to its log
-        12 rules checked"#]],
+        13 rules checked"#]],
     )
     .await;
 }
@@ -259,12 +285,13 @@ async fn a_driver_that_makes_without_looking_is_found_out() {
     check(
         Some(Bad::Greedy),
         &expect![[r#"
-        applying a task twice leaves the same world
-        a create that was interrupted after its effect is adopted, not made twice
-        an attempt that is cancelled before it starts begins nothing
-        an attempt that is cancelled in the middle ends soon
-        what is stuck says what would help
-        12 rules checked"#]],
+            applying a task twice leaves the same world
+            a create that was interrupted after its effect is adopted, not made twice
+            an attempt that is cancelled before it starts begins nothing
+            an attempt that is cancelled in the middle ends soon
+            what came of a task belongs to it, and comes again when it is asked again
+            what is stuck says what would help
+            13 rules checked"#]],
     )
     .await;
 }
@@ -275,7 +302,7 @@ async fn a_driver_that_knows_no_remedy_is_found_out() {
         Some(Bad::Helpless),
         &expect![[r#"
         what is stuck says what would help
-        12 rules checked"#]],
+        13 rules checked"#]],
     )
     .await;
 }
@@ -286,7 +313,112 @@ async fn a_driver_that_speaks_unasked_is_found_out() {
         Some(Bad::Chatty),
         &expect![[r#"
         looking tells of what was asked for, and of absence only where it is known
-        12 rules checked"#]],
+        13 rules checked"#]],
     )
     .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_driver_that_keeps_what_came_of_a_task_is_found_out() {
+    for bad in [Bad::Forgetful, Bad::Generous] {
+        check(
+            Some(bad),
+            &expect![[r#"
+            what came of a task belongs to it, and comes again when it is asked again
+            13 rules checked"#]],
+        )
+        .await;
+    }
+}
+
+/// One secret for everybody.
+struct Same(&'static str);
+
+impl Open for Same {
+    fn open<'a>(&'a self, _: &'a SecretRef) -> Opening<'a> {
+        let value = Secret::from_text(self.0.to_owned());
+        Box::pin(std::future::ready(Ok::<_, Unopened>(value)))
+    }
+}
+
+/// How the first task on a machine that names a secret ends when the secret is opened so.
+async fn with_secret(secrets: Arc<dyn Open>, given: bool) -> String {
+    let lab = Lab::new(None);
+    let cast = lab.cast();
+    let (machine, action) = if given {
+        (&cast.given, Action::Prepare)
+    } else {
+        (&cast.compute, Action::Create)
+    };
+    let mut task = cast.task(machine, action);
+    let named = SecretRef {
+        name: "account".parse().unwrap(),
+        key: Some("token".parse().unwrap()),
+    };
+    task.machine.origin = task.machine.origin.with_secret(Some(named));
+    let stop = CancellationToken::new();
+    let cx = Context::new(lab.clock, Arc::new(Unheard), secrets, stop, 1);
+    match lab.driver.apply(&cx, &task).await {
+        Outcome::Done(..) => "done".to_owned(),
+        Outcome::Retry(error) => format!("retry: {error}"),
+        Outcome::Stuck(error) => format!("stuck: {error}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_comes_without_a_key_is_not_let_in() {
+    for given in [true, false] {
+        assert_eq!(with_secret(Arc::new(Same("x")), given).await, "done");
+        assert_eq!(
+            with_secret(Arc::new(Same("")), given).await,
+            "stuck: secret account/token is empty; set it again with `slipway secret set account token`"
+        );
+        assert_eq!(
+            with_secret(Arc::new(NoSecrets), given).await,
+            "stuck: could not open secret account/token, there are none here; \
+             set it with `slipway secret set account`"
+        );
+    }
+}
+
+/// Other programs read it: it has the shape of what they know, and names this cluster.
+#[tokio::test(start_paused = true)]
+async fn a_started_control_plane_gives_a_kubeconfig() {
+    let lab = Lab::new(None);
+    let cast = lab.cast();
+    let mut given = Vec::new();
+    for task in cast.life().into_iter().take(2) {
+        let stop = CancellationToken::new();
+        let cx = Context::new(lab.clock, Arc::new(Unheard), Arc::new(NoSecrets), stop, 1);
+        let outcome = lab.driver.apply(&cx, &task).await;
+        let Outcome::Done(_, outputs) = outcome else {
+            panic!("{outcome:?}");
+        };
+        assert_eq!(
+            format!("{outputs:?}").matches("Output").count(),
+            outputs.len()
+        );
+        given.extend(outputs);
+    }
+    let [output] = given.as_slice() else {
+        panic!("{given:?}");
+    };
+    assert_eq!(output.owner, Owner::Cluster(cast.cluster));
+    assert_eq!(output.entry.as_str(), "kubeconfig");
+    let text = output.value.expose_text().unwrap();
+    let read = model::source::parse(text).unwrap();
+    assert!(text.contains("https://10.8.0.1:6443"), "{read:?}");
+    for field in [
+        "certificate-authority-data",
+        "client-certificate-data",
+        "client-key-data",
+    ] {
+        let line = text
+            .lines()
+            .find_map(|line| line.trim().strip_prefix(field));
+        let data = STANDARD
+            .decode(line.unwrap().trim_start_matches(": "))
+            .unwrap();
+        assert!(data.starts_with(b"-----BEGIN "), "{field}");
+    }
 }

@@ -12,6 +12,8 @@ pub(super) struct Declared {
     compute: u32,
     hosts: Vec<Ipv4Addr>,
     server_type: String,
+    account: Option<Name>,
+    keys: Option<Name>,
     version: Version,
     /// The share of machines that the last edit may remove at once.
     pub(super) allowing: Option<u8>,
@@ -24,6 +26,8 @@ impl Default for Declared {
             compute: 0,
             hosts: Vec::new(),
             server_type: "small".to_owned(),
+            account: None,
+            keys: None,
             version: Version {
                 minor: Version::MINOR_MIN,
                 patch: 0,
@@ -43,6 +47,8 @@ impl Declared {
                 Clause::Compute(count) => self.compute = *count,
                 Clause::Hosts(hosts) => self.hosts.clone_from(hosts),
                 Clause::On(server_type) => self.server_type.clone_from(server_type),
+                Clause::Account(secret) => self.account = Some(secret.clone()),
+                Clause::Keys(secret) => self.keys = Some(secret.clone()),
                 Clause::At(version) => self.version = *version,
                 Clause::Allowing(percent) => self.allowing = Some(*percent),
             }
@@ -67,9 +73,15 @@ impl Declared {
                 pools.push_str("          - endpoint: ");
                 pools.push_str(&host.to_string());
                 pools.push('\n');
+                if let Some(secret) = &self.keys {
+                    pools.push_str(&format!("            secretRef: {{ name: {secret} }}\n"));
+                }
             }
             compute.push("attic");
         }
+        let account = self.account.as_ref().map_or(String::new(), |secret| {
+            format!("      secretRef: {{ name: {secret} }}\n")
+        });
         format!(
             "apiVersion: slipway.dev/v1
 kind: InputManifest
@@ -79,7 +91,7 @@ spec:
   providers:
     - name: lab
       providerType: simulated
-  nodePools:
+{account}  nodePools:
 {pools}  kubernetes:
     clusters:
       - name: {name}

@@ -1,6 +1,7 @@
 //! Reads the lines of a story.
 
 use model::name::Name;
+use model::secret::EntryName;
 use model::task::Kind;
 use model::version::Version;
 use std::net::Ipv4Addr;
@@ -28,9 +29,24 @@ pub(super) enum Command {
     Pause(Name),
     Resume(Name),
     Retry,
-    Power { machine: Name, on: bool },
-    Offer { server_type: String, offered: bool },
-    Fail { attempts: u32, kind: Kind },
+    Power {
+        machine: Name,
+        on: bool,
+    },
+    Offer {
+        server_type: String,
+        offered: bool,
+    },
+    Fail {
+        attempts: u32,
+        kind: Kind,
+    },
+    Set {
+        secret: Name,
+        entry: EntryName,
+        value: String,
+    },
+    Unset(Name),
     Kill,
     Restart,
     Settle,
@@ -47,6 +63,10 @@ pub(super) enum Clause {
     Compute(u32),
     Hosts(Vec<Ipv4Addr>),
     On(String),
+    /// The secret that opens the account with the provider.
+    Account(Name),
+    /// The secret with the private key of the hosts.
+    Keys(Name),
     At(Version),
     Allowing(u8),
 }
@@ -98,6 +118,9 @@ fn command(said: &str) -> Result<Command, String> {
             attempts: parsed(attempts)?,
             kind: known(kind)?,
         }),
+        ["set", "secret", secret, entry] => set(secret, entry, "correct horse battery staple"),
+        ["set", "secret", secret, entry, "to", "nothing"] => set(secret, entry, ""),
+        ["delete", "secret", secret] => Ok(Command::Unset(parsed(secret)?)),
         ["kill", "the", "engine"] => Ok(Command::Kill),
         ["restart", "the", "engine"] => Ok(Command::Restart),
         ["wait", "until", "settled"] => Ok(Command::Settle),
@@ -107,6 +130,14 @@ fn command(said: &str) -> Result<Command, String> {
         ["show", "plan", "of", name] => Ok(Command::ShowPlan(parsed(name)?)),
         _ => Err("no such command".to_owned()),
     }
+}
+
+fn set(secret: &str, entry: &str, value: &str) -> Result<Command, String> {
+    Ok(Command::Set {
+        secret: parsed(secret)?,
+        entry: parsed(entry)?,
+        value: value.to_owned(),
+    })
 }
 
 fn clauses(mut words: &[&str]) -> Result<Vec<Clause>, String> {
@@ -130,6 +161,14 @@ fn clauses(mut words: &[&str]) -> Result<Vec<Clause>, String> {
             }
             ["on", server_type, rest @ ..] => {
                 clauses.push(Clause::On((*server_type).to_owned()));
+                rest
+            }
+            ["account", secret, rest @ ..] => {
+                clauses.push(Clause::Account(parsed(secret)?));
+                rest
+            }
+            ["keys", secret, rest @ ..] => {
+                clauses.push(Clause::Keys(parsed(secret)?));
                 rest
             }
             ["at", version, rest @ ..] => {

@@ -12,12 +12,14 @@ use model::id::MachineId;
 use model::intent::Wish;
 use model::name::Name;
 use model::observed::{MachineFact, NodeFact, Seen};
+use model::secret::{EntryName, Secret};
 use model::time::Timestamp;
 use plan::Phase;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use store::{Draft, MachineFilter, Page, Store, Submission, SubmitError};
 use tokio::time::sleep;
+use vault::Changes;
 
 /// When stories begin: noon of the first of January 2030, so that no test depends on today.
 const EPOCH: Timestamp = Timestamp::from_millis(1_893_499_200_000);
@@ -111,7 +113,8 @@ async fn perform(story: &Story, disturbance: Disturbance) -> Result<Told, Error>
         faults,
         EPOCH,
         seed,
-    );
+    )
+    .await;
     stage.world.when_let_go(let_go);
     stage.start(Settings {
         lease: LEASE,
@@ -206,6 +209,12 @@ impl Player {
             Command::Fail { attempts, kind } => self.stage.faults.fail_next(*kind, *attempts),
             Command::Kill => self.stage.faults.kill(),
             Command::Restart => self.stage.faults.restart(),
+            Command::Set {
+                secret,
+                entry,
+                value,
+            } => self.set(secret, entry, value).await.map_err(wrong)?,
+            Command::Unset(secret) => self.unset(secret).await.map_err(wrong)?,
             Command::Settle => self.settle().await?,
             Command::Wait(span) => sleep(*span).await,
             Command::ShowClusters => self.show_clusters().await?,
@@ -231,7 +240,7 @@ impl Player {
             project: Name::default_project(),
             manifest,
             text,
-            author: "ann".to_owned(),
+            author: "ann".into(),
             parent: None,
             allow_blast: declared.allowing,
             key: None,
@@ -248,6 +257,8 @@ impl Player {
                 | SubmitError::Conflict { .. }
                 | SubmitError::NameTaken { .. }
                 | SubmitError::KeyReused { .. }
+                | SubmitError::NoProject { .. }
+                | SubmitError::Quota { .. }
                 | SubmitError::NotFound { .. }),
             ) => {
                 self.stage.say(format!("  refused: {refused}"));
@@ -283,7 +294,7 @@ impl Player {
             project: Name::default_project(),
             cluster: cluster.clone(),
             wish,
-            author: "ann".to_owned(),
+            author: "ann".into(),
             reason: "the story says so".to_owned(),
             expires_at: None,
         };
@@ -296,7 +307,7 @@ impl Player {
         let intents = store.intents(&project, Page::default()).await;
         for intent in intents.map_err(|error| error.to_string())?.items {
             if intent.cluster == *name && intent.wish == Wish::Pause {
-                let withdrawn = store.withdraw_intent(&project, intent.id, self.stage.now());
+                let withdrawn = store.withdraw_intent(&project, intent.id, "ann", self.stage.now());
                 withdrawn.await.map_err(|error| error.to_string())?;
             }
         }
@@ -310,6 +321,25 @@ impl Player {
             wished.map_err(|error| error.to_string())?;
         }
         Ok(())
+    }
+
+    async fn set(&self, secret: &Name, entry: &EntryName, value: &str) -> Result<(), String> {
+        let changes = Changes {
+            entries: vec![(entry.clone(), Some(Secret::from_text(value.to_owned())))],
+            only: false,
+        };
+        let (project, actor) = (Name::default_project(), "ann".into());
+        let set = self.stage.vault.set((&project, secret), &changes, &actor);
+        set.await.map(drop).map_err(|error| error.to_string())
+    }
+
+    async fn unset(&self, secret: &Name) -> Result<(), String> {
+        let (project, now) = (Name::default_project(), self.stage.now());
+        let deleted = self
+            .stage
+            .store
+            .delete_secret(&project, secret, "ann".into(), now);
+        deleted.await.map(drop).map_err(|error| error.to_string())
     }
 
     async fn settle(&self) -> Result<(), Error> {

@@ -55,6 +55,8 @@ pub(crate) enum Effect {
         /// Which cluster.
         cluster: ClusterId,
     },
+    /// Somebody wants the rules about clusters to be watched.
+    Watch,
 }
 
 /// Who a machine is for, as its label says.

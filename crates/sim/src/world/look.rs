@@ -2,6 +2,7 @@
 
 use super::effect::{Change, Computer, endpoint};
 use super::state::{Course, Duty, State};
+use crate::world;
 use driver::Error;
 use model::cluster::{Machine, Origin};
 use model::id::ClusterId;
@@ -33,10 +34,23 @@ pub(crate) enum Step {
 /// Why a task cannot begin.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
+    /// Another process has the world to itself just now: to be asked again in a moment.
+    Busy(Error),
     /// It may work later.
     Later(Error),
     /// It will not work until somebody changes something.
     Never(Error),
+}
+
+impl From<world::Error> for Refusal {
+    fn from(error: world::Error) -> Self {
+        match error {
+            world::Error::Busy { .. } => Self::Busy(error.told()),
+            world::Error::Open { .. } | world::Error::Line { .. } | world::Error::Write { .. } => {
+                Self::Later(error.told())
+            }
+        }
+    }
 }
 
 fn later(attempted: impl Into<String>, hint: &str) -> Refusal {

@@ -136,15 +136,18 @@ impl State {
         self.busy = operations.map(|(id, of)| (of.by.machine, *id)).collect();
     }
 
-    /// Lets everything take effect that is due at `now`.
-    pub(crate) fn settle(&mut self, now: Timestamp) {
+    /// Lets everything take effect that is due at `now`, and says when the last of it was.
+    pub(crate) fn settle(&mut self, now: Timestamp) -> Option<Timestamp> {
+        let mut last = None;
         while let Some((until, operation)) = self.due.first().copied()
             && until <= now
         {
             if let Some(of) = self.forget(operation) {
                 self.finish(until, &of);
             }
+            last = Some(until);
         }
+        last
     }
 
     /// Lets one thing happen.
@@ -177,6 +180,7 @@ impl State {
             Effect::Condemn { cluster } => {
                 self.condemned.insert(cluster);
             }
+            Effect::Watch => self.watched = true,
         }
     }
 

@@ -1,10 +1,11 @@
 //! A world that is kept in a file survives whoever works in it.
 
-use super::journal::Journal;
-use super::state::State;
+mod processes;
+mod shared;
+
 use super::{Error, Pace, Refusal, World};
 use crate::driver::Simulated;
-use ::driver::{Clock, Context, Driver, Log, Outcome};
+use ::driver::{Clock, Context, Driver, Log, NoSecrets, Outcome};
 use model::cluster::{Generation, Machine, Origin, Role};
 use model::id::{self, ClusterId, MachineId, TaskId};
 use model::manifest::Provider;
@@ -54,6 +55,7 @@ fn create(name: &str) -> Task {
                 zone: None,
                 server_type: "small".to_owned(),
                 image: "debian-12".to_owned(),
+                secret: None,
             },
         },
         action: Action::Create,
@@ -107,7 +109,7 @@ fn a_line_of_somebody_else_is_refused_with_its_place() {
         .unwrap();
     file.write_all(b"{\"comet\": 1}\n").unwrap();
     let refused = open(&path).map(|_| ()).expect_err("must not open");
-    assert!(matches!(refused, Error::Line { line: 4, .. }), "{refused}");
+    assert!(matches!(refused, Error::Line { line: 3, .. }), "{refused}");
     assert_eq!(refused.code(), "SIM-002");
 }
 
@@ -119,17 +121,15 @@ fn a_directory_that_is_not_there_is_said_so() {
 
 #[test]
 fn an_order_that_cannot_be_written_never_counted() {
-    let full = std::fs::OpenOptions::new().write(true).open("/dev/full");
-    let journal = Journal::on(full.unwrap());
-    let world = World::from_parts(
-        Clock::System,
-        Pace::Demo,
-        0,
-        State::default(),
-        Some(journal),
-    );
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("world.jsonl");
+    std::os::unix::fs::symlink("/dev/full", &path).unwrap();
+    let world = open(&path).unwrap();
     let refused = world.order(&create("one"), 1).expect_err("no room");
-    assert!(matches!(refused, Refusal::Later(_)));
+    let Refusal::Later(error) = refused else {
+        panic!("may work later: {refused:?}");
+    };
+    assert!(error.attempted.contains("SIM-007"), "{error}");
     assert_eq!(world.machines(), 0);
 }
 
@@ -138,8 +138,9 @@ async fn a_second_server_adopts_what_the_first_had_ordered() {
     let (_directory, path) = left_behind();
     let world = open(&path).unwrap();
     let driver = Simulated::new(world.clone());
-    let cx = Context::new(Clock::System, Arc::new(Unread), CancellationToken::new(), 1);
+    let stop = CancellationToken::new();
+    let cx = Context::new(Clock::System, Arc::new(Unread), Arc::new(NoSecrets), stop, 1);
     let outcome = driver.apply(&cx, &create("one")).await;
-    assert!(matches!(outcome, Outcome::Done(_)));
+    assert!(matches!(outcome, Outcome::Done(..)));
     assert_eq!(world.machines(), 2);
 }

@@ -1,8 +1,8 @@
 //! Rules that the world itself watches, whoever acts: what must never have happened.
 //!
 //! Most rules do not hold while a cluster is torn down as a whole. The world cannot know
-//! that by itself; a rehearsal tells it with `condemn`. A world that nobody tells watches
-//! only that no machine is made twice.
+//! that by itself; a rehearsal tells it with `condemn`. A world on a file, where nobody may
+//! tell it, watches only that nothing is made or started twice, until somebody asks for more.
 
 use super::effect::{Bearer, Change, Operation};
 use super::state::{Course, Duty, State};

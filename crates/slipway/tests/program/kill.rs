@@ -6,7 +6,6 @@
 
 use crate::server::Server;
 use sim::{Pace, World};
-use std::io::Write as _;
 use std::time::{Duration, Instant};
 
 /// How often the server is killed.
@@ -118,16 +117,7 @@ fn killed_a_hundred_times_it_builds_every_cluster_once() {
         "machines are missing or left over"
     );
     assert_eq!(world.violations(), Vec::new());
-    figure(&format!(
+    crate::figure(&format!(
         "{KILLS} kills of a server building {CLUSTERS} clusters: {wanted} machines, each made once, none left over"
     ));
-}
-
-/// Prints what was covered, and leaves it where `make test` shows it.
-fn figure(covered: &str) {
-    println!("{covered}");
-    if let Some(file) = std::env::var_os("SLIPWAY_FIGURES") {
-        let mut figures = std::fs::File::options().append(true).open(file).unwrap();
-        writeln!(figures, "{covered}").unwrap();
-    }
 }

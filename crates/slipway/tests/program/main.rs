@@ -7,6 +7,19 @@
 )]
 
 mod bad_start;
+mod config;
 mod full_disk;
 mod kill;
+mod many;
 mod server;
+
+use std::io::Write as _;
+
+/// Prints what was covered, and leaves it where `make test` shows it.
+fn figure(covered: &str) {
+    println!("{covered}");
+    if let Some(file) = std::env::var_os("SLIPWAY_FIGURES") {
+        let mut figures = std::fs::File::options().append(true).open(file).unwrap();
+        writeln!(figures, "{covered}").unwrap();
+    }
+}

@@ -52,12 +52,10 @@ impl Server {
     pub(crate) fn address(&mut self) -> String {
         let began = Instant::now();
         loop {
-            let log = std::fs::read_to_string(&self.log).unwrap();
-            if let Some((_, rest)) = log.split_once("listening on ")
-                && let Some((address, _)) = rest.split_once('\n')
-            {
-                return address.trim().to_owned();
+            if let Some(address) = self.listens() {
+                return address;
             }
+            let log = std::fs::read_to_string(&self.log).unwrap();
             assert!(
                 self.child.try_wait().unwrap().is_none(),
                 "the server ended by itself: {log}"
@@ -68,6 +66,19 @@ impl Server {
             );
             std::thread::sleep(Duration::from_millis(2));
         }
+    }
+
+    /// Where the server listens, if it does yet.
+    pub(crate) fn listens(&self) -> Option<String> {
+        let log = std::fs::read_to_string(&self.log).unwrap();
+        let (_, rest) = log.split_once("listening on ")?;
+        let (address, _) = rest.split_once('\n')?;
+        Some(address.trim().to_owned())
+    }
+
+    /// Whether the process has ended.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
     }
 
     /// Waits until the server has ended by itself.
@@ -95,8 +106,13 @@ impl Server {
     /// Runs a client verb against the server.
     pub(crate) fn client(&mut self, words: &[&str]) -> Output {
         let address = self.address();
+        self.client_at(&address, words)
+    }
+
+    /// The same when it is known where the server listens.
+    pub(crate) fn client_at(&self, address: &str, words: &[&str]) -> Output {
         slipway()
-            .args(["--server", &address, "--data-dir"])
+            .args(["--server", address, "--data-dir"])
             .arg(&self.data)
             .args(words)
             .output()

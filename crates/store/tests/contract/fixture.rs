@@ -89,7 +89,7 @@ pub(crate) fn submission(text: &str) -> Submission {
         project: project(),
         manifest: admitted(text),
         text: text.to_owned(),
-        author: "ana".to_owned(),
+        author: "ana".into(),
         parent: None,
         allow_blast: None,
         key: None,
@@ -125,7 +125,7 @@ pub(crate) async fn claim(store: &Store, now: Timestamp) -> Vec<Claim> {
 
 pub(crate) async fn record(store: &Store, claim: Claim, ended: Ended, now: Timestamp) -> Recorded {
     store
-        .record(claim, ended, Vec::new(), Vec::new(), now)
+        .record(claim, ended, Vec::new(), Vec::new(), Vec::new(), now)
         .await
         .unwrap()
 }
@@ -149,7 +149,7 @@ pub(crate) async fn settle(store: &Store, cluster: ClusterId, now: Timestamp) {
             let seen = effect(&claim.task, now);
             assert_eq!(
                 store
-                    .record(claim, Ended::Done, seen, Vec::new(), now)
+                    .record(claim, Ended::Done, seen, Vec::new(), Vec::new(), now)
                     .await
                     .unwrap(),
                 Recorded::Yes

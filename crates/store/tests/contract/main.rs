@@ -30,6 +30,18 @@ macro_rules! contract {
             )+)+
         }
 
+        mod on_postgres {
+            $($(
+                #[tokio::test]
+                async fn $question() {
+                    let name = concat!("contract::on_postgres::", stringify!($question));
+                    let Some(server) = lab::postgres::shared_or_skip(name) else { return };
+                    let store = store::Store::connect(&server.create_database().unwrap()).unwrap();
+                    crate::$room::$question(&store).await;
+                }
+            )+)+
+        }
+
         mod on_disk {
             $($(
                 #[tokio::test]

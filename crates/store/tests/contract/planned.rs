@@ -145,10 +145,9 @@ pub(crate) async fn the_ledger_has_one_row_per_cluster(store: &Store) {
 
     // A plan that would draw a second row is refused with the one that is out of service.
     let other = &known.desired.machines[1];
-    drain.disturbs.push(Slot {
-        machine: other.id,
-        name: other.name.clone(),
-    });
+    drain
+        .disturbs
+        .push(Slot::of(other, &known.desired.disruption));
     let refused = store.commit(drain.clone(), at(2)).await.unwrap_err();
     let CommitError::Refused { machine, reason } = refused else {
         panic!("{refused}")
@@ -157,7 +156,8 @@ pub(crate) async fn the_ledger_has_one_row_per_cluster(store: &Store) {
     assert_eq!(
         reason,
         Reason::Budget {
-            by: drained.name.clone(),
+            scope: plan::Scope::Cluster,
+            by: drained.name.to_string(),
             unavailable: 1,
             budget: 1
         }

@@ -15,7 +15,7 @@ fn draft(wish: Wish, expires_at: Option<Timestamp>) -> Draft {
         project: project(),
         cluster: name("east"),
         wish,
-        author: "ana".to_owned(),
+        author: "ana".into(),
         reason: "because".to_owned(),
         expires_at,
     }
@@ -88,13 +88,13 @@ pub(crate) async fn a_wish_withdrawn_or_expired_takes_its_size_along(store: &Sto
     let intent = wish(store, scale(3), at(1)).await.unwrap();
     assert!(
         store
-            .withdraw_intent(&project(), intent.id, at(2))
+            .withdraw_intent(&project(), intent.id, "ana", at(2))
             .await
             .unwrap()
     );
     assert!(
         !store
-            .withdraw_intent(&project(), intent.id, at(2))
+            .withdraw_intent(&project(), intent.id, "ana", at(2))
             .await
             .unwrap()
     );
@@ -115,7 +115,7 @@ pub(crate) async fn a_wish_that_made_much_goes_with_consent_or_at_its_end(store:
     let intent = wish(store, scale(9), at(1)).await.unwrap();
     settle(store, east, at(2)).await;
     let refused = store
-        .withdraw_intent(&project(), intent.id, at(3))
+        .withdraw_intent(&project(), intent.id, "ana", at(3))
         .await
         .unwrap_err();
     let WishError::Blast { ref hint, .. } = refused else {
@@ -136,7 +136,7 @@ pub(crate) async fn a_wish_that_made_much_goes_with_consent_or_at_its_end(store:
         allow_blast: Some(70),
     };
     store
-        .withdraw_intent(&project(), consented, at(3))
+        .withdraw_intent(&project(), consented, "ana", at(3))
         .await
         .unwrap();
     assert_eq!(size(store, east).await, (3, 7));
@@ -337,7 +337,7 @@ pub(crate) async fn a_wish_makes_earlier_plans_stale(store: &Store) {
     assert_eq!(store.unplanned().await.unwrap(), []);
 
     store
-        .withdraw_intent(&project(), pause.id, at(3))
+        .withdraw_intent(&project(), pause.id, "ana", at(3))
         .await
         .unwrap();
     assert_eq!(store.unplanned().await.unwrap(), [east]);

@@ -158,7 +158,7 @@ pub(crate) async fn a_stuck_task_waits_for_a_wish(store: &Store) {
         project: project(),
         cluster: name("east"),
         wish: Wish::Retry { task: id },
-        author: "ana".to_owned(),
+        author: "ana".into(),
         reason: "quota was raised".to_owned(),
         expires_at: None,
     };
@@ -202,7 +202,7 @@ pub(crate) async fn a_worker_that_lost_its_lease_cannot_record(store: &Store) {
         Recorded::LeaseLost
     );
     let recorded = store
-        .record(old, Ended::Done, seen, line, at(32))
+        .record(old, Ended::Done, seen, Vec::new(), line, at(32))
         .await
         .unwrap();
     assert_eq!(recorded, Recorded::LeaseLost);
@@ -290,7 +290,7 @@ pub(crate) async fn a_lost_attempt_is_remembered_until_somebody_looked(store: &S
         }];
         assert_eq!(
             store
-                .record(claim, Ended::Yield, seen, Vec::new(), at(4))
+                .record(claim, Ended::Yield, seen, Vec::new(), Vec::new(), at(4))
                 .await
                 .unwrap(),
             Recorded::Yes
@@ -322,7 +322,7 @@ pub(crate) async fn a_long_log_keeps_its_head_and_its_tail(store: &Store) {
     let long = vec![(at(2), "ä".repeat(10_000))];
     assert_eq!(
         store
-            .record(claim, Ended::Done, Vec::new(), long, at(2))
+            .record(claim, Ended::Done, Vec::new(), Vec::new(), long, at(2))
             .await
             .unwrap(),
         Recorded::Yes
@@ -373,7 +373,7 @@ pub(crate) async fn what_is_due_next_is_known(store: &Store) {
         project: project(),
         cluster: name("east"),
         wish: Wish::Pause,
-        author: "ana".to_owned(),
+        author: "ana".into(),
         reason: "maintenance".to_owned(),
         expires_at: Some(at(100)),
     };

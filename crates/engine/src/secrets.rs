@@ -1,0 +1,103 @@
+//! Secrets on their way to drivers and back: opened for a task, sealed before the record.
+
+use driver::{Open, Opening, Output, Unopened};
+use model::name::Name;
+use model::sealed::{Owner, Place};
+use model::secret::{EntryName, Secret, SecretRef};
+use store::{Actor, SealedRow};
+use vault::{OnlyEntry, Vault};
+
+/// Opens the secrets of one project, for somebody whose name is written down.
+pub(crate) struct Opener {
+    pub(crate) vault: Vault,
+    pub(crate) project: Name,
+    pub(crate) actor: Actor,
+}
+
+impl Opener {
+    async fn opened(&self, secret: &SecretRef) -> Result<Secret, Unopened> {
+        let entry = match &secret.key {
+            Some(key) => key.clone(),
+            None => self.only_entry(secret).await?,
+        };
+        let place = Place {
+            project: self.project.clone(),
+            owner: Owner::Secret(secret.name.clone()),
+            entry: entry.clone(),
+        };
+        let opened = self.vault.open(&place, &self.actor).await;
+        let opened = opened.map_err(|error| failed(secret, &error))?;
+        opened.ok_or_else(|| unset(secret, entry.as_str()))
+    }
+
+    /// The entry that is meant where none is named.
+    async fn only_entry(&self, secret: &SecretRef) -> Result<EntryName, Unopened> {
+        let found = self.vault.only_entry(&self.project, &secret.name).await;
+        match found.map_err(|error| failed(secret, &error))? {
+            OnlyEntry::One(entry) => Ok(entry),
+            OnlyEntry::None => Err(unset(secret, "KEY")),
+            OnlyEntry::Several => Err(Unopened::Stuck(driver::Error {
+                attempted: format!(
+                    "secret {} has several entries, and none is named",
+                    secret.name
+                ),
+                hint: "name the entry with `key` in the secretRef of the manifest".to_owned(),
+            })),
+        }
+    }
+}
+
+impl Open for Opener {
+    fn open<'a>(&'a self, secret: &'a SecretRef) -> Opening<'a> {
+        Box::pin(self.opened(secret))
+    }
+}
+
+/// Nobody has set it, or somebody removed it since: it goes on by itself when it is set.
+fn unset(secret: &SecretRef, entry: &str) -> Unopened {
+    Unopened::Retry(driver::Error {
+        attempted: format!("secret {secret} is not set"),
+        hint: format!("run `slipway secret set {} {entry}`", secret.name),
+    })
+}
+
+fn failed(secret: &SecretRef, error: &vault::Error) -> Unopened {
+    let told = driver::Error {
+        attempted: format!("could not open secret {secret}: {error} ({})", error.code()),
+        hint: error.hint().into_owned(),
+    };
+    if error.is_passing() {
+        Unopened::Retry(told)
+    } else {
+        Unopened::Stuck(told)
+    }
+}
+
+/// Seals what came of a task of this project; with keys that were read afresh, if the store
+/// has refused those that are known.
+pub(crate) async fn seal(
+    vault: &Vault,
+    project: &Name,
+    outputs: &[Output],
+    stale: bool,
+) -> Result<Vec<SealedRow>, vault::Error> {
+    if stale {
+        vault.refresh().await?;
+    }
+    let mut rows = Vec::with_capacity(outputs.len());
+    for Output {
+        owner,
+        entry,
+        value,
+    } in outputs
+    {
+        let place = Place {
+            project: project.clone(),
+            owner: owner.clone(),
+            entry: entry.clone(),
+        };
+        let sealed = vault.seal(&place, value).await?;
+        rows.push(SealedRow { place, sealed });
+    }
+    Ok(rows)
+}

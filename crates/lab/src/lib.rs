@@ -1,0 +1,11 @@
+//! The real parts that tests and measurements run against.
+//!
+//! What we prove against the real thing is started here: on its own port, in its own directory,
+//! and never outliving whoever started it, however that one ends. Only tests and `xtask` use this
+//! crate; it knows nothing of the product.
+
+pub mod postgres;
+
+mod skip;
+
+pub use skip::skip;

@@ -1,0 +1,33 @@
+//! How a manifest names secrets: `secretRef`.
+
+use super::fields::Fields;
+use crate::fault::Faults;
+use crate::manifest::Named;
+use crate::name::Name;
+use crate::secret::{EntryName, SecretRef};
+
+/// The entry that holds the private key with which a given machine is entered.
+pub(super) const SSH_KEY: &str = "privatekey";
+
+/// The secret that a mapping names in `secretRef`; `usual` is the entry where none is said.
+///
+/// A namespace is read because the files that people have say one; secrets are always those
+/// of the manifest's own project, and `plan::expand` refuses another name.
+pub(super) fn named(
+    fields: &mut Fields<'_>,
+    usual: Option<&str>,
+    faults: &mut Faults,
+) -> Option<Named> {
+    let path = fields.path("secretRef");
+    let mut reference = fields.mapping("secretRef", faults)?;
+    let name = reference.name("name", Name::LEN_MAX, faults);
+    let key: Option<EntryName> = reference.optional_parsed("key", faults);
+    let namespace = reference.optional_parsed("namespace", faults);
+    reference.finish(faults);
+    let key = key.or_else(|| usual?.parse().ok());
+    Some(Named {
+        path,
+        secret: SecretRef { name: name?, key },
+        namespace,
+    })
+}

@@ -1,0 +1,241 @@
+//! What becomes of declared budgets, windows, groups and secrets.
+
+use super::History;
+use expect_test::{Expect, expect};
+use model::admit::admit;
+use model::manifest::Manifest;
+use model::source;
+use std::fmt::Write as _;
+
+/// A cluster with a pool in a group, and a given machine with a key.
+const TEXT: &str = "
+apiVersion: slipway.dev/v1
+kind: InputManifest
+metadata: {name: m}
+spec:
+  providers: [{name: lab, providerType: simulated, secretRef: {name: account}}]
+  disruption: {groups: [{name: rack, unavailable: 1}, {name: row, unavailable: 5}]}
+  nodePools:
+    dynamic:
+      - {name: brain, providerSpec: {name: lab, region: n}, count: 1, serverType: small, image: debian-12}
+      - {name: muscle, providerSpec: {name: lab, region: n}, count: 1, serverType: small, image: debian-12, disruption: {unavailable: 2, group: rack}}
+      - {name: brawn, providerSpec: {name: lab, region: n}, count: 1, serverType: small, image: debian-12, disruption: {group: row}}
+    static:
+      - {name: attic, nodes: [{endpoint: 203.0.113.9, secretRef: {name: keys, namespace: default}}]}
+  kubernetes:
+    clusters:
+      - name: edge
+        version: 1.34.0
+        network: 10.8.0.0/24
+        disruption: {unavailable: 3, windows: [{days: [Sat], start: '02:00', duration: 2h}]}
+        pools: {control: [brain], compute: [muscle, attic, brawn]}
+";
+
+/// The manifest after some edits.
+fn edited(edits: &[(&str, &str)]) -> Manifest {
+    let mut text = TEXT.to_owned();
+    for (from, to) in edits {
+        assert!(text.contains(from), "{from:?} is not in the manifest");
+        text = text.replacen(from, to, 1);
+    }
+    admit(&source::parse(&text).unwrap()).unwrap()
+}
+
+/// Pool `brawn` and its group are no longer declared.
+const NO_BRAWN: [(&str, &str); 3] = [
+    (", {name: row, unavailable: 5}", ""),
+    (
+        "      - {name: brawn, providerSpec: {name: lab, region: n}, count: 1, serverType: small, image: debian-12, disruption: {group: row}}\n",
+        "",
+    ),
+    (", brawn]", "]"),
+];
+
+#[track_caller]
+fn check(history: &History, expected: &Expect) {
+    let desired = history.desired.as_ref().unwrap();
+    let allowed = &desired.disruption;
+    let mut told = format!(
+        "generation {}: {} at once, {} windows\n",
+        desired.generation,
+        allowed.unavailable,
+        allowed.windows.0.len()
+    );
+    for (pool, budget) in &allowed.pools {
+        let group = budget.group.as_ref().map_or("-", |group| group.as_str());
+        writeln!(
+            told,
+            "  pool {pool}: {:?}, group {group}",
+            budget.unavailable
+        )
+        .unwrap();
+    }
+    for (group, budget) in &allowed.groups {
+        writeln!(told, "  group {group}: {budget}").unwrap();
+    }
+    for machine in desired.all() {
+        let secret = machine.origin.secret().unwrap();
+        let leaves = if desired.leaving.contains(machine) {
+            " leaves"
+        } else {
+            ""
+        };
+        writeln!(told, "  {}: {secret}{leaves}", machine.name).unwrap();
+    }
+    expected.assert_eq(&told);
+}
+
+#[test]
+fn a_cluster_knows_what_its_manifest_allows() {
+    let once = History::new().apply(&edited(&[]));
+    check(
+        &once,
+        &expect![[r#"
+        generation 1: 3 at once, 1 windows
+          pool brawn: None, group row
+          pool muscle: Some(2), group rack
+          group rack: 1
+          group row: 5
+          edge-brain-01: account
+          edge-attic-01: keys/privatekey
+          edge-brawn-01: account
+          edge-muscle-01: account
+    "#]],
+    );
+    check(
+        &once.apply(&edited(&[])),
+        &expect![[r#"
+        generation 1: 3 at once, 1 windows
+          pool brawn: None, group row
+          pool muscle: Some(2), group rack
+          group rack: 1
+          group row: 5
+          edge-brain-01: account
+          edge-attic-01: keys/privatekey
+          edge-brawn-01: account
+          edge-muscle-01: account
+    "#]],
+    );
+}
+
+#[test]
+fn a_changed_budget_or_window_is_a_generation_that_touches_no_machine() {
+    let changed = History::new().apply(&edited(&[])).joined().apply(&edited(&[
+        ("unavailable: 3", "unavailable: 1"),
+        ("{days: [Sat], start: '02:00', duration: 2h}", ""),
+        ("{unavailable: 2, group: rack}", "{group: row}"),
+        (
+            "{name: rack, unavailable: 1}, {name: row, unavailable: 5}",
+            "{name: row, unavailable: 4}",
+        ),
+    ]));
+    check(
+        &changed,
+        &expect![[r#"
+        generation 2: 1 at once, 0 windows
+          pool brawn: None, group row
+          pool muscle: None, group row
+          group row: 4
+          edge-brain-01: account
+          edge-attic-01: keys/privatekey
+          edge-brawn-01: account
+          edge-muscle-01: account
+    "#]],
+    );
+}
+
+#[test]
+fn machines_on_their_way_out_stay_in_their_group() {
+    let leaving = History::new().apply(&edited(&[])).apply(&edited(&NO_BRAWN));
+    check(
+        &leaving,
+        &expect![[r#"
+        generation 2: 3 at once, 1 windows
+          pool brawn: None, group row
+          pool muscle: Some(2), group rack
+          group rack: 1
+          group row: 5
+          edge-brain-01: account
+          edge-attic-01: keys/privatekey
+          edge-muscle-01: account
+          edge-brawn-01: account leaves
+    "#]],
+    );
+    let gone = leaving.gone("edge-brawn-01").apply(&edited(&NO_BRAWN));
+    check(
+        &gone,
+        &expect![[r#"
+        generation 2: 3 at once, 1 windows
+          pool brawn: None, group row
+          pool muscle: Some(2), group rack
+          group rack: 1
+          group row: 5
+          edge-brain-01: account
+          edge-attic-01: keys/privatekey
+          edge-muscle-01: account
+          edge-brawn-01: account leaves
+    "#]],
+    );
+    let mut later = NO_BRAWN.to_vec();
+    later.push(("unavailable: 3", "unavailable: 4"));
+    let later = gone.apply(&edited(&later));
+    check(
+        &later,
+        &expect![[r#"
+        generation 3: 4 at once, 1 windows
+          pool muscle: Some(2), group rack
+          group rack: 1
+          edge-brain-01: account
+          edge-attic-01: keys/privatekey
+          edge-muscle-01: account
+    "#]],
+    );
+}
+
+#[test]
+fn another_secret_is_another_key_for_the_same_machines() {
+    let renamed = [
+        (
+            "secretRef: {name: account}",
+            "secretRef: {name: account-2, key: token}",
+        ),
+        ("{name: keys, namespace: default}", "{name: keys-2}"),
+    ];
+    let mut both = renamed.to_vec();
+    both.extend(NO_BRAWN);
+    let changed = History::new()
+        .apply(&edited(&[]))
+        .joined()
+        .apply(&edited(&both));
+    check(
+        &changed,
+        &expect![[r#"
+        generation 2: 3 at once, 1 windows
+          pool brawn: None, group row
+          pool muscle: Some(2), group rack
+          group rack: 1
+          group row: 5
+          edge-brain-01: account-2/token
+          edge-attic-01: keys-2/privatekey
+          edge-muscle-01: account-2/token
+          edge-brawn-01: account-2/token leaves
+    "#]],
+    );
+}
+
+#[test]
+fn a_secret_of_another_project_is_refused() {
+    let foreign = edited(&[
+        (
+            "secretRef: {name: account}",
+            "secretRef: {name: account, namespace: claudie}",
+        ),
+        ("namespace: default", "namespace: other"),
+    ]);
+    History::new()
+        .apply(&edited(&[]))
+        .refuse(&foreign, &expect![[r#"
+            spec.providers[0].secretRef.namespace: found `claudie`, allowed: default, the project of the manifest, or nothing; a manifest uses the secrets of its own project
+            spec.nodePools.static[0].nodes[0].secretRef.namespace: found `other`, allowed: default, the project of the manifest, or nothing; a manifest uses the secrets of its own project
+        "#]]);
+}

@@ -1,0 +1,118 @@
+//! The example manifests do what their comments say.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use expect_test::expect;
+use model::admit::admit;
+use model::cluster::Desired;
+use model::manifest::Manifest;
+use model::name::Name;
+use model::observed::Observed;
+use model::source;
+use model::task::Action;
+use model::time::Timestamp;
+use plan::{Known, View, expand, journey, predict};
+use std::collections::BTreeMap;
+
+const MAINTENANCE: &str = include_str!("../../../examples/maintenance.yaml");
+
+/// Friday, 6 March 2026, 09:00 UTC.
+const NOW: Timestamp = Timestamp::from_millis(1_772_787_600_000);
+
+fn manifest(text: &str) -> Manifest {
+    admit(&source::parse(text).unwrap()).unwrap()
+}
+
+fn grown(manifest: &Manifest, known: &[Known<'_>]) -> Vec<Desired> {
+    let project = Name::default_project();
+    let expanded = expand(&project, manifest, known, &BTreeMap::new(), NOW).unwrap();
+    expanded
+        .into_iter()
+        .map(|expansion| expansion.desired)
+        .collect()
+}
+
+fn told(desired: &Desired, observed: &Observed) -> String {
+    let view = View {
+        desired,
+        observed,
+        open: &[],
+        ledger: &[],
+        elsewhere: &[],
+        intents: &[],
+        blocked: &[],
+        missing: &[],
+        parent: 0,
+        now: NOW,
+    };
+    journey(&view).to_string()
+}
+
+#[test]
+fn maintenance_is_built_at_once_and_upgraded_within_its_windows() {
+    let built = grown(&manifest(MAINTENANCE), &[]);
+    let mut journeys: String = built
+        .iter()
+        .map(|desired| told(desired, &Observed::default()))
+        .collect();
+
+    let seen: Vec<_> = built.iter().map(seen).collect();
+    let known: Vec<_> = built
+        .iter()
+        .zip(&seen)
+        .map(|(desired, observed)| Known {
+            desired,
+            observed,
+            intents: &[],
+            open: &[],
+        })
+        .collect();
+    let raised = manifest(&MAINTENANCE.replace("version: v1.34.2", "version: v1.35.0"));
+    for (desired, observed) in grown(&raised, &known).iter().zip(&seen) {
+        journeys += &told(desired, observed);
+    }
+    expect![[r#"
+        cluster shop
+                1  create 3 of control + create 3 of compute-a + create 4 of compute-b + prepare 2 of spare  create        2 min
+                2  init shop-control-01                                          create        3 min
+                3  join shop-control-02                                          create        2 min
+                4  join shop-control-03 + join 3 of compute-a + join 4 of compute-b + join 2 of spare  create        2 min
+          ends ready after about 9 min, 12 machines touched
+        cluster backoffice
+                1  create 3 of control + create 3 of compute-a                   create        2 min
+                2  init backoffice-control-01                                    create        3 min
+                3  join backoffice-control-02                                    create        2 min
+                4  join backoffice-control-03 + join 3 of compute-a              create        2 min
+          ends ready after about 9 min, 6 machines touched
+        cluster shop
+                   wait for the window that opens Sat 2026-03-07 12:00 UTC                   1 d 3 h
+              1-9  3 of control, one at a time: drain, upgrade, uncordon         disturb      18 min
+            10-15  2 times 1 of compute-a + 2 of compute-b: drain, upgrade, uncordon  disturb      12 min
+               16  drain shop-compute-a-03                                       disturb       2 min
+               17  upgrade shop-compute-a-03                                     in place      3 min
+               18  uncordon shop-compute-a-03                                    in place      1 min
+            19-24  2 of spare, one at a time: drain, upgrade, uncordon           disturb      12 min
+          ends ready after about 1 d 3 h, 12 machines touched
+        cluster backoffice
+                   wait for the window that opens Sat 2026-03-07 03:30 UTC                      18 h
+              1-9  3 of control, one at a time: drain, upgrade, uncordon         disturb      18 min
+            10-18  3 of compute-a, one at a time: drain, upgrade, uncordon       disturb      18 min
+          ends ready after about 19 h, 6 machines touched
+    "#]].assert_eq(&journeys);
+}
+
+/// A cluster that is as it should be.
+fn seen(desired: &Desired) -> Observed {
+    let mut observed = Observed::default();
+    let (version, network) = (desired.version, desired.network);
+    for machine in &desired.machines {
+        predict(&mut observed, machine, &Action::Create, NOW);
+        predict(
+            &mut observed,
+            machine,
+            &Action::Init { version, network },
+            NOW,
+        );
+    }
+    observed
+}

@@ -1,0 +1,237 @@
+//! The roles of the program put together: what serving and working have in common.
+
+use crate::failure::{Failure, failed};
+use crate::place::{Database, Place, make_directory};
+use anyhow::Context as _;
+use driver::Clock;
+use engine::{Engine, Settings};
+use sim::{Pace, Simulated, World};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use store::{Actor, Store};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use vault::{KeyConfig, KeyFile, KeySource, Vault};
+
+/// The file in the data directory that holds the simulated world.
+const WORLD_FILE: &str = "world.jsonl";
+
+/// Options of every role that works.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct Options {
+    #[command(flatten)]
+    pub(crate) database: Database,
+    /// The file with the simulated world, where providers of type `simulated` have their machines
+    /// [default: world.jsonl in the data directory]
+    #[arg(long, value_name = "FILE", env = "SLIPWAY_WORLD", hide_env_values = true)]
+    pub(crate) world: Option<PathBuf>,
+    /// The file with the master key that opens sealed secrets; made at the first start
+    /// [default: slipway.key in the data directory]
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "SLIPWAY_KEY_FILE",
+        hide_env_values = true,
+        conflicts_with = "key_command"
+    )]
+    pub(crate) key_file: Option<PathBuf>,
+    /// A program that keeps the master key instead of a file, with its arguments: it is called
+    /// with `wrap` or `unwrap` as last argument, reads the data key from standard input and
+    /// writes the answer to standard output, both as base64
+    #[arg(
+        long,
+        value_name = "COMMAND",
+        env = "SLIPWAY_KEY_COMMAND",
+        hide_env_values = true
+    )]
+    pub(crate) key_command: Option<String>,
+}
+
+impl Options {
+    /// Where the master key is. With a command, a key file that is there still opens what it
+    /// has wrapped, so that an installation can move from one to the other.
+    fn keys(&self, data_dir: &Path) -> KeyConfig {
+        let file = KeySource::File(
+            self.key_file
+                .clone()
+                .unwrap_or_else(|| data_dir.join(KeyFile::NAME)),
+        );
+        match &self.key_command {
+            Some(line) => KeyConfig {
+                current: KeySource::command(line),
+                older: vec![file],
+            },
+            None => KeyConfig::only(file),
+        }
+    }
+}
+
+/// What a process works with.
+pub(crate) struct Installation {
+    /// Where truth is.
+    pub(crate) store: Store,
+    /// Where secrets are sealed and opened.
+    pub(crate) vault: Vault,
+    /// The hands.
+    world: World,
+    clock: Clock,
+}
+
+impl Installation {
+    /// Opens everything on a data directory.
+    pub(crate) async fn open(data_dir: &Path, options: &Options) -> anyhow::Result<Self> {
+        make_directory(data_dir)?;
+        let place = Place::of(&options.database, data_dir)?;
+        if matches!(place, Place::Directory(_)) {
+            miss_database(data_dir)?;
+        }
+        let store = place.open()?;
+        let world = options
+            .world
+            .clone()
+            .unwrap_or_else(|| data_dir.join(WORLD_FILE));
+        let world = World::open(&world, Pace::Demo, 0).map_err(|error| {
+            let what = format!("cannot open the simulated world in {}", world.display());
+            let hint = "check that the directory can be written, or move the file away".to_owned();
+            failed(what, "SERVE-002", hint, error)
+        })?;
+        let clock = Clock::System;
+        let own = Actor::new(worker(), "start");
+        let keys = options.keys(data_dir);
+        let vault = vault::open(store.clone(), keys, own, Arc::new(move || clock.now())).await;
+        if let Some(error) = vault.closed() {
+            tracing::error!(
+                error.code = error.code(),
+                "secrets stay closed, all else goes on: {error}; {}",
+                error.hint()
+            );
+        }
+        Ok(Self {
+            store,
+            vault,
+            world,
+            clock,
+        })
+    }
+
+    /// What time it is.
+    pub(crate) fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// The engine, ready to run.
+    pub(crate) fn engine(&self) -> Engine<Simulated> {
+        let settings = Settings {
+            worker: worker(),
+            alone: !self.store.is_shared(),
+            seed: u64::from(std::process::id()),
+            ..Settings::default()
+        };
+        let hands = Arc::new(Simulated::new(self.world.clone()));
+        Engine::new(
+            self.store.clone(),
+            self.vault.clone(),
+            hands,
+            self.clock,
+            settings,
+        )
+    }
+}
+
+/// How this process signs its leases: no two processes share a name, on whatever machine.
+fn worker() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let began = Clock::System.now().as_millis();
+    format!("{}-{}-{began}", host.trim(), std::process::id())
+}
+
+/// Roles that are running; one that ends takes the others along.
+pub(crate) struct Running {
+    roles: JoinSet<anyhow::Result<()>>,
+    failed: Option<anyhow::Error>,
+}
+
+impl Running {
+    /// Nothing yet.
+    pub(crate) fn new() -> Self {
+        Self {
+            roles: JoinSet::new(),
+            failed: None,
+        }
+    }
+
+    /// Starts a role.
+    pub(crate) fn start(&mut self, role: impl Future<Output = ()> + Send + 'static) {
+        self.roles.spawn(async move {
+            role.await;
+            Ok(())
+        });
+    }
+
+    /// Waits until somebody asks the program to end, or a role ends by itself; then tells all
+    /// of them to end.
+    pub(crate) async fn until_told(&mut self, stop: &CancellationToken) -> anyhow::Result<()> {
+        tokio::select! {
+            biased;
+            stopped = told_to_stop() => stopped?,
+            // A role that ends by itself takes the others along: half a server helps nobody.
+            () = self.one_ended() => tracing::error!("a part of the program ended by itself"),
+        }
+        tracing::info!("ending: what is under way is given back and goes on at the next start");
+        stop.cancel();
+        Ok(())
+    }
+
+    async fn one_ended(&mut self) {
+        let ended = self.roles.join_next().await;
+        let ended = ended.map(|role| role.context("a role of the program broke down"));
+        self.failed = match ended {
+            Some(Ok(Ok(()))) | None => {
+                Some(anyhow::anyhow!("a role of the program ended by itself"))
+            }
+            Some(Ok(Err(error)) | Err(error)) => Some(error),
+        };
+    }
+
+    /// Waits until every role has ended.
+    pub(crate) async fn ended(mut self) -> anyhow::Result<()> {
+        while let Some(role) = self.roles.join_next().await {
+            role.context("a role of the program broke down")??;
+        }
+        self.failed.map_or(Ok(()), Err)
+    }
+}
+
+/// Completes when somebody asks the program to end.
+pub(crate) async fn told_to_stop() -> anyhow::Result<()> {
+    let mut terminate = signal(SignalKind::terminate()).context("could not wait for signals")?;
+    tokio::select! {
+        biased;
+        _ = terminate.recv() => Ok(()),
+        interrupted = tokio::signal::ctrl_c() => interrupted.context("could not wait for signals"),
+    }
+}
+
+/// Refuses a directory that was used before and has lost its database: starting anew would
+/// forget every machine there is.
+fn miss_database(data_dir: &Path) -> anyhow::Result<()> {
+    let used = data_dir.join(server::auth::TOKEN_FILE).exists();
+    if !used || data_dir.join(store::FILE).exists() {
+        return Ok(());
+    }
+    Err(Failure {
+        what: format!(
+            "the database {} is missing from {}",
+            store::FILE,
+            data_dir.display()
+        ),
+        code: "SERVE-004",
+        hint: format!(
+            "put it back from a backup; to start anew, move {} away too; if the database is on a \
+             server, name it with --database",
+            server::auth::TOKEN_FILE
+        ),
+    }
+    .into())
+}
