@@ -4,10 +4,16 @@
 
 use model::id::{IntentId, JourneyId, TaskId, TokenId};
 use model::name::Name;
+use model::secret::EntryName;
 
 /// A name of a project, manifest, cluster, pool or machine.
 pub fn name(text: &str) -> Result<String, String> {
     checked::<Name>(text)
+}
+
+/// The name of an entry of a secret.
+pub fn entry(text: &str) -> Result<String, String> {
+    checked::<EntryName>(text)
 }
 
 /// The id of a task.

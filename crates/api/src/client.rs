@@ -4,8 +4,11 @@
 //! are bounded in size, because a wrong address may be anybody's server.
 
 mod access;
+mod backup;
 mod error;
+mod health;
 mod log;
+mod secret;
 mod stream;
 mod wire;
 
@@ -25,7 +28,9 @@ use serde::de::DeserializeOwned;
 use std::time::Duration;
 
 pub use access::Export;
+pub use backup::Backup;
 pub use error::Error;
+pub use health::Health;
 pub use log::{LogSignal, TaskLog};
 pub use stream::{Events, Signal};
 
@@ -139,6 +144,11 @@ impl Client {
     /// Where the server is, for messages.
     pub fn server(&self) -> &str {
         self.server.as_str().trim_end_matches('/')
+    }
+
+    /// Whether it shows a token.
+    pub const fn has_token(&self) -> bool {
+        self.authorization.is_some()
     }
 
     /// The project that is spoken of.

@@ -12,6 +12,7 @@
 
 pub mod argument;
 pub mod audit;
+pub mod backup;
 pub mod client;
 pub mod cluster;
 pub mod event;
@@ -22,6 +23,7 @@ pub mod page;
 pub mod plan;
 pub mod problem;
 pub mod project;
+pub mod secret;
 pub mod simulation;
 pub mod sse;
 pub mod task;
@@ -44,6 +46,7 @@ pub use page::Listed;
 pub use plan::{JourneyBlock, JourneyCluster, JourneyStep, JourneyView};
 pub use problem::{Exit, FaultView, Problem};
 pub use project::{ProjectRequest, ProjectView, Quota, Used};
+pub use secret::{ClosedView, KeyView, KeysView, SecretRequest, SecretView};
 pub use simulation::SimulationView;
 pub use task::{Effect, LogEnd, LogLine, LogView, TaskKind, TaskState, TaskView};
 pub use time::Time;

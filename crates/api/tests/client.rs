@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use api::client::{Error, Page, Submit};
-use api::{Client, LogSignal, Signal};
+use api::{Client, LogSignal, ProjectRequest, Quota, Signal, TokenRequest, TokenRole};
 use expect_test::{Expect, expect};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
@@ -278,4 +278,72 @@ async fn a_followed_log_goes_on_after_its_last_line_and_knows_its_end() {
     );
     assert!(!asked[0].contains("last-event-id") && asked[0].contains("accept: text/event-stream"));
     assert!(asked[1].contains("last-event-id: 2"), "{}", asked[1]);
+}
+
+#[tokio::test]
+async fn what_belongs_to_no_project_is_asked_beside_them() {
+    let lab = r#"{"name":"lab","quota":{"clusters":2,"machines":null,"environments":null},
+        "used":{"clusters":0,"machines":0},"createdAt":"2026-03-01T12:00:00Z","updatedAt":"2026-03-01T12:00:00Z"}"#;
+    let made = r#"{"token":"slipway_s3cret","id":"token-1","name":"ci","role":"user","project":"lab","state":"active",
+        "createdBy":"admin","createdAt":"2026-03-01T12:00:00Z","expiresAt":null,"lastUsedAt":null,"revokedAt":null}"#;
+    let nothing = r#"{"items":[],"next":null}"#;
+    let scripts = [
+        json("201 Created", "application/json", lab),
+        json("201 Created", "application/json", made),
+        json("200 OK", "application/json", nothing),
+    ];
+    let (server, asked) = serve(&scripts.each_ref().map(String::as_str));
+    let client = client(&server);
+    let quota = Quota {
+        clusters: Some(2),
+        ..Quota::default()
+    };
+    let project = client
+        .create_project("lab", &ProjectRequest { quota })
+        .await;
+    assert_eq!(project.unwrap().quota, quota);
+    let request = TokenRequest {
+        name: "ci".to_owned(),
+        role: TokenRole::User,
+        project: Some("lab".to_owned()),
+        expires_in_seconds: None,
+    };
+    let made = client.create_token(&request).await.unwrap();
+    assert_eq!(made.token, "slipway_s3cret");
+    client.audit(Some("lab"), &Page::default()).await.unwrap();
+    expect![[r#"
+        PUT /api/v1/projects/lab HTTP/1.1
+        authorization: Bearer token
+        content-type: application/json
+        if-none-match: *
+        accept: application/json
+        {"quota":{"clusters":2,"machines":null,"environments":null}}
+        POST /api/v1/tokens HTTP/1.1
+        authorization: Bearer token
+        content-type: application/json
+        accept: application/json
+        {"name":"ci","role":"user","project":"lab"}
+        GET /api/v1/audit?project=lab HTTP/1.1
+        authorization: Bearer token
+        accept: application/json
+    "#]]
+    .assert_eq(&asked.join().unwrap().join("\n"));
+}
+
+#[tokio::test]
+async fn an_export_that_breaks_off_is_not_taken_for_a_whole_one() {
+    let whole = json("200 OK", "application/x-ndjson", "{}\n{}\n");
+    let cut = whole.strip_suffix("{}\n").unwrap();
+    let (server, _asked) = serve(&[&whole, cut]);
+    let client = client(&server);
+    let read = async || {
+        let mut export = client.export_audit(None).await?;
+        let mut bytes = Vec::new();
+        while let Some(piece) = export.next().await? {
+            bytes.extend(piece);
+        }
+        Ok::<_, Error>(bytes)
+    };
+    assert_eq!(read().await.unwrap(), b"{}\n{}\n");
+    assert_eq!(read().await.unwrap_err().code(), "CLI-003");
 }

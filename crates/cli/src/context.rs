@@ -1,7 +1,7 @@
 //! What a verb works with: the options, the server, and where to write.
 
 use crate::error::Error;
-use crate::global::{Format, Global, Token};
+use crate::global::{Format, Global};
 use crate::out::Out;
 use api::{Client, Time};
 use serde::Serialize;
@@ -37,20 +37,9 @@ impl<'a> Context<'a> {
 
     /// Prepares to speak to the server.
     pub(crate) fn client(&mut self) -> Result<Client, Error> {
-        let Global {
-            server,
-            token_file: _,
-            data_dir: _,
-            project,
-            output: _,
-        } = self.global;
-        let token = self.global.find_token()?;
-        self.has_token = token.is_some();
-        Ok(Client::new(
-            server,
-            token.as_ref().map(Token::reveal),
-            project,
-        )?)
+        let client = self.global.client()?;
+        self.has_token = client.has_token();
+        Ok(client)
     }
 
     /// Shows an answer: the wire object to programs, the picture to people.

@@ -80,6 +80,35 @@ pub enum Error {
         /// Which one.
         name: String,
     },
+    /// A file that a backup cannot be written to.
+    #[error("could not write the backup to `{}`", file.display())]
+    Unwritable {
+        /// Which file.
+        file: PathBuf,
+        /// What the system said.
+        #[source]
+        cause: io::Error,
+    },
+    /// A backup without its last line.
+    #[error("the backup is cut off, and was not kept")]
+    CutOff,
+    /// An audit chain in which an entry is not as it was written.
+    #[error("the audit chain is broken at entry {seq}: {reason}")]
+    Broken {
+        /// Which entry.
+        seq: u64,
+        /// In what way.
+        reason: String,
+    },
+    /// A file that cannot be written.
+    #[error("could not write `{}`", file.display())]
+    Unwritten {
+        /// Which file.
+        file: PathBuf,
+        /// What the system said.
+        #[source]
+        cause: io::Error,
+    },
     /// The reader of our output is gone, or has no room.
     #[error("could not write the answer")]
     Write(#[source] io::Error),
@@ -112,7 +141,10 @@ impl Error {
             Self::NoDataDir => "CLI-007",
             Self::Usage { .. } => "CLI-008",
             Self::NotFound { .. } => "CLI-009",
-            Self::Write(_) => "CLI-010",
+            Self::Write(_) | Self::Unwritten { .. } => "CLI-010",
+            Self::Broken { .. } => "AUDIT-001",
+            Self::Unwritable { .. } => "BACKUP-001",
+            Self::CutOff => "BACKUP-005",
         }
     }
 
@@ -130,6 +162,12 @@ impl Error {
             Self::Usage { hint, .. } => hint,
             Self::NotFound { kind, .. } => return Some(format!("`slipway get {kind}` lists them")),
             Self::Write(_) => "is there room on the disk?",
+            Self::Unwritten { .. } => "make room there, or name another file",
+            Self::Broken { .. } => {
+                "compare it with an export or a backup from before, and find out who can write there"
+            }
+            Self::Unwritable { .. } => "make room there, or name another file with --to",
+            Self::CutOff => "look at the server's log, then try again",
         };
         Some(hint.to_owned())
     }
@@ -146,7 +184,12 @@ impl Error {
             | Self::TokenFile { .. }
             | Self::NoDataDir
             | Self::Usage { .. } => Exit::Usage,
-            Self::NotFound { .. } | Self::Write(_) => Exit::Failed,
+            Self::NotFound { .. }
+            | Self::Unwritable { .. }
+            | Self::CutOff
+            | Self::Broken { .. }
+            | Self::Unwritten { .. }
+            | Self::Write(_) => Exit::Failed,
         }
     }
 
@@ -191,9 +234,11 @@ impl Error {
     fn root(&self) -> Option<&(dyn std::error::Error + 'static)> {
         let first = match self {
             Self::Client(error) => std::error::Error::source(error),
-            Self::Unreadable { cause, .. } | Self::TokenFile { cause, .. } | Self::Write(cause) => {
-                return Some(cause);
-            }
+            Self::Unreadable { cause, .. }
+            | Self::TokenFile { cause, .. }
+            | Self::Unwritable { cause, .. }
+            | Self::Unwritten { cause, .. }
+            | Self::Write(cause) => return Some(cause),
             Self::NoFile { .. }
             | Self::Directory { .. }
             | Self::TooLarge { .. }
@@ -201,6 +246,8 @@ impl Error {
             | Self::NoName { .. }
             | Self::NoDataDir
             | Self::Usage { .. }
+            | Self::CutOff
+            | Self::Broken { .. }
             | Self::NotFound { .. } => None,
         }?;
         Some(

@@ -41,16 +41,14 @@ pub struct Global {
     )]
     pub data_dir: Option<PathBuf>,
 
-    /// Whose things
+    /// Whose things [default: default; of tokens and audit, all]
     #[arg(
         long,
         global = true,
         value_name = "NAME",
-        value_parser = api::argument::name,
-        default_value = "default",
-        hide_default_value = true
+        value_parser = api::argument::name
     )]
-    pub project: String,
+    pub project: Option<String>,
 
     /// How to show the answer
     #[arg(
@@ -94,6 +92,11 @@ impl std::fmt::Debug for Token {
 }
 
 impl Global {
+    /// Whose things: those of the project that was named, or of the one that is always there.
+    pub fn project(&self) -> &str {
+        self.project.as_deref().unwrap_or("default")
+    }
+
     /// Where the server on this machine keeps its data.
     pub fn data_dir(&self) -> Result<PathBuf, Error> {
         if let Some(dir) = &self.data_dir {
@@ -106,6 +109,20 @@ impl Global {
             .or_else(|| Some(std::env::home_dir()?.join(".local/state")).filter(absolute))
             .map(|state| state.join("slipway"))
             .ok_or(Error::NoDataDir)
+    }
+
+    /// Prepares to speak to the server; nothing is sent yet.
+    pub fn client(&self) -> Result<api::Client, Error> {
+        let Self {
+            server,
+            token_file: _,
+            data_dir: _,
+            project: _,
+            output: _,
+        } = self;
+        let token = self.find_token()?;
+        let token = token.as_ref().map(Token::reveal);
+        Ok(api::Client::new(server, token, self.project())?)
     }
 
     /// The token that was given, or the one the server on this machine wrote.
@@ -171,7 +188,7 @@ mod tests {
             server: server.to_owned(),
             token_file: None,
             data_dir: Some(dir.to_owned()),
-            project: "default".to_owned(),
+            project: None,
             output: Format::Table,
         }
     }

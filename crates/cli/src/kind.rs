@@ -25,6 +25,9 @@ pub(crate) enum Kind {
     /// Something that happened.
     #[value(alias = "events")]
     Event,
+    /// Who owns things.
+    #[value(alias = "projects")]
+    Project,
 }
 
 impl Kind {
@@ -36,6 +39,7 @@ impl Kind {
             Self::Task => "task",
             Self::Intent => "intent",
             Self::Event => "event",
+            Self::Project => "project",
         }
     }
 
@@ -52,7 +56,7 @@ impl Kind {
     /// Whether a text can be the name or the id of such a thing at all.
     pub(crate) fn check(self, name: &str) -> Result<(), Error> {
         let (checked, hint) = match self {
-            Self::Manifest | Self::Cluster | Self::Machine => {
+            Self::Manifest | Self::Cluster | Self::Machine | Self::Project => {
                 (api::argument::name(name).map(drop), "names")
             }
             Self::Task => (api::argument::task(name).map(drop), "ids"),

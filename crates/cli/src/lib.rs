@@ -28,6 +28,7 @@ mod wait;
 pub use error::Error;
 pub use global::{Format, Global, Token};
 pub use verb::Verb;
+pub use verb::backup::Arguments as BackupCreate;
 
 use context::Context;
 use out::Out;
@@ -41,6 +42,21 @@ pub async fn run(verb: Verb, global: &Global, program: fn() -> clap::Command) ->
     let mut context = Context::new(global, &mut out);
     let ended = Box::pin(verb.run(&mut context, program)).await;
     let exit = ended.unwrap_or_else(|error| error.tell(&mut context));
+    ExitCode::from(exit.code())
+}
+
+/// Shows an answer that came without a server, the object to programs and the picture to
+/// people, and says what the shell should hear: `exit`, unless showing it failed.
+pub fn show<T: serde::Serialize>(
+    global: &Global,
+    wire: &T,
+    picture: &str,
+    exit: api::Exit,
+) -> ExitCode {
+    let mut out = Out::standard();
+    let mut context = Context::new(global, &mut out);
+    let shown = context.show(wire, |_| picture.to_owned());
+    let exit = shown.map_or_else(|error| error.tell(&mut context), |()| exit);
     ExitCode::from(exit.code())
 }
 

@@ -1,12 +1,16 @@
 //! The only place that writes to the outside: data on one handle, talk on the other.
 
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::io::{self, BufRead, IsTerminal, Read, Write};
 
 /// Where answers and remarks go, and who is there to read them.
 pub(crate) struct Out {
     data: Box<dyn Write>,
     talk: Box<dyn Write>,
     answers: Option<Box<dyn BufRead>>,
+    /// Where values are piped in; absent where a person would have to type them, seen by all.
+    input: Option<Box<dyn Read>>,
+    /// Whether who answers sits at a terminal, which shows what they type.
+    shows: bool,
     colours: bool,
     live: bool,
 }
@@ -21,6 +25,8 @@ impl Out {
             data: Box::new(io::stdout()),
             talk: Box::new(io::stderr()),
             answers: person.then(|| -> Box<dyn BufRead> { Box::new(io::stdin().lock()) }),
+            input: (!io::stdin().is_terminal()).then(|| -> Box<dyn Read> { Box::new(io::stdin()) }),
+            shows: person,
             colours: io::stdout().is_terminal() && !plain,
             live: io::stderr().is_terminal()
                 && std::env::var_os("TERM").is_none_or(|term| term != "dumb"),
@@ -34,6 +40,8 @@ impl Out {
             data,
             talk,
             answers: None,
+            input: None,
+            shows: false,
             colours: false,
             live: false,
         }
@@ -46,9 +54,22 @@ impl Out {
         self
     }
 
+    /// The same with something piped in.
+    #[cfg(test)]
+    pub(crate) fn fed(mut self, input: &'static [u8]) -> Self {
+        self.input = Some(Box::new(input));
+        self
+    }
+
     /// Writes what was asked for.
     pub(crate) fn data(&mut self, text: &str) -> io::Result<()> {
         self.data.write_all(text.as_bytes())?;
+        self.data.flush()
+    }
+
+    /// Writes a piece of what was asked for; it need not be text.
+    pub(crate) fn bytes(&mut self, piece: &[u8]) -> io::Result<()> {
+        self.data.write_all(piece)?;
         self.data.flush()
     }
 
@@ -72,6 +93,30 @@ impl Out {
     /// Whether remarks may move about on a terminal.
     pub(crate) const fn live(&self) -> bool {
         self.live
+    }
+
+    /// What is piped in; nothing when nothing is, or when it was taken already.
+    pub(crate) fn input(&mut self) -> Option<Box<dyn Read>> {
+        self.input.take()
+    }
+
+    /// Asks for something that must not be seen; nothing when nobody is there to answer.
+    pub(crate) fn ask_unseen(&mut self, question: &str) -> Option<io::Result<String>> {
+        let mut answers = self.answers.take()?;
+        self.complain(question);
+        let answer = if self.shows {
+            // The terminal is read by whoever switches its echo off, and by nobody else.
+            drop(answers);
+            let answer = console::Term::stderr().read_secure_line();
+            answers = Box::new(io::stdin().lock());
+            answer
+        } else {
+            let mut line = String::new();
+            let read = answers.read_line(&mut line);
+            read.map(|_| line.trim_end_matches(['\r', '\n']).to_owned())
+        };
+        self.answers = Some(answers);
+        Some(answer)
     }
 
     /// Asks a question; nothing when nobody is there to answer.

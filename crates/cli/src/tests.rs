@@ -1,7 +1,9 @@
 //! Whole verbs against a server that says exactly what a test wants it to say.
 
+mod access;
 mod help;
 mod pictures;
+mod secret;
 
 use crate::context::Context;
 use crate::global::Global;

@@ -1,6 +1,8 @@
 //! The verbs, one file each.
 
 mod apply;
+mod audit;
+pub(crate) mod backup;
 mod cluster;
 mod completion;
 mod delete;
@@ -12,8 +14,11 @@ mod intent;
 mod machine;
 mod plan;
 mod pool;
+mod project;
+mod secret;
 mod simulate;
 mod task;
+mod token;
 mod watch;
 mod why;
 
@@ -59,8 +64,23 @@ pub enum Verb {
     /// List and withdraw wishes outside the manifest
     #[command(subcommand)]
     Intent(intent::Verb),
+    /// Set secrets, list them, change the keys they are sealed with
+    #[command(subcommand)]
+    Secret(secret::Verb),
+    /// Make and remove projects, and say how much they may have
+    #[command(subcommand)]
+    Project(project::Verb),
+    /// Make, list and revoke tokens
+    #[command(subcommand)]
+    Token(token::Verb),
+    /// List, verify and export what was done
+    #[command(subcommand)]
+    Audit(audit::Verb),
     /// Write a completion script for a shell
     Completion(completion::Arguments),
+    /// Write a backup; the program has it in a group with those verbs that need no server
+    #[command(skip)]
+    Backup(backup::Arguments),
 }
 
 impl Verb {
@@ -85,7 +105,12 @@ impl Verb {
             Self::Machine(verb) => machine::run(verb, context).await,
             Self::Cluster(verb) => cluster::run(verb, context).await,
             Self::Intent(verb) => intent::run(verb, context).await,
+            Self::Secret(verb) => secret::run(verb, context).await,
+            Self::Project(verb) => project::run(verb, context).await,
+            Self::Token(verb) => token::run(verb, context).await,
+            Self::Audit(verb) => audit::run(verb, context).await,
             Self::Completion(arguments) => completion::run(&arguments, context, program),
+            Self::Backup(arguments) => backup::run(arguments, context).await,
         }
     }
 }

@@ -3,9 +3,13 @@
 //! Every column says whose view it is: what somebody DESIRED, what was OBSERVED, by whom and
 //! how long ago. Time is a value, so that tests can pin the text.
 
+mod access;
 mod describe;
+mod secret;
 
+pub(crate) use access::{audit, projects, tokens};
 pub(crate) use describe::{cluster, intent, lines, machine, manifest, task};
+pub(crate) use secret::{keys, secrets};
 
 use crate::table::{Table, plain};
 use api::time::brief;

@@ -22,7 +22,9 @@ pub(crate) struct Lease<'a> {
 
 impl Drop for Lease<'_> {
     fn drop(&mut self) {
-        self.leases.lock().remove(&self.key);
+        let mut running = self.leases.lock();
+        running.remove(&self.key);
+        told(running.len());
     }
 }
 
@@ -35,7 +37,9 @@ impl Leases {
         stop: &CancellationToken,
     ) -> CancellationToken {
         let token = stop.child_token();
-        self.lock().insert((task, fence), token.clone());
+        let mut running = self.lock();
+        running.insert((task, fence), token.clone());
+        told(running.len());
         token
     }
 
@@ -59,12 +63,24 @@ impl Leases {
     /// Ends an attempt, if it is still under way.
     fn cancel(&self, key: (TaskId, u64)) -> bool {
         let token = self.lock().get(&key).cloned();
-        token.inspect(CancellationToken::cancel).is_some()
+        // One that was told so before, or is told to stop, is not lost once more.
+        let token = token.filter(|token| !token.is_cancelled());
+        let lost = token.inspect(CancellationToken::cancel).is_some();
+        if lost {
+            metrics::counter!("slipway_leases_lost_total").increment(1);
+        }
+        lost
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<(TaskId, u64), CancellationToken>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Tells how many attempts are under way.
+fn told(running: usize) {
+    let running = u32::try_from(running).unwrap_or(u32::MAX);
+    metrics::gauge!("slipway_attempts_running").set(running);
 }
 
 /// Extends the leases three times as often as they would run out.
@@ -92,7 +108,6 @@ pub(crate) async fn run<D: Driver>(shared: Arc<Shared<D>>, stop: CancellationTok
                 // One that ended meanwhile has not lost anything.
                 for (task, fence) in live.difference(&held) {
                     if shared.leases.cancel((*task, *fence)) {
-                        metrics::counter!("slipway_leases_lost_total").increment(1);
                         tracing::warn!(task = %task, "the lease of {task} is lost; its attempt ends here");
                     }
                 }

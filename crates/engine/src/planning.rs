@@ -125,6 +125,8 @@ async fn pass<D: Driver>(shared: &Shared<D>, cluster: ClusterId) -> Result<(), L
             tracing::error!(%note, "a plan of {cluster} was stopped by the checker: {note}");
             plan.stop(&notes);
         }
+        let (tasks, held) = (plan.tasks.len(), plan.held.len());
+        tracing::debug!(tasks, held, "planned");
         if known.is_told(&plan) {
             return Ok(());
         }

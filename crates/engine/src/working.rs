@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 /// How many tasks are claimed in one question.
 const CLAIMS_MAX: u32 = 256;
@@ -79,13 +80,17 @@ async fn claim<D: Driver>(
             let count = claims.len();
             for claim in claims {
                 let token = shared.leases.begin(claim.task.id, claim.fence(), stop);
-                attempts.spawn(attempt::run(
-                    shared.clone(),
-                    claim,
-                    token,
-                    random.fork(),
-                    stop.clone(),
-                ));
+                let span = tracing::info_span!(
+                    "task",
+                    task = %claim.task.id,
+                    kind = claim.task.action.kind().as_str(),
+                    cluster = %claim.task.cluster_name,
+                    attempt = claim.attempt,
+                    worker = settings.worker,
+                );
+                let (shared, stop) = (shared.clone(), stop.clone());
+                let attempt = attempt::run(shared, claim, token, random.fork(), stop);
+                attempts.spawn(attempt.instrument(span));
             }
             count
         }

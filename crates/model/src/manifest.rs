@@ -3,7 +3,7 @@
 //! Only [`crate::admit`] makes a [`Manifest`], so a reader may rely on what it promises:
 //! every reference leads somewhere, every name is usable, every network has room.
 
-use crate::disruption::{PoolBudget, Windows};
+use crate::disruption::{PoolBudget, UNAVAILABLE_DEFAULT, Windows};
 use crate::name::Name;
 use crate::network::Network;
 use crate::secret::SecretRef;
@@ -30,6 +30,7 @@ pub struct Manifest {
     /// Groups of machines alike, by name.
     pub pools: BTreeMap<Name, Pool>,
     /// How many machines of each group may be out of service at once, in all of the project.
+    #[serde(default)]
     pub groups: BTreeMap<Name, u32>,
     /// The clusters, in the order in which they were written.
     pub clusters: Vec<Cluster>,
@@ -37,11 +38,33 @@ pub struct Manifest {
 
 /// One account with somebody who lends machines.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Stored")]
 pub struct Account {
     /// Which hands reach them.
     pub via: Provider,
     /// What opens the account.
     pub secret: Option<Named>,
+}
+
+/// An account as documents have it: before there were secrets, only whose hands reach it.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Stored {
+    Hands(Provider),
+    Whole {
+        via: Provider,
+        secret: Option<Named>,
+    },
+}
+
+impl From<Stored> for Account {
+    fn from(stored: Stored) -> Self {
+        let (via, secret) = match stored {
+            Stored::Hands(via) => (via, None),
+            Stored::Whole { via, secret } => (via, secret),
+        };
+        Self { via, secret }
+    }
 }
 
 /// A secret that a manifest names.
@@ -92,6 +115,7 @@ pub struct Dynamic {
     /// Which operating system image, in the provider's words.
     pub image: String,
     /// How many of them may be out of service at once.
+    #[serde(default)]
     pub budget: PoolBudget,
 }
 
@@ -103,6 +127,7 @@ pub struct Static {
     /// The port of their SSH servers.
     pub ssh_port: u16,
     /// How many of them may be out of service at once.
+    #[serde(default)]
     pub budget: PoolBudget,
 }
 
@@ -131,9 +156,16 @@ pub struct Cluster {
     /// Pools whose machines run workloads.
     pub compute: Vec<Name>,
     /// How many of its machines may be out of service at once.
+    #[serde(default = "unavailable")]
     pub unavailable: u32,
     /// When machines may be taken out of service.
+    #[serde(default)]
     pub windows: Windows,
+}
+
+/// The budget of a cluster whose document is from before there were budgets.
+const fn unavailable() -> u32 {
+    UNAVAILABLE_DEFAULT
 }
 
 impl Pool {
@@ -151,5 +183,44 @@ impl Pool {
             Self::Dynamic(dynamic) => &dynamic.budget,
             Self::Static(fixed) => &fixed.budget,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A document as it was stored before there were budgets, windows and secrets.
+    const STORED: &str = r#"{
+        "name":"m","providers":{"lab":"simulated"},
+        "pools":{
+            "attic":{"static":{"hosts":[{"endpoint":"203.0.113.5","username":"root"}],"ssh_port":22}},
+            "brain":{"dynamic":{"position":0,"provider":"lab","region":"north","zone":null,"count":1,
+                     "server_type":"small","image":"debian-12"}}},
+        "clusters":[{"name":"edge","version":"v1.34.0","network":"10.8.0.0/24","control":["brain"],
+                     "compute":["attic"]}]}"#;
+
+    #[test]
+    fn a_document_stored_before_budgets_and_secrets_is_still_read() {
+        let read: Manifest = serde_json::from_str(STORED).unwrap();
+        let account = Account {
+            via: Provider::Simulated,
+            secret: None,
+        };
+        assert!(read.providers.values().all(|found| *found == account));
+        let said_nothing = PoolBudget::default();
+        assert!(
+            read.pools
+                .values()
+                .all(|pool| *pool.budget() == said_nothing)
+        );
+        assert!(read.groups.is_empty());
+        let cluster = &read.clusters[0];
+        assert_eq!(
+            (cluster.unavailable, &cluster.windows),
+            (1, &Windows::default())
+        );
+        let again = serde_json::to_string(&read).unwrap();
+        assert_eq!(serde_json::from_str::<Manifest>(&again).unwrap(), read);
     }
 }

@@ -107,7 +107,7 @@ impl Caller {
     }
 
     /// Completes when the caller's token is good no longer.
-    async fn turned_out(self, app: App) {
+    pub(crate) async fn turned_out(self, app: App) {
         let mut revocations = app.known().revocations();
         loop {
             // Either is a reason to look; the sender lives as long as the app that we hold.
@@ -116,7 +116,9 @@ impl Caller {
                 Ok(Ok(_)) => {}
                 Ok(Err(_)) => return,
                 // While nobody can be asked nothing new is told either.
-                Err(error) => tracing::debug!(%error, "could not look whether a token is still good"),
+                Err(error) => {
+                    tracing::debug!(%error, "could not look whether a token is still good");
+                }
             }
         }
     }
@@ -241,8 +243,8 @@ pub(crate) fn may(
     let Some(role) = need.role() else {
         return Ok(());
     };
-    let segments = segments
-        .map_err(|rejection| Problem::parameter("path", rejection.body_text()))?;
+    let segments =
+        segments.map_err(|rejection| Problem::parameter("path", rejection.body_text()))?;
     let caller = caller.ok_or_else(Problem::no_token)?;
     let project = segments
         .iter()

@@ -1,5 +1,6 @@
 //! The server put together: what it is made of, its routes, and its life.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,15 +10,16 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use model::time::Timestamp;
 use store::Store;
 use tokio::net::TcpListener;
-use tokio::sync::{Mutex, Semaphore};
+use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use vault::Vault;
 
 use crate::access::{self, Failures, Known};
 use crate::problem::Problem;
 use crate::rehearse::Rehearse;
 use crate::streams::{Hub, Kind, Seat};
-use crate::{connections, layers, openapi, page, routes};
+use crate::{connections, layers, metrics, openapi, page, routes};
 
 /// How long a request may take to be answered. Clients give up at the same time.
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(30);
@@ -25,14 +27,18 @@ const REQUEST_TIME_MAX: Duration = Duration::from_secs(30);
 /// How long a journey or a rehearsal may take: they compute, and clients wait for minutes.
 const WORK_TIME_MAX: Duration = Duration::from_mins(2);
 
+/// How long it may take to write a backup: as long as reading everything there is takes.
+const BACKUP_TIME_MAX: Duration = Duration::from_hours(1);
+
 /// How long requests under way may take to end after the server was told to stop.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// How often samples of the metrics are folded, so that they do not pile up unread.
-const UPKEEP_EVERY: Duration = Duration::from_secs(30);
-
 /// How many rehearsals run at once: each keeps a core busy, and the loops need theirs.
 const REHEARSALS_MAX: usize = 1;
+
+/// How many backups are made at once: each keeps a reader of the store busy, and has a file as
+/// large as the database.
+const BACKUPS_MAX: usize = 1;
 
 /// How many clients may follow events or logs at once; each costs a connection and a little
 /// memory.
@@ -46,12 +52,16 @@ pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 pub struct Server {
     /// Where truth is, and who may speak: see [`crate::auth::enrol`].
     pub store: Store,
+    /// What seals secrets.
+    pub vault: Vault,
     /// What time it is.
     pub clock: Clock,
     /// Who rehearses manifests.
     pub rehearse: Arc<dyn Rehearse>,
     /// What the recorder of the program has gathered.
     pub metrics: PrometheusHandle,
+    /// A directory for files that go with the request that they are for.
+    pub scratch: PathBuf,
 }
 
 /// What every handler can reach.
@@ -62,6 +72,7 @@ struct Inner {
     server: Server,
     stop: CancellationToken,
     rehearsals: Arc<Semaphore>,
+    backups: Arc<Semaphore>,
     streams: Arc<Semaphore>,
     hub: Arc<Hub>,
     known: Known,
@@ -79,6 +90,10 @@ pub(crate) struct Readiness {
 impl App {
     pub(crate) fn store(&self) -> &Store {
         &self.0.server.store
+    }
+
+    pub(crate) fn vault(&self) -> &Vault {
+        &self.0.server.vault
     }
 
     /// Tokens and projects, as they were a moment ago.
@@ -111,6 +126,17 @@ impl App {
     /// One permit per rehearsal.
     pub(crate) fn rehearsals(&self) -> &Arc<Semaphore> {
         &self.0.rehearsals
+    }
+
+    /// Where files go that nobody shall find.
+    pub(crate) fn scratch(&self) -> &Path {
+        &self.0.server.scratch
+    }
+
+    /// The right to make a backup, unless another is being made.
+    pub(crate) fn backup_turn(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        let turn = Arc::clone(&self.0.backups).try_acquire_owned();
+        turn.map_err(|_| Problem::another_backup())
     }
 
     /// The right to follow something, unless too many do.
@@ -154,6 +180,7 @@ fn assemble(server: Server, stop: CancellationToken) -> (Router, App) {
         server,
         stop,
         rehearsals: Arc::new(Semaphore::new(REHEARSALS_MAX)),
+        backups: Arc::new(Semaphore::new(BACKUPS_MAX)),
         streams: Arc::new(Semaphore::new(seats)),
         known: Known::default(),
         failures: Failures::default(),
@@ -162,11 +189,13 @@ fn assemble(server: Server, stop: CancellationToken) -> (Router, App) {
     }));
     let (quick, _) = routes::quick().into_inner().split_for_parts();
     let (slow, _) = routes::slow().into_inner().split_for_parts();
+    let (long, _) = routes::long().into_inner().split_for_parts();
     let (open, _) = routes::open().into_inner().split_for_parts();
     let limited = |time| from_fn_with_state(time, layers::limit);
     let closed = quick
         .layer(limited(REQUEST_TIME_MAX))
         .merge(slow.layer(limited(WORK_TIME_MAX)))
+        .merge(long.layer(limited(BACKUP_TIME_MAX)))
         .route_layer(from_fn_with_state(app.clone(), access::recognise));
     let pages = page::router(&app).layer(limited(REQUEST_TIME_MAX));
     let router = closed
@@ -194,17 +223,12 @@ pub async fn run(listener: TcpListener, server: Server, stop: CancellationToken)
         stop.cancelled().await;
         tokio::time::sleep(DRAIN_TIME_MAX).await;
     };
-    let upkeep = async {
-        loop {
-            tokio::time::sleep(UPKEEP_EVERY).await;
-            metrics.run_upkeep();
-        }
-    };
+    let upkeep = metrics::upkeep(metrics);
     tokio::select! {
         () = serving => {}
         () = drained => {
             tracing::warn!(waited_s = DRAIN_TIME_MAX.as_secs(), "requests under way were cut off at the end");
         }
-        never = upkeep => never,
+        never = upkeep => match never {},
     }
 }

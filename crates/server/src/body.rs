@@ -100,10 +100,7 @@ static TASK: [Field; 1] = [field("task", Want::Text)];
 
 static TOKEN: [Field; 4] = [
     field("name", Want::Text),
-    field(
-        "role",
-        Want::Word(&["viewer", "user", "operator", "admin"]),
-    ),
+    field("role", Want::Word(&["viewer", "user", "operator", "admin"])),
     optional("project", Want::Text),
     optional("expiresInSeconds", Want::Number),
 ];
@@ -122,7 +119,11 @@ fn check(path: &str, found: &Value, want: Want, faults: &mut Faults) {
         Want::Text if found.is_string() => return,
         Want::Text => "a text".to_owned(),
         Want::Word(words) if found.as_str().is_some_and(|text| words.contains(&text)) => return,
-        Want::Word(words) => words.join(", "),
+        Want::Word(words) => {
+            let shown = found.as_str().map_or_else(|| kind(found), quoted);
+            let message = format!("found {shown}, allowed: {}", words.join(", "));
+            return faults.note(path, Code::Format, message);
+        }
         Want::Number if found.as_u64().is_some_and(|n| u32::try_from(n).is_ok()) => return,
         Want::Number => format!("a whole number from 0 to {}", u32::MAX),
         Want::Fields(fields) => match found {
@@ -197,6 +198,12 @@ fn unknown<'a>(
         let message = format!("unknown field; allowed: {allowed}");
         faults.note(below(path, &shown), Code::UnknownField, message);
     }
+}
+
+/// A text that somebody sent, as far as it is repeated to them.
+fn quoted(text: &str) -> String {
+    let shown: String = text.escape_debug().take(SHOWN_LEN_MAX).collect();
+    format!("`{shown}`")
 }
 
 fn below(path: &str, name: &str) -> String {
@@ -294,7 +301,16 @@ mod tests {
         .flatten()
         .map(|fault| format!("{fault}\n"))
         .collect();
-        expect![[r""]].assert_eq(&told);
+        expect![[r#"
+            role: found `boss`, allowed: viewer, user, operator, admin
+            project: found 7, allowed: a text
+            expires: unknown field; allowed: name, role, project, expiresInSeconds
+            role: found 1, allowed: viewer, user, operator, admin
+            quota.clusters: found -1, allowed: a whole number from 0 to 4294967295
+            quota.nodes: unknown field; allowed: clusters, machines, environments
+            quota: found nothing; this field is required
+        "#]]
+        .assert_eq(&told);
         for role in model::access::Role::ALL {
             let text = format!(r#"{{"name": "ci", "role": "{role}"}}"#);
             assert_eq!(token(&text), []);

@@ -53,12 +53,7 @@ pub(crate) async fn serve(listener: TcpListener, router: Router, stop: &Cancella
 }
 
 /// Answers the requests of one connection.
-async fn converse(
-    stream: TcpStream,
-    peer: SocketAddr,
-    router: Router,
-    stop: CancellationToken,
-) {
+async fn converse(stream: TcpStream, peer: SocketAddr, router: Router, stop: CancellationToken) {
     // One protocol only: to guess which it is would mean to wait for a first word.
     let mut builder = Builder::new();
     builder

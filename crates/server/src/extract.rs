@@ -19,7 +19,7 @@ use crate::problem::Problem;
 
 /// How much of a body that is too large is read and thrown away, so that the client comes
 /// to read the answer instead of a broken connection.
-const DISCARDED_BYTES_MAX: usize = 32 << 20;
+pub(crate) const DISCARDED_BYTES_MAX: usize = 32 << 20;
 
 /// The kinds of body in which manifests come.
 const MANIFEST_TYPES: [&str; 5] = [
@@ -332,7 +332,7 @@ impl<S: Send + Sync, T: Body> FromRequest<S> for Json<T> {
     }
 }
 
-fn not_json(error: &serde_json::Error) -> Problem {
+pub(crate) fn not_json(error: &serde_json::Error) -> Problem {
     let (line, column) = (error.line(), error.column());
     Problem::body(if error.is_eof() {
         format!("the body ends in the middle of its JSON, at line {line} column {column}")
@@ -342,7 +342,7 @@ fn not_json(error: &serde_json::Error) -> Problem {
 }
 
 /// Refuses a body of another kind; one of no kind is taken as what the route reads.
-fn media_type(headers: &HeaderMap, allowed: &[&str]) -> Result<(), Problem> {
+pub(crate) fn media_type(headers: &HeaderMap, allowed: &[&str]) -> Result<(), Problem> {
     let Some(given) = headers.get(header::CONTENT_TYPE) else {
         return Ok(());
     };

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderName, HeaderValue, Method, header};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt as _;
@@ -80,13 +80,19 @@ pub(crate) async fn observe(request: Request, next: Next) -> Response {
     let id = RequestId::of(&request);
     let method = request.method().clone();
     let path = matched(&request);
-    let span = tracing::info_span!("request", request.id = id.as_str(), http.method = %method, http.route = path.as_str());
+    let span = tracing::info_span!(
+        "request",
+        request.id = id.as_str(),
+        http.method = %method,
+        http.route = path.as_str(),
+        http.status = tracing::field::Empty
+    );
     let mut response = async {
         let response = AssertUnwindSafe(next.run(request))
             .catch_unwind()
             .await
             .unwrap_or_else(|panic| fallen(&id, &*panic));
-        tracing::debug!(http.status = response.status().as_u16(), "request answered");
+        answered(response.status(), begun.elapsed());
         response
     }
     .instrument(span)
@@ -94,6 +100,17 @@ pub(crate) async fn observe(request: Request, next: Next) -> Response {
     metrics::request(&method, path, response.status(), begun.elapsed());
     response.headers_mut().insert(REQUEST_ID, id.0);
     response
+}
+
+/// Says in the log how a request ended: aloud only where the fault is ours.
+fn answered(status: StatusCode, took: Duration) {
+    tracing::Span::current().record("http.status", status.as_u16());
+    let took = took.as_millis();
+    if status.is_server_error() {
+        tracing::warn!(took_ms = took, "request answered with {status}");
+    } else {
+        tracing::debug!(took_ms = took, "request answered with {status}");
+    }
 }
 
 /// Headers that keep browsers from guessing, framing and remembering.

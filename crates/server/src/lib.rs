@@ -26,6 +26,7 @@ mod rehearse;
 mod routes;
 mod streams;
 mod view;
+mod watched;
 
 pub use access::Need;
 pub use api::SimulationView;
@@ -33,6 +34,7 @@ pub use app::{Clock, Server, router, run};
 pub use openapi::document;
 pub use page::pages;
 pub use rehearse::{Rehearsal, Rehearse, Turn};
+pub use watched::watched;
 
 use problem::Problem;
 

@@ -48,7 +48,10 @@ const MANIFEST_TYPES: [&str; 4] = [
 
 /// The document, from the routes as they are.
 pub fn document() -> OpenApi {
-    let routes = routes::quick().and(routes::slow()).and(routes::open());
+    let routes = routes::quick()
+        .and(routes::slow())
+        .and(routes::long())
+        .and(routes::open());
     let (_, collected) = routes.into_inner().split_for_parts();
     let mut schemas: BTreeMap<String, RefOr<Schema>> = collected
         .components
@@ -189,6 +192,7 @@ fn complete(path: &str, item: &mut PathItem) {
         (HttpMethod::Get, &mut item.get),
         (HttpMethod::Put, &mut item.put),
         (HttpMethod::Post, &mut item.post),
+        (HttpMethod::Patch, &mut item.patch),
         (HttpMethod::Delete, &mut item.delete),
     ];
     for (method, operation) in operations {

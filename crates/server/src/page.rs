@@ -73,9 +73,11 @@ const PAGES: [Page; 9] = [
         Need::Within(Viewer),
         || get(manifest::show),
     ),
-    page("/projects/{project}/tasks/{id}", Need::Within(Viewer), || {
-        get(task::show)
-    }),
+    page(
+        "/projects/{project}/tasks/{id}",
+        Need::Within(Viewer),
+        || get(task::show),
+    ),
     page("/sign-in", Need::Nothing, || get(sign_in::form)),
     form("/sign-in", Need::Nothing, || post(sign_in::sign_in)),
     form("/sign-out", Need::Nothing, || post(sign_in::sign_out)),
@@ -157,9 +159,7 @@ impl Frame {
                 name: caller.name,
                 role: caller.role,
                 project: project.clone(),
-                projects: names
-                    .map(|name| (name.clone(), name == *project))
-                    .collect(),
+                projects: names.map(|name| (name.clone(), name == *project)).collect(),
                 more: listed.next.is_some(),
             })
         };

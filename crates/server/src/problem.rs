@@ -5,6 +5,8 @@
 //! request that failed, neither by us nor by the libraries below us.
 
 mod access;
+mod backup;
+mod secret;
 
 use api::{FaultView, problem::MEDIA_TYPE};
 use axum::Json;
@@ -76,6 +78,7 @@ impl Problem {
                 "list its generations with `slipway history`".to_owned()
             }
             "token" => "list them with `slipway token list`".to_owned(),
+            "secret" => "list them with `slipway secret list`".to_owned(),
             what => format!("list what there is with `slipway get {what}`"),
         };
         Self::new(
@@ -459,10 +462,12 @@ impl IntoResponse for Problem {
 mod tests {
     use super::*;
     use expect_test::expect;
+    use std::sync::Arc;
 
     #[test]
     fn the_store_speaks_with_its_own_code() {
         let path = || "/data".into();
+        let lost = || Arc::new(std::io::Error::other("connection reset"));
         let errors = [
             store::Error::Full,
             store::Error::Locked { path: path() },
@@ -480,6 +485,13 @@ mod tests {
                 attempted: "read",
                 cause: None,
             },
+            store::Error::Unreachable { cause: lost() },
+            store::Error::Unsure { cause: lost() },
+            store::Error::Older {
+                found: 1,
+                needed: 2,
+            },
+            store::Error::Contended { cause: lost() },
         ];
         let told: Vec<_> = errors
             .into_iter()
@@ -496,12 +508,27 @@ mod tests {
             507 STORE-001 disk full: could not write to the database, its disk is full
             503 STORE-002 store out of reach: could not open /data, another process uses it
             503 STORE-003 store out of reach: cannot open /data, there is no such directory
-            503 STORE-005 store out of reach: cannot write to the database, its directory is read-only
+            503 STORE-005 store out of reach: cannot write to the database, it is read-only
             503 STORE-006 store out of reach: cannot read the database, a page is torn
             503 STORE-007 store out of reach: cannot read the database, its format is 9 and this program knows up to 1
             400 STORE-008 not a cursor: `x` is not a cursor of this list
             503 STORE-009 store out of reach: could not read
+            503 STORE-010 store out of reach: could not reach the database server
+            503 STORE-011 outcome unknown: lost the database server while writing, it is not known whether the change was kept
+            503 STORE-014 store out of reach: cannot use the database yet, its format is 1 and this program needs 2
+            503 STORE-015 others in the way: could not write, others kept what it needs
         "#]].assert_eq(&told.concat());
+    }
+
+    #[test]
+    fn what_may_have_been_kept_is_not_to_be_repeated_unseen() {
+        let cause = Arc::new(std::io::Error::other("connection reset"));
+        let problem = Problem::from(store::Error::Unsure { cause });
+        let hint = problem.wire().hint.clone().unwrap_or_default();
+        assert!(hint.starts_with("look whether it was kept"), "{hint}");
+        let answer = problem.into_response();
+        assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert!(!answer.headers().contains_key(header::RETRY_AFTER));
     }
 
     #[test]

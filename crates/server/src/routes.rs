@@ -1,14 +1,17 @@
 //! The routes of the public contract, one file per noun, each with what it needs.
 
 mod audit;
+mod backup;
 pub(crate) mod clusters;
 mod events;
 mod intents;
+mod keys;
 mod logs;
 mod machines;
 mod manifests;
 mod plans;
 mod projects;
+mod secrets;
 mod simulations;
 mod system;
 pub(crate) mod tasks;
@@ -124,6 +127,11 @@ pub(crate) fn quick() -> Routes {
         .needs(Within(Operator), routes!(intents::wish))
         .needs(Within(Operator), routes!(intents::withdraw))
         .needs(Within(Viewer), routes!(events::list))
+        .needs(Within(User), routes!(secrets::list))
+        .needs(Within(User), routes!(secrets::show))
+        .needs(Within(User), routes!(secrets::put))
+        .needs(Within(User), routes!(secrets::change))
+        .needs(Within(User), routes!(secrets::delete))
         .below(PROJECT);
     Routes::default()
         .needs(Narrowed(Viewer), routes!(projects::list))
@@ -135,6 +143,8 @@ pub(crate) fn quick() -> Routes {
         .needs(Narrowed(Admin), routes!(tokens::revoke))
         .needs(Narrowed(Admin), routes!(audit::list))
         .needs(Narrowed(Admin), routes!(audit::export))
+        .needs(Everywhere(Admin), routes!(keys::list))
+        .needs(Everywhere(Admin), routes!(keys::rotate))
         .and(within)
 }
 
@@ -147,6 +157,11 @@ pub(crate) fn slow() -> Routes {
     Routes::default()
         .needs(Everywhere(Admin), routes!(audit::verification))
         .and(within)
+}
+
+/// Routes that may take as long as there is something to read.
+pub(crate) fn long() -> Routes {
+    Routes::default().needs(Everywhere(Admin), routes!(backup::create))
 }
 
 /// Routes that need no token and tell no secret.

@@ -62,8 +62,9 @@ pub(crate) fn keys(program: &Command) -> BTreeSet<String> {
     of_roles.chain(shared).filter_map(key).collect()
 }
 
-/// The name of an option in the file, if it can stand there.
-fn key(arg: &Arg) -> Option<String> {
+/// The name of an option in the file, if it can stand there: that of its id, which is its own
+/// unless two roles have options of one name that mean different things.
+pub(crate) fn key(arg: &Arg) -> Option<String> {
     let name = arg.get_long()?;
     // The other actions ask for help, count, or unset; none of them says how to run.
     let value = matches!(
@@ -71,7 +72,7 @@ fn key(arg: &Arg) -> Option<String> {
         ArgAction::Set | ArgAction::Append | ArgAction::SetTrue
     );
     let ours = name != OPTION && !FOR_CLIENTS.contains(&name);
-    (value && ours && !arg.is_hide_set()).then(|| name.to_owned())
+    (value && ours && !arg.is_hide_set()).then(|| arg.get_id().as_str().replace('_', "-"))
 }
 
 /// Adds `--config` to every verb with an option of its own that is a setting.
@@ -300,11 +301,12 @@ impl Judge<'_> {
     /// The value as the command line would have it, or why it would not.
     fn words(&self, option: &Arg, name: &str, value: &Value) -> Result<Vec<String>, String> {
         let many = matches!(option.get_action(), ArgAction::Append);
+        let long = option.get_long().unwrap_or(name);
         if matches!(option.get_action(), ArgAction::SetTrue) {
             let Value::Bool(set) = value else {
                 return Err(format!("`{name}` is `true` or `false`"));
             };
-            return Ok(set.then(|| format!("--{name}")).into_iter().collect());
+            return Ok(set.then(|| format!("--{long}")).into_iter().collect());
         }
         let values: Option<Vec<String>> = if let Value::List(items) = value {
             if !many {
@@ -317,7 +319,7 @@ impl Judge<'_> {
         let values = values.ok_or_else(|| format!("`{name}` cannot be {}", value.kind()))?;
         let words: Vec<String> = values
             .iter()
-            .map(|value| format!("--{name}={value}"))
+            .map(|value| format!("--{long}={value}"))
             .collect();
         let line = std::iter::once("slipway")
             .chain(self.verb.iter().map(String::as_str))
@@ -352,7 +354,7 @@ impl Judge<'_> {
         let command = self.command();
         let named = |wanted: &str| {
             let mut options = command.get_arguments();
-            options.find(|arg| arg.get_long() == Some(wanted))
+            options.find(|arg| key(arg).as_deref() == Some(wanted))
         };
         // One of the two says so, or a group has both and allows one.
         let excludes = |arg: &Arg, other: &Arg| {

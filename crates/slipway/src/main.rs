@@ -1,9 +1,11 @@
 //! The program: composes the rooms by role, and nothing else.
 
+mod backup;
 mod config;
 mod demo;
 #[cfg(test)]
 mod deploy;
+mod doctor;
 mod failure;
 mod logging;
 mod migrate;
@@ -45,6 +47,9 @@ enum Command {
     Migrate(migrate::Arguments),
     #[command(subcommand)]
     Store(migrate::Group),
+    #[command(subcommand)]
+    Backup(backup::Group),
+    Doctor(doctor::Arguments),
     Demo(demo::Arguments),
     #[command(flatten)]
     Client(cli::Verb),
@@ -59,7 +64,11 @@ fn main() -> ExitCode {
         Command::Serve(_) | Command::Worker(_) | Command::Demo(_) => tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build(),
-        Command::Migrate(_) | Command::Store(_) | Command::Client(_) => tokio::runtime::Builder::new_current_thread()
+        Command::Migrate(_)
+        | Command::Store(_)
+        | Command::Backup(_)
+        | Command::Doctor(_)
+        | Command::Client(_) => tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build(),
     };
@@ -79,6 +88,15 @@ async fn run(program: Program) -> ExitCode {
         Command::Worker(arguments) => Box::pin(worker::run(arguments, &global)).await,
         Command::Migrate(arguments) => migrate::run(&arguments, &global),
         Command::Store(migrate::Group::Copy(arguments)) => Box::pin(migrate::copy(arguments)).await,
+        Command::Backup(backup::Group::Create(arguments)) => {
+            let verb = cli::Verb::Backup(arguments);
+            return cli::run(verb, &global, config::command).await;
+        }
+        Command::Backup(backup::Group::Restore(arguments)) => {
+            Box::pin(backup::restore(arguments, &global)).await
+        }
+        Command::Backup(backup::Group::Verify(arguments)) => backup::verify(&arguments, &global),
+        Command::Doctor(arguments) => Box::pin(doctor::run(arguments, &global)).await,
         Command::Demo(arguments) => Box::pin(demo::run(arguments)).await,
         Command::Client(verb) => return cli::run(verb, &global, config::command).await,
     };

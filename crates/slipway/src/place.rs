@@ -5,7 +5,7 @@ use anyhow::Context as _;
 use model::secret::Secret;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
-use store::Store;
+use store::{Looked, LookedServer, Store};
 
 /// The most that a file with a password holds; a larger one is some other file.
 const PASSWORD_BYTES_MAX: usize = 4096;
@@ -81,10 +81,7 @@ impl Place {
             Self::Directory(directory) => Store::open(directory),
             Self::Server(url, password) => Store::connect_as(url, read(password.as_ref())?.as_ref()),
         };
-        opened.map_err(|error| {
-            let (code, hint) = (error.code(), error.hint());
-            failed(format!("cannot use {self}"), code, hint, error)
-        })
+        opened.map_err(|error| self.unusable(error))
     }
 
     /// Opens the store there, and makes the directory when there is none.
@@ -93,6 +90,31 @@ impl Place {
             make_directory(directory)?;
         }
         self.open()
+    }
+
+    /// Looks at the database without touching it; nothing when there is none yet.
+    pub(crate) fn look(&self) -> anyhow::Result<Option<Looked>> {
+        let looked = match self {
+            Self::Directory(directory) => store::look(directory),
+            Self::Server(..) => return self.look_at().map(|looked| Some(looked.database)),
+        };
+        looked.map_err(|error| self.unusable(error))
+    }
+
+    /// Looks at a database on a server, and at the server.
+    pub(crate) fn look_at(&self) -> anyhow::Result<LookedServer> {
+        let looked = match self {
+            Self::Directory(directory) => Err(store::Error::Missing {
+                path: directory.clone(),
+            }),
+            Self::Server(url, password) => store::look_at(url, read(password.as_ref())?.as_ref()),
+        };
+        looked.map_err(|error| self.unusable(error))
+    }
+
+    fn unusable(&self, error: store::Error) -> anyhow::Error {
+        let (code, hint) = (error.code(), error.hint());
+        failed(format!("cannot use {self}"), code, hint, error)
     }
 
     /// Brings a database on a server up to date; answers its format before and now.

@@ -6,9 +6,11 @@ use anyhow::Context as _;
 use driver::Clock;
 use engine::{Engine, Settings};
 use sim::{Pace, Simulated, World};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use store::{Actor, Store};
+use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -51,7 +53,7 @@ pub(crate) struct Options {
 impl Options {
     /// Where the master key is. With a command, a key file that is there still opens what it
     /// has wrapped, so that an installation can move from one to the other.
-    fn keys(&self, data_dir: &Path) -> KeyConfig {
+    pub(crate) fn keys(&self, data_dir: &Path) -> KeyConfig {
         let file = KeySource::File(
             self.key_file
                 .clone()
@@ -201,6 +203,19 @@ impl Running {
         }
         self.failed.map_or(Ok(()), Err)
     }
+}
+
+/// Begins to listen; answers where.
+pub(crate) async fn listening(listen: SocketAddr) -> anyhow::Result<(TcpListener, SocketAddr)> {
+    let listener = TcpListener::bind(listen).await.map_err(|error| {
+        let what = format!("cannot listen on {listen}");
+        let hint = "another program may hold this port: end it, or choose another with --listen";
+        failed(what, "SERVE-001", hint.to_owned(), error)
+    })?;
+    let address = listener
+        .local_addr()
+        .context("could not read the listening address")?;
+    Ok((listener, address))
 }
 
 /// Completes when somebody asks the program to end.

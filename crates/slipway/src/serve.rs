@@ -3,14 +3,13 @@
 use crate::failure::failed;
 use crate::logging;
 use crate::rehearsal::Twin;
-use crate::roles::{Installation, Options, Running};
+use crate::roles::{Installation, Options, Running, listening};
 use anyhow::Context as _;
 use server::{Server, auth::Admin};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
-use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 /// Start the server on this machine: API, engine and page in one process
@@ -60,6 +59,8 @@ pub(crate) async fn start(
     listen: SocketAddr,
     stop: &CancellationToken,
 ) -> anyhow::Result<(SocketAddr, Running)> {
+    // Before anything is counted: what goes up unseen would come down seen.
+    let metrics = server::metrics::install().context("could not start the metrics")?;
     let installation = Installation::open(data_dir, options).await?;
     let admin = Admin::load_or_create(data_dir).map_err(|error| {
         let (code, hint) = (error.code(), error.hint().to_owned());
@@ -72,22 +73,14 @@ pub(crate) async fn start(
             let (code, hint) = (error.code(), error.hint());
             failed("cannot let the administrator in", code, hint, error)
         })?;
-    let listener = TcpListener::bind(listen).await.map_err(|error| {
-        let what = format!("cannot listen on {listen}");
-        let hint = "another program may hold this port: end it, or choose another with --listen";
-        failed(what, "SERVE-001", hint.to_owned(), error)
-    })?;
-    let address = listener
-        .local_addr()
-        .context("could not read the listening address")?;
-    let metrics = server::metrics::builder()
-        .and_then(metrics_exporter_prometheus::PrometheusBuilder::install_recorder)
-        .context("could not start the metrics")?;
+    let (listener, address) = listening(listen).await?;
     let server = Server {
         store: installation.store.clone(),
+        vault: installation.vault.clone(),
         clock: Arc::new(move || clock.now()),
         rehearse: Arc::new(Twin::new(installation.store.clone())),
         metrics,
+        scratch: data_dir.to_owned(),
     };
     let mut running = Running::new();
     running.start(installation.engine().run(stop.clone()));

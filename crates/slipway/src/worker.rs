@@ -2,7 +2,9 @@
 
 use crate::failure::Failure;
 use crate::logging;
-use crate::roles::{Installation, Options, Running};
+use crate::roles::{Installation, Options, Running, listening};
+use anyhow::Context as _;
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use tokio_util::sync::CancellationToken;
 
@@ -11,11 +13,21 @@ use tokio_util::sync::CancellationToken;
 #[command(after_help = "Examples:
   slipway worker --database postgres://slipway@db/slipway --database-password-file /etc/slipway/password
   SLIPWAY_DATABASE=postgres://slipway@db/slipway slipway worker --data-dir /var/lib/slipway
+  slipway worker --listen 127.0.0.1:7079
 
 Any number of workers and servers may share a database. One that is killed is missed after half a
 minute, and others take over what it had begun. SQLite is for one process: there, `slipway serve`
 does all the work.")]
 pub(crate) struct Arguments {
+    /// Where to tell programs that watch over it how it is: /healthz and /metrics, and nothing
+    /// else [default: nowhere]
+    #[arg(
+        id = "worker_listen",
+        long = "listen",
+        value_name = "ADDRESS",
+        env = "SLIPWAY_WORKER_LISTEN"
+    )]
+    listen: Option<SocketAddr>,
     #[command(flatten)]
     options: Options,
     /// How the log is written
@@ -36,9 +48,16 @@ pub(crate) async fn run(arguments: Arguments, global: &cli::Global) -> anyhow::R
         }
         .into());
     }
-    let installation = Installation::open(&global.data_dir()?, &arguments.options).await?;
     let stop = CancellationToken::new();
     let mut running = Running::new();
+    if let Some(listen) = arguments.listen {
+        // Before anything is counted: what goes up unseen would come down seen.
+        let metrics = server::metrics::install().context("could not start the metrics")?;
+        let (listener, address) = listening(listen).await?;
+        running.start(server::watched(listener, metrics, stop.clone()));
+        tracing::info!("listening on http://{address}");
+    }
+    let installation = Installation::open(&global.data_dir()?, &arguments.options).await?;
     running.start(installation.engine().run(stop.clone()));
     tracing::info!("working");
     running.until_told(&stop).await?;

@@ -70,7 +70,11 @@ pub(crate) fn append(tx: &mut dyn Tx, entries: Vec<Entry>) -> Result<(), Error> 
     if entries.is_empty() {
         return Ok(());
     }
-    let last = first(tx, "SELECT seq, digest FROM audit ORDER BY seq DESC LIMIT 1", &[])?;
+    let last = first(
+        tx,
+        "SELECT seq, digest FROM audit ORDER BY seq DESC LIMIT 1",
+        &[],
+    )?;
     let (mut seq, mut previous) = match last {
         Some(mut row) => (row.take()?, row.take()?),
         None => (0_u64, BEGINNING.to_owned()),
@@ -89,11 +93,11 @@ pub(crate) fn append(tx: &mut dyn Tx, entries: Vec<Entry>) -> Result<(), Error> 
             was: entry.generations.0,
             became: entry.generations.1,
             detail: kept(entry.detail),
-            previous,
+            previous: previous.clone(),
             digest: String::new(),
         };
         audited.digest = audited.computed();
-        previous = audited.digest.clone();
+        previous.clone_from(&audited.digest);
         rows.push(columns(audited));
     }
     tx.batch(
@@ -127,8 +131,13 @@ fn columns(entry: Audited) -> Vec<Value> {
 }
 
 fn read(mut row: Row) -> Result<Audited, Error> {
+    let seq = row.take()?;
+    read_at(seq, row)
+}
+
+fn read_at(seq: u64, mut row: Row) -> Result<Audited, Error> {
     Ok(Audited {
-        seq: row.take()?,
+        seq,
         at: row.take()?,
         project: row.take()?,
         actor: row.take()?,
@@ -143,7 +152,8 @@ fn read(mut row: Row) -> Result<Audited, Error> {
     })
 }
 
-const COLUMNS: &str = "SELECT seq, at, project, actor, origin, action, object, was, became, detail, previous, digest
+const COLUMNS: &str =
+    "SELECT seq, at, project, actor, origin, action, object, was, became, detail, previous, digest
      FROM audit";
 
 impl Store {
@@ -173,7 +183,11 @@ impl Store {
     }
 
     /// Entries of the chain, newest first, of one project or of all.
-    pub async fn audit(&self, project: Option<&Name>, page: Page) -> Result<Listed<Audited>, Error> {
+    pub async fn audit(
+        &self,
+        project: Option<&Name>,
+        page: Page,
+    ) -> Result<Listed<Audited>, Error> {
         let project = project.cloned();
         self.runner
             .read(move |tx| list(tx, project.as_ref(), &page))
@@ -190,13 +204,19 @@ impl Store {
         let mut walk = Walk::default();
         let mut seen = 0;
         loop {
-            let entries = self.audit_after(seen, VERIFIED_AT_ONCE).await?;
-            let Some(last) = entries.last() else {
+            let entries: Vec<_> = self.runner.read(move |tx| judgeable(tx, seen)).await?;
+            let Some((last, _)) = entries.last() else {
                 return Ok(walk.end());
             };
-            seen = last.seq;
-            if !entries.iter().all(|entry| walk.step(entry)) {
-                return Ok(walk.end());
+            seen = *last;
+            for (seq, entry) in &entries {
+                let goes_on = entry.as_ref().is_some_and(|entry| walk.step(entry));
+                if entry.is_none() {
+                    walk.refuse(*seq, "it was changed to what no entry can be");
+                }
+                if !goes_on {
+                    return Ok(walk.end());
+                }
             }
         }
     }
@@ -208,6 +228,19 @@ fn after(tx: &mut dyn Tx, seq: u64, limit: u32) -> Result<Vec<Audited>, Error> {
         &[seq.into(), limit.into()],
     )?;
     rows.into_iter().map(read).collect()
+}
+
+/// Entries after that place, each where it can be read: one that cannot is found out, too.
+fn judgeable(tx: &mut dyn Tx, seq: u64) -> Result<Vec<(u64, Option<Audited>)>, Error> {
+    let rows = tx.query(
+        &format!("{COLUMNS} WHERE seq > $1 ORDER BY seq LIMIT $2"),
+        &[seq.into(), VERIFIED_AT_ONCE.into()],
+    )?;
+    let entry = |mut row: Row| {
+        let seq = row.take()?;
+        Ok((seq, read_at(seq, row).ok()))
+    };
+    rows.into_iter().map(entry).collect()
 }
 
 fn list(tx: &mut dyn Tx, project: Option<&Name>, page: &Page) -> Result<Listed<Audited>, Error> {
@@ -222,9 +255,6 @@ fn list(tx: &mut dyn Tx, project: Option<&Name>, page: &Page) -> Result<Listed<A
             &[before.into(), page.rows().into()],
         )?,
     };
-    let entries = rows
-        .into_iter()
-        .map(read)
-        .collect::<Result<Vec<_>, _>>()?;
+    let entries = rows.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
     Ok(page.cut(entries, |entry| cursor("audit", &[&entry.seq])))
 }

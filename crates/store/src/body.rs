@@ -28,6 +28,10 @@ pub(crate) trait Tx {
     /// Runs a statement and returns its rows.
     fn query(&mut self, sql: &str, params: &[Value]) -> Result<Vec<Row>, Error>;
 
+    /// Runs a query once for each set of parameters, without waiting in between, and returns
+    /// the rows of each.
+    fn queries(&mut self, sql: &str, sets: &[Vec<Value>]) -> Result<Vec<Vec<Row>>, Error>;
+
     /// Runs a statement once for each set of parameters, without waiting in between, and
     /// says how many rows each changed.
     fn batch(&mut self, sql: &str, sets: &[Vec<Value>]) -> Result<Vec<usize>, Error>;
@@ -38,8 +42,14 @@ pub(crate) trait Tx {
     /// has everything for itself already.
     fn hold(&mut self, thing: &str) -> Result<(), Error>;
 
-    /// Lets the next row of a table get a number beyond those that were written to it.
-    fn renumber(&mut self, table: &str, column: &str) -> Result<(), Error>;
+    /// The last number that a table gave to a row, whether or not the row is still there.
+    fn numbered(&mut self, table: &str, column: &str) -> Result<u64, Error>;
+
+    /// Whether nobody else can write meanwhile.
+    fn is_alone(&self) -> bool;
+
+    /// Lets the next row of a table get a number beyond this one.
+    fn renumber(&mut self, table: &str, column: &str, last: u64) -> Result<(), Error>;
 
     /// What is written last, when the rest of the transaction is known to stand.
     fn outbox(&mut self) -> &mut Outbox;
@@ -111,6 +121,62 @@ pub(crate) fn writes(sql: &str) -> bool {
 /// The first row, when there is one.
 pub(crate) fn first(tx: &mut dyn Tx, sql: &str, params: &[Value]) -> Result<Option<Row>, Error> {
     Ok(tx.query(sql, params)?.into_iter().next())
+}
+
+/// How many rows or values one statement takes, from much to little: few sizes, so that there
+/// are few different statements to prepare.
+const AT_ONCE: [usize; 3] = [64, 8, 1];
+
+/// Cuts a list into pieces that statements take.
+fn pieces<T>(mut list: &[T]) -> impl Iterator<Item = &[T]> {
+    std::iter::from_fn(move || {
+        let size = AT_ONCE.into_iter().find(|size| *size <= list.len())?;
+        let (piece, rest) = list.split_at(size);
+        list = rest;
+        Some(piece)
+    })
+}
+
+/// Places for parameters from this one on: `$3, $4`.
+fn places(first: usize, count: usize) -> String {
+    let places: Vec<_> = (first..first + count).map(|place| format!("${place}")).collect();
+    places.join(", ")
+}
+
+/// Inserts rows, many with one statement; `into` names the table and its columns, `tail` is
+/// what follows the values. Says how many rows there are more.
+pub(crate) fn insert(
+    tx: &mut dyn Tx,
+    into: &str,
+    rows: &[Vec<Value>],
+    tail: &str,
+) -> Result<usize, Error> {
+    let mut inserted = 0;
+    for piece in pieces(rows) {
+        let width = piece.first().map_or(0, Vec::len);
+        let tuples: Vec<_> = (0..piece.len())
+            .map(|row| format!("({})", places(row * width + 1, width)))
+            .collect();
+        let sql = format!("INSERT INTO {into} VALUES {} {tail}", tuples.join(", "));
+        inserted += tx.execute(&sql, &piece.concat())?;
+    }
+    Ok(inserted)
+}
+
+/// Runs a statement for a list of values, many at a time: `{}` stands for them, and `$1` and so
+/// on for what is given besides. Returns all rows.
+pub(crate) fn for_each(
+    tx: &mut dyn Tx,
+    sql: &str,
+    given: &[Value],
+    values: &[Value],
+) -> Result<Vec<Row>, Error> {
+    let mut rows = Vec::new();
+    for piece in pieces(values) {
+        let sql = sql.replace("{}", &places(given.len() + 1, piece.len()));
+        rows.extend(tx.query(&sql, &[given, piece].concat())?);
+    }
+    Ok(rows)
 }
 
 /// One value in a column or behind a parameter.

@@ -1,11 +1,11 @@
 //! Rights to what clusters share: addresses of given machines, units of a project's quota.
 
-use crate::body::{Row, Tx, first};
+use crate::body::{Row, Tx, Value, first, insert};
 use crate::error::Error;
 use crate::events::note;
 use crate::{clusters, projects};
 use model::cluster::Origin;
-use model::id::ClusterId;
+use model::id::{ClusterId, MachineId};
 use model::name::Name;
 use model::task::{Kind, Task};
 use model::time::Timestamp;
@@ -15,57 +15,68 @@ use std::collections::BTreeSet;
 /// What every unit of a quota is a unit of.
 const QUOTA: &str = "quota/";
 
-/// Takes what a task needs for itself; answers why it cannot have it.
-pub(crate) fn take(tx: &mut dyn Tx, task: &Task, now: Timestamp) -> Result<Option<Reason>, Error> {
-    let full = quota(tx, task, now)?;
+/// Takes what tasks of one cluster need for themselves; answers for which machine that
+/// cannot be had, and why.
+pub(crate) fn take(
+    tx: &mut dyn Tx,
+    tasks: &[Task],
+    now: Timestamp,
+) -> Result<Option<(MachineId, Reason)>, Error> {
+    let full = quota(tx, tasks, now)?;
     if full.is_some() {
         return Ok(full);
     }
-    let Some(thing) = needed(task) else {
-        return Ok(None);
-    };
-    insert(tx, &thing, "", task, now)?;
-    let other = first(
+    for task in tasks {
+        let Some(thing) = needed(task) else { continue };
+        claim(tx, vec![row(&thing, "", task, now)])?;
+        if let Some((machine, by)) = held(tx, &thing)?
+            && machine != task.machine.id
+        {
+            return Ok(Some((task.machine.id, Reason::Claimed { thing, by })));
+        }
+    }
+    Ok(None)
+}
+
+/// Who holds a thing.
+pub(crate) fn holder(tx: &mut dyn Tx, thing: &str) -> Result<Option<String>, Error> {
+    Ok(held(tx, thing)?.map(|(_, by)| by))
+}
+
+fn held(tx: &mut dyn Tx, thing: &str) -> Result<Option<(MachineId, String)>, Error> {
+    let row = first(
         tx,
-        "SELECT project, cluster_name, machine_name FROM claims WHERE thing = $1 AND unit = '' AND machine <> $2",
-        &[(&thing).into(), task.machine.id.into()],
+        "SELECT machine, project, cluster_name, machine_name FROM claims WHERE thing = $1 AND unit = ''",
+        &[thing.into()],
     )?;
-    let Some(mut row) = other else {
-        return Ok(None);
-    };
+    let Some(mut row) = row else { return Ok(None) };
+    let id = row.take()?;
     let (project, cluster, machine) = (
         row.take::<String>()?,
         row.take::<String>()?,
         row.take::<String>()?,
     );
-    Ok(Some(Reason::Claimed {
-        thing,
-        by: format!("{machine} of cluster {cluster} in project {project}"),
-    }))
+    let by = format!("{machine} of cluster {cluster} in project {project}");
+    Ok(Some((id, by)))
 }
 
-fn insert(
-    tx: &mut dyn Tx,
-    thing: &str,
-    unit: &str,
-    task: &Task,
-    now: Timestamp,
-) -> Result<(), Error> {
-    tx.execute(
-        "INSERT INTO claims (thing, unit, project, cluster, cluster_name, machine, machine_name, since)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (thing, unit) DO NOTHING",
-        &[
-            thing.into(),
-            unit.into(),
-            (&task.project).into(),
-            task.cluster.into(),
-            (&task.cluster_name).into(),
-            task.machine.id.into(),
-            (&task.machine.name).into(),
-            now.into(),
-        ],
+/// Whether a project has all the machines that it may have; nobody gets another meanwhile.
+pub(crate) fn is_full(tx: &mut dyn Tx, project: &Name) -> Result<bool, Error> {
+    let thing = machines_of(project);
+    tx.hold(&thing)?;
+    let limit = projects::quota(tx, project)?.and_then(|quota| quota.machines);
+    let used = units(tx, &thing)?;
+    Ok(limit.is_some_and(|limit| used >= limit))
+}
+
+/// How many units of something are claimed.
+fn units(tx: &mut dyn Tx, thing: &str) -> Result<u32, Error> {
+    let count = first(
+        tx,
+        "SELECT COUNT(*) FROM claims WHERE thing = $1",
+        &[thing.into()],
     )?;
-    Ok(())
+    count.map_or(Ok(0), |mut row| row.take())
 }
 
 /// The units of a project's quota of machines.
@@ -73,32 +84,67 @@ fn machines_of(project: &Name) -> String {
     format!("{QUOTA}machines/{project}")
 }
 
-/// Takes a unit of the project's quota for a machine that is about to be one of ours.
-fn quota(tx: &mut dyn Tx, task: &Task, now: Timestamp) -> Result<Option<Reason>, Error> {
-    if !matches!(task.action.kind(), Kind::Create | Kind::Prepare) {
+fn row(thing: &str, unit: &str, task: &Task, now: Timestamp) -> Vec<Value> {
+    vec![
+        thing.into(),
+        unit.into(),
+        (&task.project).into(),
+        task.cluster.into(),
+        (&task.cluster_name).into(),
+        task.machine.id.into(),
+        (&task.machine.name).into(),
+        now.into(),
+    ]
+}
+
+fn claim(tx: &mut dyn Tx, rows: Vec<Vec<Value>>) -> Result<(), Error> {
+    insert(
+        tx,
+        "claims (thing, unit, project, cluster, cluster_name, machine, machine_name, since)",
+        &rows,
+        "ON CONFLICT (thing, unit) DO NOTHING",
+    )?;
+    Ok(())
+}
+
+/// Takes a unit of the project's quota for each machine that is about to be one of ours.
+fn quota(
+    tx: &mut dyn Tx,
+    tasks: &[Task],
+    now: Timestamp,
+) -> Result<Option<(MachineId, Reason)>, Error> {
+    let begun = |task: &&Task| matches!(task.action.kind(), Kind::Create | Kind::Prepare);
+    let tasks: Vec<_> = tasks.iter().filter(begun).collect();
+    let Some(project) = tasks.first().map(|task| &task.project) else {
         return Ok(None);
-    }
-    let thing = machines_of(&task.project);
-    let limit = projects::quota(tx, &task.project)?.and_then(|quota| quota.machines);
-    if let Some(limit) = limit {
-        // Counted while nobody else counts: of two that want the last unit one gets it.
-        tx.hold(&thing)?;
-        let used = first(
-            tx,
-            "SELECT COUNT(*) FROM claims WHERE thing = $1 AND unit <> $2",
-            &[(&thing).into(), task.machine.id.into()],
-        )?;
-        let used = used.map_or(Ok(0), |mut row| row.take::<u32>())?;
-        if used >= limit {
-            return Ok(Some(Reason::Quota {
-                what: "machines".to_owned(),
-                used,
-                limit,
-            }));
-        }
-    }
-    insert(tx, &thing, &task.machine.id.to_string(), task, now)?;
-    Ok(None)
+    };
+    let thing = machines_of(project);
+    let limit = projects::quota(tx, project)?.and_then(|quota| quota.machines);
+    let Some(limit) = limit else {
+        let units = tasks.iter().map(|task| unit(&thing, task, now));
+        claim(tx, units.collect())?;
+        return Ok(None);
+    };
+    // Counted while nobody else counts: of two that want the last unit one gets it.
+    tx.hold(&thing)?;
+    let before = units(tx, &thing)?;
+    let rows = tasks.iter().map(|task| unit(&thing, task, now));
+    claim(tx, rows.collect())?;
+    let after = units(tx, &thing)?;
+    // The last ones go without.
+    let refused = tasks.last().filter(|_| after > limit);
+    Ok(refused.map(|task| {
+        let reason = Reason::Quota {
+            what: "machines".to_owned(),
+            used: before.max(limit),
+            limit,
+        };
+        (task.machine.id, reason)
+    }))
+}
+
+fn unit(thing: &str, task: &Task, now: Timestamp) -> Vec<Value> {
+    row(thing, &task.machine.id.to_string(), task, now)
 }
 
 /// What a task must have for itself.
@@ -162,6 +208,11 @@ fn wake(tx: &mut dyn Tx, freed: Vec<Row>, now: Timestamp) -> Result<(), Error> {
         .into_iter()
         .map(|mut row| row.take())
         .collect::<Result<_, _>>()?;
+    for thing in &freed {
+        // Whoever is about to say that it waits for this has said so before we look, or is
+        // told that it need not.
+        tx.hold(thing)?;
+    }
     let quotas: BTreeSet<Name> = freed
         .iter()
         .filter(|thing| thing.starts_with(QUOTA))

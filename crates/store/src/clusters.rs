@@ -331,7 +331,9 @@ pub(crate) fn view(tx: &mut dyn Tx, cluster: ClusterId) -> Result<Option<Cluster
     let (generation, parent) = (row.take()?, row.take()?);
     let unplanned: bool = row.take()?;
     let told: (Summary, Vec<Held>) = (row.document()?, row.document()?);
-    let claimed = |held: &&Held| matches!(held.reason, Reason::Claimed { .. });
+    // What is beyond a quota comes when something has gone, so it must not keep that back.
+    let claimed =
+        |held: &&Held| matches!(held.reason, Reason::Claimed { .. } | Reason::Quota { .. });
     let blocked = told
         .1
         .iter()

@@ -4,17 +4,18 @@
 //! disruption ledger.
 
 use crate::Store;
-use crate::body::{FORMAT, Scope, Tx, Value, encode, first};
+use crate::body::{FORMAT, Scope, Tx, Value, encode, first, insert};
 use crate::error::Error;
 use crate::events::{count_of, note};
 use crate::queue::{self, object, title};
-use crate::{claims, clusters, intents, sealed};
+use crate::{claims, clusters, intents, sealed, waits};
 use model::cluster::Generation;
 use model::id::{ClusterId, MachineId, TaskId};
 use model::name::Name;
-use model::task::Task;
+use model::task::{State, Task};
 use model::time::Timestamp;
 use plan::{Phase, Plan, Reason, spent};
+use std::collections::BTreeSet;
 
 /// Tasks that an event names before it only counts.
 const NAMED_MAX: usize = 3;
@@ -92,15 +93,10 @@ fn commit(tx: &mut dyn Tx, plan: &Plan, now: Timestamp) -> Result<(), CommitErro
             );
         }
         draw(tx, plan, &head, now)?;
-        for task in &plan.tasks {
-            if let Some(reason) = claims::take(tx, task, now)? {
-                return Err(CommitError::Refused {
-                    machine: task.machine.id,
-                    reason,
-                });
-            }
-            insert(tx, task, now)?;
+        if let Some((machine, reason)) = claims::take(tx, &plan.tasks, now)? {
+            return Err(CommitError::Refused { machine, reason });
         }
+        add(tx, &plan.tasks, now)?;
         queue::refresh(tx, plan.cluster);
         if !plan.tasks.is_empty() {
             note(
@@ -111,6 +107,9 @@ fn commit(tx: &mut dyn Tx, plan: &Plan, now: Timestamp) -> Result<(), CommitErro
                 begun(&plan.tasks),
             );
         }
+    }
+    if !waits::are_true(tx, plan, &head.project)? {
+        return Err(CommitError::Stale);
     }
     tell(tx, plan, &head, now)?;
     if acts(plan) {
@@ -187,23 +186,26 @@ fn reopen(
 /// A group is shared with other clusters, so it is held while its rows are counted: of two
 /// planners that want its last slot one is told who has it.
 fn draw(tx: &mut dyn Tx, plan: &Plan, head: &Head, now: Timestamp) -> Result<(), CommitError> {
-    let mut shared = false;
+    let mut shared = BTreeSet::new();
     for machine in &plan.release {
         let rows = tx.query(
             "DELETE FROM ledger WHERE cluster = $1 AND machine = $2 RETURNING disruption_group",
             &[plan.cluster.into(), (*machine).into()],
         )?;
         for mut row in rows {
-            shared |= row.take::<Option<String>>()?.is_some();
+            shared.extend(row.take::<Option<Name>>()?);
         }
     }
-    if shared {
+    for group in &shared {
+        waits::hold_group(tx, &head.project, group)?;
+    }
+    if !shared.is_empty() {
         clusters::unplan_waiting_for(tx, &head.project, Some(plan.cluster), "budget", now)?;
     }
     for slot in &plan.disturbs {
         let elsewhere = match &slot.group {
             Some(group) => {
-                tx.hold(&format!("group/{}/{group}", head.project))?;
+                waits::hold_group(tx, &head.project, group)?;
                 clusters::elsewhere(tx, (&head.project, plan.cluster), group)?
             }
             None => Vec::new(),
@@ -233,25 +235,35 @@ fn draw(tx: &mut dyn Tx, plan: &Plan, head: &Head, now: Timestamp) -> Result<(),
     Ok(())
 }
 
-/// Adds a task, unless its machine has an open one: two would work against each other.
-fn insert(tx: &mut dyn Tx, task: &Task, now: Timestamp) -> Result<(), Error> {
-    let inserted = tx.execute(
-        "INSERT INTO tasks (id, project, cluster, cluster_name, machine, state, attempts, fence, not_before,
-                            lease_until, worker, lost, error, created_at, updated_at, format, body)
-         VALUES ($1, $2, $3, $4, $5, 'waiting', 0, 0, $6, NULL, NULL, 0, NULL, $6, $6, $7, $8)
-         ON CONFLICT (machine) WHERE state IN ('waiting', 'running', 'stuck') DO NOTHING",
-        &[
+/// Adds tasks, unless a machine has an open one: two would work against each other.
+fn add(tx: &mut dyn Tx, tasks: &[Task], now: Timestamp) -> Result<(), Error> {
+    let row = |task: &Task| {
+        Ok(vec![
             task.id.into(),
             (&task.project).into(),
             task.cluster.into(),
             (&task.cluster_name).into(),
             task.machine.id.into(),
+            State::Waiting.as_str().into(),
+            0_u32.into(),
+            0_u32.into(),
+            now.into(),
+            false.into(),
+            now.into(),
             now.into(),
             FORMAT.into(),
             encode(task)?,
-        ],
+        ])
+    };
+    let rows = tasks.iter().map(row).collect::<Result<Vec<_>, Error>>()?;
+    let added = insert(
+        tx,
+        "tasks (id, project, cluster, cluster_name, machine, state, attempts, fence, not_before, lost,
+                created_at, updated_at, format, body)",
+        &rows,
+        "ON CONFLICT (machine) WHERE state IN ('waiting', 'running', 'stuck') DO NOTHING",
     )?;
-    if inserted == 0 {
+    if added < tasks.len() {
         return Err(Error::Other {
             attempted: "begin a second task on a machine that has an open one",
             cause: None,

@@ -6,19 +6,23 @@
 //! an empty one, after its end was found and its digest compared: nothing is half done.
 
 use crate::Store;
-use crate::body::{Scope, Tx, Value, first};
+use crate::body::{Scope, Tx, Value, first, insert};
 use crate::error::Error;
-use crate::migrations;
+use crate::{migrations, queue};
 use model::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Seek as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
 /// Rows that are read or written at once.
 const ROWS: u32 = 500;
+
+/// Nobody but its owner reads a file that holds what the database holds.
+const MODE: u32 = 0o600;
 
 /// Every table, with the columns that order it, and the column that numbers its rows where
 /// the database does.
@@ -33,6 +37,7 @@ const TABLES: &[(&str, &[&str], Option<&str>)] = &[
     ("intents", &["seq"], Some("seq")),
     ("tasks", &["seq"], Some("seq")),
     ("lanes", &["cluster"], None),
+    ("lane_changes", &["id"], Some("id")),
     ("task_logs", &["task", "seq"], None),
     ("task_log_lengths", &["task"], None),
     ("claims", &["thing", "unit"], None),
@@ -150,6 +155,9 @@ enum Line {
     },
     Table {
         table: String,
+        /// The last number that it gave to a row, where it numbers them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        last: Option<u64>,
     },
     End {
         rows: u64,
@@ -173,7 +181,13 @@ const MARK: &str = "backup";
 impl Store {
     /// Writes everything there is to a file, as it is at one moment.
     pub async fn dump(&self, path: &Path, now: Timestamp) -> Result<Dumped, DumpError> {
-        let file = File::create(path).map_err(written)?;
+        let file = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .mode(MODE)
+            .open(path)
+            .map_err(written)?;
         self.dump_to(file, now).await
     }
 
@@ -233,9 +247,11 @@ fn dump(tx: &mut dyn Tx, mut file: &File, now: Timestamp) -> Result<Dumped, Dump
         at: now.as_millis(),
     })?;
     let mut rows = 0;
-    for (table, order, _) in TABLES {
+    for (table, order, numbered) in TABLES {
+        let last = numbered.map(|column| tx.numbered(table, column)).transpose()?;
         output.line(&Line::Table {
             table: (*table).to_owned(),
+            last,
         })?;
         rows += dump_table(tx, &mut output, table, order)?;
     }
@@ -340,12 +356,22 @@ fn missing_end(head: Option<Timestamp>, line: u64) -> DumpError {
     head.map_or(DumpError::NotOurs, |_| DumpError::Truncated { line })
 }
 
-/// Refuses a database in which somebody has done something.
-fn empty(tx: &mut dyn Tx) -> Result<(), DumpError> {
-    for table in ["manifests", "tokens", "sealed", "audit", "events"] {
+/// Whether somebody has done something in a database.
+pub(crate) fn is_used(tx: &mut dyn Tx) -> Result<bool, Error> {
+    // There is a project from the beginning, and whoever makes another is audited.
+    let tables = TABLES.iter().map(|(table, ..)| table);
+    for table in tables.filter(|table| **table != "projects") {
         if first(tx, &format!("SELECT 1 FROM {table} LIMIT 1"), &[])?.is_some() {
-            return Err(DumpError::Occupied);
+            return Ok(true);
         }
+    }
+    Ok(false)
+}
+
+/// Makes room in a database that nobody has used.
+fn empty(tx: &mut dyn Tx) -> Result<(), DumpError> {
+    if is_used(tx)? {
+        return Err(DumpError::Occupied);
     }
     tx.execute("DELETE FROM projects", &[])?;
     Ok(())
@@ -355,42 +381,44 @@ fn load(tx: &mut dyn Tx, path: &Path) -> Result<(), DumpError> {
     let file = BufReader::new(File::open(path).map_err(unread)?);
     let mut table = String::new();
     let mut rows: Vec<Vec<Value>> = Vec::new();
+    let mut numbers = Vec::new();
     let full = usize::try_from(ROWS).unwrap_or(usize::MAX);
     for line in file.lines() {
         let line = line.map_err(unread)?;
         match serde_json::from_str(&line).map_err(|_| DumpError::Damaged)? {
             Line::Head { .. } => {}
-            Line::Table { table: next } => {
-                insert(tx, &table, &mut rows)?;
-                if !TABLES.iter().any(|(known, ..)| *known == next) {
-                    return Err(DumpError::Damaged);
+            Line::Table { table: next, last } => {
+                flush(tx, &table, &mut rows)?;
+                let known = TABLES.iter().find(|(known, ..)| *known == next);
+                match known.map(|(.., column)| (*column, last)) {
+                    Some((Some(column), Some(last))) => numbers.push((next.clone(), column, last)),
+                    Some((None, None)) => {}
+                    Some((None, Some(_)) | (Some(_), None)) | None => return Err(DumpError::Damaged),
                 }
                 table = next;
             }
             Line::Row(cells) => {
                 rows.push(cells.into_iter().map(Value::from).collect());
                 if rows.len() >= full {
-                    insert(tx, &table, &mut rows)?;
+                    flush(tx, &table, &mut rows)?;
                 }
             }
-            Line::End { .. } => insert(tx, &table, &mut rows)?,
+            Line::End { .. } => flush(tx, &table, &mut rows)?,
         }
     }
-    for (table, _, numbered) in TABLES {
-        if let Some(column) = numbered {
-            tx.renumber(table, column)?;
-        }
+    for (table, column, last) in numbers {
+        tx.renumber(&table, column, last)?;
+    }
+    // Who claims here may go by the lanes alone, so what was said to have changed is seen to
+    // with the commit.
+    for mut row in tx.query("DELETE FROM lane_changes RETURNING cluster", &[])? {
+        queue::refresh(tx, row.take()?);
     }
     Ok(())
 }
 
-fn insert(tx: &mut dyn Tx, table: &str, rows: &mut Vec<Vec<Value>>) -> Result<(), DumpError> {
-    let Some(columns) = rows.first().map(Vec::len) else {
-        return Ok(());
-    };
-    let places: Vec<_> = (1..=columns).map(|place| format!("${place}")).collect();
-    let sql = format!("INSERT INTO {table} VALUES ({})", places.join(", "));
-    tx.batch(&sql, rows)?;
+fn flush(tx: &mut dyn Tx, table: &str, rows: &mut Vec<Vec<Value>>) -> Result<(), DumpError> {
+    insert(tx, table, rows, "")?;
     rows.clear();
     Ok(())
 }

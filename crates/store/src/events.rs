@@ -3,7 +3,7 @@
 //! An event says "look"; it carries nothing that could not be read elsewhere.
 
 use crate::Store;
-use crate::body::{Tx, first};
+use crate::body::{Tx, first, insert};
 use crate::error::Error;
 use model::name::Name;
 use model::time::Timestamp;
@@ -129,10 +129,7 @@ pub(crate) fn append(tx: &mut dyn Tx, events: Vec<Noted>) -> Result<u64, Error> 
             ]
         })
         .collect();
-    tx.batch(
-        "INSERT INTO events (at, project, kind, object, message) VALUES ($1, $2, $3, $4, $5)",
-        &rows,
-    )?;
+    insert(tx, "events (at, project, kind, object, message)", &rows, "")?;
     newest(tx)
 }
 

@@ -1,7 +1,7 @@
 //! The rows of wishes: open until they are fulfilled, withdrawn or over.
 
 use crate::Store;
-use crate::body::{FORMAT, Row, Tx, encode};
+use crate::body::{FORMAT, Row, Tx, encode, for_each};
 use crate::error::Error;
 use crate::page::{Listed, Page, cursor};
 use crate::submit::Preview;
@@ -101,13 +101,13 @@ pub(crate) fn fulfil_tasks(tx: &mut dyn Tx) -> Result<(), Error> {
     if done.is_empty() {
         return Ok(());
     }
-    let sets: Vec<_> = done
-        .into_iter()
-        .map(|(task, now)| vec![task.into(), now.into()])
-        .collect();
-    tx.batch(
-        "UPDATE intents SET open = 0, updated_at = $2 WHERE task = $1 AND open = 1",
-        &sets,
+    let now = done.iter().map(|(_, now)| *now).max().unwrap_or_default();
+    let tasks: Vec<_> = done.into_iter().map(|(task, _)| task.into()).collect();
+    for_each(
+        tx,
+        "UPDATE intents SET open = 0, updated_at = $1 WHERE open = 1 AND task IN ({})",
+        &[now.into()],
+        &tasks,
     )?;
     Ok(())
 }

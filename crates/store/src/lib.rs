@@ -41,6 +41,7 @@ mod sweep;
 mod tasks;
 mod tokens;
 mod twin;
+mod waits;
 mod wish;
 
 pub use audit::Actor;
@@ -51,7 +52,7 @@ pub use dump::{DumpError, Dumped};
 pub use error::Error;
 pub use events::Event;
 pub use logs::LogLine;
-pub use look::{CONNECTIONS, Looked, LookedServer, look, look_at};
+pub use look::{Looked, LookedServer, connections, look, look_at};
 pub use machines::{MachineFilter, MachineRow};
 pub use manifests::{GenerationRow, ManifestRow};
 pub use observations::Change;

@@ -5,14 +5,16 @@
 
 use crate::body::{Access, Session as _, Tx, first};
 use crate::error::Error;
-use crate::{migrations, postgres, runner, sealed, sqlite};
+use crate::{dump, migrations, postgres, runner, sealed, sqlite};
 use model::sealed::Wrapped;
 use model::secret::Secret;
 use model::time::Timestamp;
 use std::path::Path;
 
 /// How many connections one process has to a database server.
-pub const CONNECTIONS: u32 = runner::CONNECTIONS;
+pub fn connections() -> u32 {
+    u32::try_from(runner::CONNECTIONS).unwrap_or(u32::MAX)
+}
 
 /// What a database looks like.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +23,8 @@ pub struct Looked {
     pub format: u64,
     /// The format that this program needs.
     pub needed: u64,
+    /// Whether anybody has done anything in it.
+    pub used: bool,
     /// Its data keys, the one in use first; read only when the format is the one we need.
     pub keys: Vec<Wrapped>,
 }
@@ -72,14 +76,15 @@ pub fn look_at(url: &str, password: Option<&Secret>) -> Result<LookedServer, Err
 
 fn looked(format: u64, tx: &mut dyn Tx) -> Result<Looked, Error> {
     let needed = migrations::KNOWN;
-    let keys = if format == needed {
-        sealed::keys(tx)?
+    let (used, keys) = if format == needed {
+        (dump::is_used(tx)?, sealed::keys(tx)?)
     } else {
-        Vec::new()
+        (format > 0, Vec::new())
     };
     Ok(Looked {
         format,
         needed,
+        used,
         keys,
     })
 }

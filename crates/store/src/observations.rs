@@ -137,17 +137,19 @@ pub(crate) fn take_in(
     observations: &[Observation],
     now: Timestamp,
 ) -> Result<bool, Error> {
-    let mut changed = false;
+    let (mut changed, mut absent) = (false, false);
     for observation in observations
         .iter()
         .filter(|seen| seen.cluster == of.cluster)
     {
         if let Some(before) = replace(tx, of.cluster, observation)? {
             changed = true;
+            absent |= matches!(observation.fact, Fact::Machine(_, MachineFact::Absent));
             tell(tx, of, &observation.fact, before, now)?;
         }
     }
-    if changed {
+    // Only a machine that is gone can set something free.
+    if absent {
         claims::settle(tx, of.cluster, now);
     }
     Ok(changed)

@@ -78,6 +78,12 @@ impl Server {
 
     /// Reads an address; nobody is asked yet.
     pub(crate) fn named(url: &str, password: Option<&Secret>) -> Result<Self, Error> {
+        // Anything else would be read as a list of words, and told back word by word.
+        if !["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme)) {
+            return Err(Error::Address {
+                what: "it does not begin with postgres://".to_owned(),
+            });
+        }
         let mut config: Config = url.parse().map_err(|error: tokio_postgres::Error| {
             // The address may contain a password, so it is not repeated.
             let cause = error.source().map(ToString::to_string);
@@ -279,8 +285,9 @@ impl Session {
     fn begun(&mut self) -> Result<&mut Link, Error> {
         let link = self.link.as_mut().ok_or_else(lost)?;
         if let Some(begin) = self.begin.take() {
-            link.control(&begin)?;
+            // Also when a lock is not to be had in time: the transaction was begun before it.
             link.open = true;
+            link.control(&begin)?;
         }
         if link.open { Ok(link) } else { Err(lost()) }
     }
@@ -333,6 +340,29 @@ impl Tx for Session {
         })
     }
 
+    fn queries(&mut self, sql: &str, sets: &[Vec<Value>]) -> Result<Vec<Vec<Row>>, Error> {
+        self.watched(|session| {
+            session.outbox.wrote |= writes(sql);
+            let link = session.begun()?;
+            let statement = link.prepared(sql)?;
+            let sets: Vec<_> = sets
+                .iter()
+                .map(|params| parameters(&statement, params))
+                .collect();
+            // All are on their way before the first is answered.
+            let all = join_all(
+                sets.iter()
+                    .map(|params| link.client.query(&statement, params)),
+            );
+            let all = async { all.await.into_iter().collect::<Result<Vec<_>, _>>() };
+            let found = Link::wait(&link.runtime, &mut link.connection, all)?;
+            found
+                .iter()
+                .map(|rows| rows.iter().map(read).collect())
+                .collect()
+        })
+    }
+
     fn batch(&mut self, sql: &str, sets: &[Vec<Value>]) -> Result<Vec<usize>, Error> {
         self.watched(|session| {
             session.outbox.wrote |= writes(sql);
@@ -353,11 +383,25 @@ impl Tx for Session {
             .map(drop)
     }
 
-    fn renumber(&mut self, table: &str, column: &str) -> Result<(), Error> {
+    fn numbered(&mut self, table: &str, column: &str) -> Result<u64, Error> {
         let sql = format!(
-            "SELECT setval(pg_get_serial_sequence('{table}', '{column}'), MAX({column})) FROM {table}"
+            "SELECT pg_sequence_last_value(CAST(pg_get_serial_sequence('{table}', '{column}') AS regclass))"
         );
-        self.query(&sql, &[]).map(drop)
+        let last = body::first(self, &sql, &[])?.map(|mut row| row.take::<Option<u64>>());
+        Ok(last.transpose()?.flatten().unwrap_or(0))
+    }
+
+    fn is_alone(&self) -> bool {
+        false
+    }
+
+    fn renumber(&mut self, table: &str, column: &str, last: u64) -> Result<(), Error> {
+        if last == 0 {
+            // None was given yet, and a sequence cannot say so.
+            return Ok(());
+        }
+        let sql = format!("SELECT setval(pg_get_serial_sequence('{table}', '{column}'), $1)");
+        self.query(&sql, &[last.into()]).map(drop)
     }
 
     fn outbox(&mut self) -> &mut Outbox {

@@ -2,8 +2,8 @@
 
 use crate::Store;
 use crate::audit::{self, Actor, Entry};
-use crate::clusters;
 use crate::body::{Row, Scope, Tx, first};
+use crate::clusters;
 use crate::error::Error;
 use crate::page::{Listed, Page, cursor};
 use model::name::Name;
@@ -249,12 +249,7 @@ const KEEPS: &[(&str, &str)] = &[
     ),
 ];
 
-fn delete(
-    tx: &mut dyn Tx,
-    name: &Name,
-    actor: &Actor,
-    now: Timestamp,
-) -> Result<(), ProjectError> {
+fn delete(tx: &mut dyn Tx, name: &Name, actor: &Actor, now: Timestamp) -> Result<(), ProjectError> {
     if quota(tx, name)?.is_none() {
         return Err(ProjectError::NotFound {
             project: name.clone(),

@@ -5,7 +5,7 @@
 //! cannot overwrite what its successor recorded.
 
 use crate::Store;
-use crate::body::{Row, Scope, Tx, Value, first};
+use crate::body::{Row, Scope, Tx, Value, first, for_each, insert};
 use crate::error::Error;
 use crate::events::note;
 use crate::observations::{Of, take_in};
@@ -14,7 +14,7 @@ use crate::{Actor, claims, clusters, logs, sealed, wish};
 use model::id::{ClusterId, TaskId};
 use model::observed::Observation;
 use model::sealed::KeyId;
-use model::task::{OnLost, State, Task};
+use model::task::{Kind, OnLost, State, Task};
 use model::time::Timestamp;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -29,6 +29,9 @@ const LEAST_BUSY: &str = "SELECT cluster, running FROM lanes WHERE running < $1 
 
 /// Clusters that are served in one statement.
 const LANES_MAX: u32 = 64;
+
+/// Changes of lanes that are caught up with at once.
+const CHANGES_MAX: u32 = 1_000;
 
 /// The right to work on one task until the lease runs out.
 ///
@@ -282,7 +285,12 @@ impl Store {
     pub async fn next_due(&self) -> Result<Option<Timestamp>, Error> {
         let question = |tx: &mut dyn Tx| {
             let due = earliest(tx, "SELECT MIN(due) FROM lanes WHERE due IS NOT NULL")?;
-            Ok(due.into_iter().chain(end(tx)?).min())
+            let changed = earliest(
+                tx,
+                "SELECT MIN(not_before) FROM tasks
+                 WHERE state = 'waiting' AND cluster IN (SELECT cluster FROM lane_changes)",
+            )?;
+            Ok(due.into_iter().chain(changed).chain(end(tx)?).min())
         };
         self.runner.read(question).await
     }
@@ -319,100 +327,101 @@ fn claim(
 ) -> Result<Vec<Claim>, Error> {
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let mut claimed = Vec::new();
-    refresh_all(tx)?;
-    // A cluster that gets a task moves up by one, so the clusters at each number of running
-    // tasks are served before any that has more.
+    catch_up(tx)?;
     while claimed.len() < limit {
         let room = u32::try_from(limit - claimed.len()).unwrap_or(u32::MAX);
-        let lanes = least_busy(tx, per_cluster, room.min(LANES_MAX), now)?;
-        if lanes.is_empty() {
+        let shares = shares(tx, per_cluster, room, now)?;
+        let due = due(tx, &shares, now)?;
+        if due.is_empty() {
             break;
         }
-        for row in take_first(tx, &lanes, worker, until, now)? {
+        for row in for_each(tx, BEGIN, &[now.into(), worker.into(), until.into()], &due)? {
             claimed.push(begun(tx, row, worker, now)?);
         }
-        for lane in lanes {
-            refresh(tx, lane);
-        }
-        refresh_all(tx)?;
+        let served: Vec<_> = shares.iter().map(|(cluster, _)| (*cluster).into()).collect();
+        compute(tx, &served)?;
     }
     Ok(claimed)
 }
 
-/// Clusters that are served next: those with the fewest running tasks.
-fn least_busy(
+/// Begins tasks; nobody else has their lanes meanwhile. The state is looked at in a way that no
+/// index serves: whatever a database believes of its tables, it goes by the numbers.
+const BEGIN: &str = "UPDATE tasks SET state = 'running', attempts = attempts + 1, fence = fence + 1,
+                       worker = $2, lease_until = $3, updated_at = $1
+     WHERE seq IN ({}) AND CASE state WHEN 'waiting' THEN 1 ELSE 0 END = 1
+     RETURNING format, body, attempts, lost, fence";
+
+/// Which clusters are served next, and how many tasks each may begin.
+fn shares(
     tx: &mut dyn Tx,
     per_cluster: u32,
     room: u32,
     now: Timestamp,
-) -> Result<Vec<ClusterId>, Error> {
-    let rows = tx.query(LEAST_BUSY, &[per_cluster.into(), now.into(), room.into()])?;
-    let mut fewest: Option<u64> = None;
+) -> Result<Vec<(ClusterId, u32)>, Error> {
+    let most = room.min(LANES_MAX);
+    let rows = tx.query(LEAST_BUSY, &[per_cluster.into(), now.into(), most.into()])?;
     let mut lanes = Vec::with_capacity(rows.len());
     for mut row in rows {
-        let (cluster, running) = (row.take()?, row.take()?);
-        if *fewest.get_or_insert(running) == running {
-            lanes.push(cluster);
+        lanes.push((row.take()?, row.take()?));
+    }
+    let all = u32::try_from(lanes.len()).is_ok_and(|found| found < most);
+    // Lanes that were not looked at are at least as busy as the last that was.
+    let level = match lanes.last() {
+        Some((_, running)) if !all => per_cluster.min(*running + 1),
+        Some(_) | None => per_cluster,
+    };
+    Ok(share(lanes, room, level))
+}
+
+/// Shares room among clusters, given with how many tasks they run: as if each task went to
+/// whoever runs the fewest then, up to a level.
+fn share(lanes: Vec<(ClusterId, u32)>, room: u32, level: u32) -> Vec<(ClusterId, u32)> {
+    let needed = |level: u32| -> u64 {
+        let missing = |(_, running): &(ClusterId, u32)| u64::from(level.saturating_sub(*running));
+        lanes.iter().map(missing).sum()
+    };
+    // The highest level that all can be filled to; what is left over goes to the first.
+    let (mut full, mut over) = (0, level);
+    while full < over {
+        let middle = full + (over - full).div_ceil(2);
+        if needed(middle) <= u64::from(room) {
+            full = middle;
+        } else {
+            over = middle - 1;
         }
     }
-    Ok(lanes)
-}
-
-/// Begins the first task that is due in each of these clusters.
-///
-/// In two statements, because each then goes by an index whatever the database believes of
-/// its tables; nobody else has these lanes meanwhile.
-fn take_first(
-    tx: &mut dyn Tx,
-    lanes: &[ClusterId],
-    worker: &str,
-    until: Timestamp,
-    now: Timestamp,
-) -> Result<Vec<Row>, Error> {
-    let clusters = lanes.iter().map(|cluster| Value::from(*cluster));
-    let (places, params) = places(vec![now.into()], clusters, &"".into());
-    let rows = tx.query(
-        &format!(
-            "SELECT (SELECT seq FROM tasks AS due
-                     WHERE due.cluster = lanes.cluster AND due.state = 'waiting' AND due.not_before <= $1
-                     ORDER BY due.not_before, due.seq LIMIT 1)
-             FROM lanes WHERE cluster IN ({places})"
-        ),
-        &params,
-    )?;
-    let mut due = Vec::with_capacity(rows.len());
-    for mut row in rows {
-        due.extend(row.take::<Option<u64>>()?.map(Value::from));
+    let mut left = u64::from(room).saturating_sub(needed(full));
+    let mut shares = Vec::with_capacity(lanes.len());
+    for (cluster, running) in lanes {
+        let mut share = full.saturating_sub(running);
+        if left > 0 && running <= full && running + share < level {
+            share += 1;
+            left -= 1;
+        }
+        if share > 0 {
+            shares.push((cluster, share));
+        }
     }
-    let given = vec![now.into(), worker.into(), until.into()];
-    let (places, params) = self::places(given, due.into_iter(), &Value::Int(-1));
-    tx.query(
-        &format!(
-            "UPDATE tasks SET state = 'running', attempts = attempts + 1, fence = fence + 1,
-                              worker = $2, lease_until = $3, updated_at = $1
-             WHERE seq IN ({places}) AND state = 'waiting'
-             RETURNING format, body, attempts, lost, fence"
-        ),
-        &params,
-    )
+    shares
 }
 
-/// Places for a list of values after those that are given, filled up so that there are few
-/// different statements to prepare.
-fn places(
-    mut given: Vec<Value>,
-    values: impl Iterator<Item = Value>,
-    filling: &Value,
-) -> (String, Vec<Value>) {
-    let first = given.len() + 1;
-    given.extend(values);
-    let full = usize::try_from(LANES_MAX).unwrap_or(usize::MAX);
-    let size = if given.len() <= first { 1 } else { full };
-    given.resize(first - 1 + size, filling.clone());
-    let places: Vec<_> = (first..first + size)
-        .map(|place| format!("${place}"))
+/// The first tasks that are due in each of these clusters, by their numbers.
+fn due(
+    tx: &mut dyn Tx,
+    shares: &[(ClusterId, u32)],
+    now: Timestamp,
+) -> Result<Vec<Value>, Error> {
+    let sets: Vec<_> = shares
+        .iter()
+        .map(|(cluster, share)| vec![(*cluster).into(), now.into(), (*share).into()])
         .collect();
-    (places.join(", "), given)
+    let found = tx.queries(
+        "SELECT seq FROM tasks WHERE cluster = $1 AND state = 'waiting' AND not_before <= $2
+         ORDER BY not_before, seq LIMIT $3",
+        &sets,
+    )?;
+    let rows = found.into_iter().flatten();
+    rows.map(|mut row| row.take::<u64>().map(Value::from)).collect()
 }
 
 fn begun(tx: &mut dyn Tx, mut row: Row, worker: &str, now: Timestamp) -> Result<Claim, Error> {
@@ -482,6 +491,9 @@ fn record(
     take_in(tx, of, observations, now)?;
     if *ended == Ended::Done {
         tx.outbox().done.push((task.id, now));
+    }
+    // Nothing else sets free what a machine holds.
+    if *ended == Ended::Done && matches!(task.action.kind(), Kind::Delete | Kind::Release) {
         claims::settle(tx, task.cluster, now);
     }
     let (kind, message) = match ended {
@@ -546,25 +558,64 @@ pub(crate) fn refresh(tx: &mut dyn Tx, cluster: ClusterId) {
     tx.outbox().lanes.insert(cluster);
 }
 
-/// Recomputes the lanes that may have changed.
+/// Sees to the lanes that may have changed.
+///
+/// Where several write at once, only those who claim have lanes for themselves: the others say
+/// which have changed, and wait for nobody.
 pub(crate) fn refresh_all(tx: &mut dyn Tx) -> Result<(), Error> {
     let lanes = std::mem::take(&mut tx.outbox().lanes);
-    if lanes.is_empty() {
+    let lanes: Vec<Value> = lanes.into_iter().map(Value::from).collect();
+    if tx.is_alone() {
+        return compute(tx, &lanes);
+    }
+    let rows: Vec<_> = lanes.into_iter().map(|lane| vec![lane]).collect();
+    insert(tx, "lane_changes (cluster)", &rows, "")?;
+    Ok(())
+}
+
+/// Computes anew what others, and this transaction so far, have said to be changed.
+fn catch_up(tx: &mut dyn Tx) -> Result<(), Error> {
+    refresh_all(tx)?;
+    if tx.is_alone() {
         return Ok(());
     }
-    let sets: Vec<_> = lanes
+    let rows = tx.query(
+        "DELETE FROM lane_changes
+         WHERE id IN (SELECT id FROM lane_changes ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED)
+         RETURNING cluster",
+        &[CHANGES_MAX.into()],
+    )?;
+    let changed = rows
         .into_iter()
-        .map(|cluster| vec![cluster.into()])
-        .collect();
+        .map(|mut row| row.take())
+        .collect::<Result<BTreeSet<ClusterId>, _>>()?;
+    let changed: Vec<Value> = changed.into_iter().map(Value::from).collect();
+    compute(tx, &changed)
+}
+
+/// Recomputes how busy clusters are and when their next tasks are due.
+fn compute(tx: &mut dyn Tx, lanes: &[Value]) -> Result<(), Error> {
     // Who counts must have the lane first: otherwise what somebody else is about to commit
     // would be missing from the count that is written after it.
-    tx.batch("SELECT 1 FROM lanes WHERE cluster = $1 FOR UPDATE", &sets)?;
-    tx.batch(
-        "INSERT INTO lanes (cluster, running, due)
-         VALUES ($1, (SELECT COUNT(*) FROM tasks WHERE cluster = $1 AND state = 'running'),
-                     (SELECT MIN(not_before) FROM tasks WHERE cluster = $1 AND state = 'waiting'))
-         ON CONFLICT (cluster) DO UPDATE SET running = excluded.running, due = excluded.due",
-        &sets,
+    let sql = "SELECT 1 FROM lanes WHERE cluster IN ({}) ORDER BY cluster FOR UPDATE";
+    if for_each(tx, sql, &[], lanes)?.len() < lanes.len() {
+        for_each(
+            tx,
+            "INSERT INTO lanes (cluster, running)
+             SELECT id, 0 FROM clusters WHERE phase <> 'gone' AND id IN ({})
+             ON CONFLICT (cluster) DO NOTHING",
+            &[],
+            lanes,
+        )?;
+    }
+    for_each(
+        tx,
+        "UPDATE lanes SET
+             running = (SELECT COUNT(*) FROM tasks WHERE tasks.cluster = lanes.cluster AND state = 'running'),
+             due = (SELECT MIN(not_before) FROM tasks WHERE tasks.cluster = lanes.cluster AND state = 'waiting')
+         WHERE cluster IN ({})",
+        &[],
+        lanes,
     )?;
     Ok(())
 }
@@ -583,6 +634,48 @@ pub(crate) fn object(task: TaskId) -> String {
 mod tests {
     use super::*;
     use crate::body::Value;
+
+    /// Shares as the plain rule would: each task to whoever runs the fewest, first come first.
+    fn one_by_one(mut lanes: Vec<(ClusterId, u32)>, room: u32, level: u32) -> Vec<(ClusterId, u32)> {
+        let before = lanes.clone();
+        for _ in 0..room {
+            let next = lanes.iter_mut().filter(|(_, running)| *running < level);
+            let Some((_, running)) = next.min_by_key(|(_, running)| *running) else {
+                break;
+            };
+            *running += 1;
+        }
+        let given = lanes.iter().zip(before).map(|(after, before)| (after.0, after.1 - before.1));
+        given.filter(|(_, share)| *share > 0).collect()
+    }
+
+    #[test]
+    fn room_is_shared_as_if_task_by_task() {
+        let id = |ordinal| {
+            ClusterId::derive(model::id::Origin {
+                parent: "p",
+                name: "c",
+                ordinal,
+                incarnation: 0,
+            })
+        };
+        for (running, room, level) in [
+            (vec![0, 0, 0], 7, 256),
+            (vec![0, 1, 5], 3, 256),
+            (vec![0, 1, 5], 100, 6),
+            (vec![2, 2, 3], 1, 4),
+            (vec![4], 256, 256),
+            (vec![], 5, 5),
+            (vec![0, 0, 0, 0], 2, 1),
+        ] {
+            let lanes: Vec<_> = (0_u64..).map(id).zip(running.clone()).collect();
+            assert_eq!(
+                share(lanes.clone(), room, level),
+                one_by_one(lanes, room, level),
+                "{running:?}, room {room}, level {level}"
+            );
+        }
+    }
 
     #[test]
     fn the_next_cluster_is_found_without_sorting() -> Result<(), Error> {

@@ -19,7 +19,6 @@ use std::fs::File;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -28,13 +27,12 @@ use tokio::sync::{mpsc, oneshot, watch};
 /// Reading threads; more than the smallest machine has cores would only take turns.
 const READERS: usize = 2;
 
-/// Writing threads where a database takes several writers: one prepares while the other
-/// waits for the disk.
-const WRITERS: usize = 2;
+/// Writing threads where a database takes several writers: some prepare while others wait for
+/// the disk or for an answer.
+const WRITERS: usize = 4;
 
 /// How many connections a process has to a database server: these, and one that listens.
-pub(crate) const CONNECTIONS: u32 = 5;
-const _: () = assert!(READERS + WRITERS + 1 == 5, "connections are counted right");
+pub(crate) const CONNECTIONS: usize = READERS + WRITERS + 1;
 
 /// Questions that may wait before callers do: some batches ahead, and bounded memory.
 const WAITING_MAX: usize = 1024;
@@ -337,8 +335,6 @@ where
 struct Threads {
     /// One for each writer.
     writes: Vec<mpsc::Sender<Box<dyn Asked>>>,
-    /// Who gets the next question that any writer may answer.
-    turn: AtomicUsize,
     reads: Option<mpsc::Sender<Box<dyn Asked>>>,
     readers: Vec<JoinHandle<()>>,
     writers: Vec<JoinHandle<()>>,
@@ -352,7 +348,6 @@ impl Threads {
     fn new(lock: Option<File>) -> Self {
         Self {
             writes: Vec::new(),
-            turn: AtomicUsize::new(0),
             reads: None,
             readers: Vec::new(),
             writers: Vec::new(),
@@ -387,20 +382,21 @@ impl Threads {
         Ok(())
     }
 
-    /// Who answers a question: for one cluster always the same, so that writers do not wait
-    /// for each other.
+    /// Who answers a question: for one cluster always the same, and for claims one alone, so
+    /// that writers do not wait for each other.
     fn writer(&self, scope: Scope) -> Option<&mpsc::Sender<Box<dyn Asked>>> {
-        let writers = self.writes.len().max(1);
-        let at = match scope {
-            Scope::Whole => 0,
+        let (last, others) = self.writes.split_last()?;
+        match scope {
+            Scope::Rows => Some(last),
+            Scope::Whole => others.first().or(Some(last)),
             Scope::Cluster(cluster) => {
                 let mut hash = DefaultHasher::new();
                 cluster.hash(&mut hash);
-                usize::try_from(hash.finish() >> 32).unwrap_or(0)
+                let at = usize::try_from(hash.finish() >> 32).unwrap_or(0);
+                let at = at.checked_rem(others.len()).unwrap_or(0);
+                others.get(at).or(Some(last))
             }
-            Scope::Rows => self.turn.fetch_add(1, Ordering::Relaxed),
-        };
-        self.writes.get(at % writers)
+        }
     }
 
     fn spawn(&mut self, name: &str, run: impl FnOnce() + Send + 'static) -> Result<(), Error> {

@@ -289,11 +289,11 @@ impl Tx for Session {
         })
     }
 
+    fn queries(&mut self, sql: &str, sets: &[Vec<Value>]) -> Result<Vec<Vec<Row>>, Error> {
+        sets.iter().map(|params| self.query(sql, params)).collect()
+    }
+
     fn batch(&mut self, sql: &str, sets: &[Vec<Value>]) -> Result<Vec<usize>, Error> {
-        // Reading many times without looking at the answers serves to lock, if anything.
-        if !writes(sql) {
-            return Ok(vec![0; sets.len()]);
-        }
         sets.iter().map(|params| self.execute(sql, params)).collect()
     }
 
@@ -301,7 +301,21 @@ impl Tx for Session {
         Ok(())
     }
 
-    fn renumber(&mut self, _: &str, _: &str) -> Result<(), Error> {
+    fn numbered(&mut self, table: &str, _: &str) -> Result<u64, Error> {
+        let sql = "SELECT seq FROM sqlite_sequence WHERE name = $1";
+        body::first(self, sql, &[table.into()])?.map_or(Ok(0), |mut row| row.take())
+    }
+
+    fn is_alone(&self) -> bool {
+        true
+    }
+
+    fn renumber(&mut self, table: &str, _: &str, last: u64) -> Result<(), Error> {
+        let params = [table.into(), last.into()];
+        let known = "UPDATE sqlite_sequence SET seq = $2 WHERE name = $1";
+        if self.execute(known, &params)? == 0 {
+            self.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ($1, $2)", &params)?;
+        }
         Ok(())
     }
 

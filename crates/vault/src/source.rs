@@ -50,6 +50,11 @@ impl KeyConfig {
         }
     }
 
+    /// A sealer for an installation in which something is sealed already: no key is made.
+    pub fn sealer(&self) -> Result<Sealer, Error> {
+        self.load(true)
+    }
+
     /// A sealer with these masters.
     ///
     /// An older one that cannot be read is missed only by the data keys that it wrapped, and

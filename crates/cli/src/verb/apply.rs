@@ -134,7 +134,7 @@ pub(super) fn named(clusters: &[String]) -> String {
 
 /// Reads a span of time: a number and `s`, `m` or `h`.
 pub(super) fn span(text: &str) -> Result<Duration, String> {
-    let wrong = || "write a number and s, m or h, e.g. 30m".to_owned();
+    let wrong = || "write a number and s, m, h or d, e.g. 30m".to_owned();
     let unit = text.chars().last().ok_or_else(wrong)?;
     let number: u64 = text[..text.len() - unit.len_utf8()]
         .parse()
@@ -143,6 +143,7 @@ pub(super) fn span(text: &str) -> Result<Duration, String> {
         's' => 1,
         'm' => 60,
         'h' => 3_600,
+        'd' => 86_400,
         _ => return Err(wrong()),
     };
     // A year is longer than anybody waits, and short enough for every clock.
@@ -164,6 +165,7 @@ mod tests {
         assert_eq!(span("90s"), Ok(Duration::from_secs(90)));
         assert_eq!(span("30m"), Ok(Duration::from_mins(30)));
         assert_eq!(span("2h"), Ok(Duration::from_hours(2)));
+        assert_eq!(span("30d"), Ok(Duration::from_hours(720)));
         for wrong in [
             "",
             "s",

@@ -149,6 +149,7 @@ fn deletable(kind: Kind) -> Result<(), Error> {
         Kind::Task => "stop it with `slipway task cancel`",
         Kind::Intent => "take it back with `slipway intent withdraw`",
         Kind::Event => "events go by themselves after a while",
+        Kind::Project => "remove it with `slipway project delete`",
     };
     Err(Error::Usage {
         what: format!("a {} cannot be deleted by itself", kind.as_str()),

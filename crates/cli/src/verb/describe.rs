@@ -26,7 +26,7 @@ pub struct Arguments {
 
 pub(crate) async fn run(arguments: Arguments, context: &mut Context<'_>) -> Result<Exit, Error> {
     let Arguments { kind, name } = arguments;
-    if kind == Kind::Event {
+    if matches!(kind, Kind::Event | Kind::Project) {
         return Err(kind.unfit(
             "describe",
             "manifests, clusters, machines, tasks and intents",
@@ -61,7 +61,7 @@ pub(crate) async fn run(arguments: Arguments, context: &mut Context<'_>) -> Resu
             let view = find_intent(&client, &name).await?;
             context.show(&view, |now| view::intent(&view, now))?;
         }
-        Kind::Event => {}
+        Kind::Event | Kind::Project => {}
     }
     Ok(Exit::Done)
 }

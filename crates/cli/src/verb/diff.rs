@@ -79,7 +79,7 @@ pub(crate) async fn run(arguments: Arguments, context: &mut Context<'_>) -> Resu
             let after = yaml(&new)?;
             title.compare(&Both { from: old, to: new }, &before, &after, context)?;
         }
-        Kind::Machine | Kind::Task | Kind::Intent | Kind::Event => {
+        Kind::Machine | Kind::Task | Kind::Intent | Kind::Event | Kind::Project => {
             return Err(kind.unfit("diff", "manifests and clusters"));
         }
     }
@@ -98,7 +98,7 @@ async fn newest(client: &Client, kind: Kind, name: &str) -> Result<u64, Error> {
             let listed = client.cluster_generations(name, &page).await?;
             Ok(listed.items.first().map_or(0, |newest| newest.generation))
         }
-        Kind::Machine | Kind::Task | Kind::Intent | Kind::Event => {
+        Kind::Machine | Kind::Task | Kind::Intent | Kind::Event | Kind::Project => {
             Err(kind.unfit("diff", "manifests and clusters"))
         }
     }

@@ -86,7 +86,7 @@ impl Arguments {
             Kind::Cluster => (true, false, true),
             Kind::Machine => (false, true, false),
             Kind::Task => (false, true, true),
-            Kind::Manifest | Kind::Intent | Kind::Event => (false, false, false),
+            Kind::Manifest | Kind::Intent | Kind::Event | Kind::Project => (false, false, false),
         };
         let wrong = [
             ("--manifest", manifest.is_some() && !by_manifest),
@@ -156,6 +156,12 @@ async fn one(
             let view = find_event(client, name).await?;
             context.show(&view, |now| view::events(std::slice::from_ref(&view), now))
         }
+        Kind::Project => {
+            let view = client.one_project(name).await?;
+            context.show(&view, |now| {
+                view::projects(std::slice::from_ref(&view), now)
+            })
+        }
     }
 }
 
@@ -205,6 +211,10 @@ async fn many(
             })
             .await?;
             list(&listed, "events", view::events, context)
+        }
+        Kind::Project => {
+            let listed = all(async |page| client.projects(page).await).await?;
+            list(&listed, "projects", view::projects, context)
         }
     }
 }

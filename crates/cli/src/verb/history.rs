@@ -26,7 +26,7 @@ pub(crate) async fn run(arguments: Arguments, context: &mut Context<'_>) -> Resu
     let listed = match kind {
         Kind::Manifest => all(async |page| client.manifest_generations(&name, page).await).await?,
         Kind::Cluster => all(async |page| client.cluster_generations(&name, page).await).await?,
-        Kind::Machine | Kind::Task | Kind::Intent | Kind::Event => {
+        Kind::Machine | Kind::Task | Kind::Intent | Kind::Event | Kind::Project => {
             return Err(kind.unfit("history", "manifests and clusters"));
         }
     };

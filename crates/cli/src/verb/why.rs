@@ -60,7 +60,7 @@ pub(crate) async fn run(arguments: Arguments, context: &mut Context<'_>) -> Resu
             );
             vec![explain(&client, task.cluster, Some((&task.machine, fact))).await?]
         }
-        Kind::Intent | Kind::Event => return Err(kind.unfit("why", fit)),
+        Kind::Intent | Kind::Event | Kind::Project => return Err(kind.unfit("why", fit)),
     };
     context.show(&explained, |_| {
         let chains: Vec<_> = explained.iter().map(|of| view::chain(&of.chain)).collect();

@@ -133,13 +133,18 @@ impl Problem {
     }
 
     /// The project still has something.
-    fn project_in_use(detail: String) -> Self {
+    fn project_in_use(project: &Name, detail: String) -> Self {
+        let hint = if *project == Name::default_project() {
+            "remove another project; limits keep this one from being used"
+        } else {
+            "delete its manifests and secrets, wait until its clusters are gone, revoke its tokens, then try again"
+        };
         Self::new(
             StatusCode::CONFLICT,
             "PROJECT-003",
             "project in use",
             detail,
-            "delete its manifests and secrets, wait until its clusters are gone, revoke its tokens, then try again",
+            hint,
         )
     }
 
@@ -160,7 +165,7 @@ impl From<ProjectError> for Problem {
         let detail = error.to_string();
         match error {
             ProjectError::NotFound { project } => Self::no_project(&project),
-            ProjectError::InUse { .. } => Self::project_in_use(detail),
+            ProjectError::InUse { project, .. } => Self::project_in_use(&project, detail),
             ProjectError::Store(error) => error.into(),
         }
     }

@@ -13,6 +13,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
+use crate::access::Caller;
 use crate::app::App;
 use crate::extract::{self, Project, Query};
 use crate::problem::Problem;
@@ -57,6 +58,7 @@ pub(crate) struct EventsQuery {
 )]
 pub(crate) async fn list(
     State(app): State<App>,
+    caller: Caller,
     Project(project): Project,
     Query(query): Query<EventsQuery>,
     headers: HeaderMap,
@@ -69,7 +71,8 @@ pub(crate) async fn list(
         let upgrade = socket::admit(upgrade, &headers)?;
         let seat = app.seat(Kind::Socket)?;
         let follower = app.hub().follow(project, last.or(after)).await?;
-        return Ok(socket::answer(upgrade, follower, seat));
+        let until = caller.turned_out(app.clone());
+        return Ok(socket::answer(upgrade, follower, seat, until));
     }
     if streams::wanted(query.stream, &headers) {
         let seat = app.seat(Kind::Events)?;

@@ -75,7 +75,9 @@ pub(crate) async fn put(
         machines,
         environments,
     };
-    let put = app.store().put_project(&name, quota, caller.actor, app.now());
+    let put = app
+        .store()
+        .put_project(&name, quota, caller.actor, app.now());
     let status = if put.await? {
         StatusCode::CREATED
     } else {

@@ -87,18 +87,17 @@ pub(crate) async fn described(State(app): State<App>) -> impl IntoResponse {
     responses((status = 200, description = "in the text format of Prometheus", body = String, content_type = "text/plain")),
 )]
 pub(crate) async fn metrics(State(app): State<App>) -> Result<impl IntoResponse, Problem> {
-    match app.store().counts().await {
-        Ok(counts) => metrics::count(&counts),
-        // What was measured is worth telling all the more when the store is in trouble.
-        Err(error) => {
-            tracing::warn!(code = error.code(), %error, "could not count for the metrics");
-        }
+    let counted = async {
+        metrics::count(&app.store().counts().await?);
+        metrics::backlog(&app.store().backlog(app.now()).await?);
+        Ok::<_, store::Error>(())
+    };
+    // What was measured is worth telling all the more when the store is in trouble.
+    if let Err(error) = counted.await {
+        tracing::warn!(code = error.code(), %error, "could not count for the metrics");
     }
     Ok((
-        [(
-            header::CONTENT_TYPE,
-            "text/plain; version=0.0.4; charset=utf-8",
-        )],
+        [(header::CONTENT_TYPE, metrics::MEDIA_TYPE)],
         app.metrics().render(),
     ))
 }

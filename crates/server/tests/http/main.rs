@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod access;
 #[cfg(test)]
+mod audit;
+#[cfg(test)]
 mod events;
 #[cfg(test)]
 mod intents;
@@ -13,20 +15,28 @@ mod logs;
 #[cfg(test)]
 mod manifests;
 #[cfg(test)]
+mod matrix;
+#[cfg(test)]
 mod openapi;
 #[cfg(test)]
 mod pages;
 #[cfg(test)]
 mod plans;
 #[cfg(test)]
+mod projects;
+#[cfg(test)]
 mod reader;
 #[cfg(test)]
 mod refusals;
+#[cfg(test)]
+mod secrets;
 #[cfg(test)]
 mod sockets;
 #[cfg(test)]
 mod streams;
 #[cfg(test)]
 mod system;
+#[cfg(test)]
+mod tokens;
 #[cfg(test)]
 mod world;

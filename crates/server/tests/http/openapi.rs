@@ -28,6 +28,16 @@ fn every_route_is_in_the_document() {
         })
         .collect();
     expect![[r#"
+        GET    /api/v1/audit
+        GET    /api/v1/audit/export
+        GET    /api/v1/audit/verification
+        GET    /api/v1/backup
+        GET    /api/v1/keys
+        POST   /api/v1/keys/rotation
+        GET    /api/v1/projects
+        DELETE …
+        GET    …
+        PUT    …
         GET    …/clusters
         GET    …/clusters/{name}
         GET    …/clusters/{name}/generations
@@ -48,10 +58,18 @@ fn every_route_is_in_the_document() {
         GET    …/manifests/{name}/generations/{generation}
         POST   …/plans
         GET    …/plans/{id}
+        GET    …/secrets
+        DELETE …/secrets/{name}
+        GET    …/secrets/{name}
+        PATCH  …/secrets/{name}
+        PUT    …/secrets/{name}
         POST   …/simulations
         GET    …/tasks
         GET    …/tasks/{id}
         GET    …/tasks/{id}/log
+        GET    /api/v1/tokens
+        POST   /api/v1/tokens
+        DELETE /api/v1/tokens/{id}
         GET    /healthz  (no token)
         GET    /metrics  (no token)
         GET    /openapi.json  (no token)

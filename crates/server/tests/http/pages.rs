@@ -2,9 +2,10 @@
 
 use axum::http::StatusCode;
 use expect_test::{Expect, expect};
+use model::access::Role;
 use store::Ended;
 
-use crate::world::{Answer, HELLO, World};
+use crate::world::{Answer, HELLO, World, signed_in};
 
 /// What a person reads on a page, line by line, without tags and empty lines.
 fn read(html: &str) -> String {
@@ -234,10 +235,14 @@ async fn the_log_of_a_task_is_followed_until_the_task_has_ended() {
         None,
         "there is another page to turn to first"
     );
-    let page = world.look(&format!("/tasks/{id}?after=500")).await;
+    let page = world
+        .look(&format!("/projects/default/tasks/{id}?after=500"))
+        .await;
     assert_eq!(followed(&page), Some(format!("{path}501")));
     world.end(claim, Ended::Done).await;
-    let page = world.look(&format!("/tasks/{id}?after=500")).await;
+    let page = world
+        .look(&format!("/projects/default/tasks/{id}?after=500"))
+        .await;
     assert_eq!(followed(&page), None, "nothing will be added");
 }
 
@@ -246,8 +251,13 @@ async fn a_fragment_is_the_main_part_alone() {
     let world = World::with_hello().await;
     world.plan().await;
     let task = world.get("/tasks?limit=1").await.json()["items"][0]["id"].clone();
-    let task = format!("/tasks/{}", task.as_str().unwrap());
-    for path in ["/projects/default", "/projects/default/clusters/first", "/projects/default/manifests/hello", &task] {
+    let task = format!("/projects/default/tasks/{}", task.as_str().unwrap());
+    for path in [
+        "/projects/default",
+        "/projects/default/clusters/first",
+        "/projects/default/manifests/hello",
+        &task,
+    ] {
         let whole = world.look(path).await.text;
         let fragment = world.look(&format!("{path}?fragment=1")).await.text;
         assert!(
@@ -331,4 +341,85 @@ async fn long_lists_of_clusters_go_on_on_the_next_page() {
         first.matches("<tr>").count() + second.matches("<tr>").count(),
         121 + 2
     );
+}
+
+/// The links of the switcher, and who is signed in.
+fn top(page: &Answer) -> String {
+    let top = page.text.split("</header>").next().unwrap();
+    let words = read(&format!("<main>{}", top.split("<header").nth(1).unwrap()));
+    let current = top
+        .split("<a ")
+        .filter(|link| link.contains("aria-current"));
+    let current: Vec<_> = current.filter_map(|link| link.split('"').nth(1)).collect();
+    format!("{words}current: {}\n", current.join(" "))
+}
+
+#[tokio::test]
+async fn a_page_says_who_looks_at_what_and_where_else_they_may() {
+    let world = World::with_hello().await;
+    world.make_project("lab").await;
+    let page = world.look("/projects/lab").await;
+    expect![[r#"
+        class="top"
+        Slipway
+        FleetAPI
+        Project lab
+        default
+        lab
+        Reload for the newest state
+        admin, admin
+        Sign out
+        current: /projects/lab
+    "#]]
+    .assert_eq(&top(&page));
+    let home = world.look("/").await;
+    assert_eq!(home.header("location"), "/projects/default");
+    assert!(page.text.contains("No cluster is declared yet"));
+
+    let token = world.give("ada", Role::Viewer, Some("lab")).await;
+    let seen = async |path: &str| world.send(signed_in(path, &token)).await;
+    expect![[r#"
+        class="top"
+        Slipway
+        FleetAPI
+        Project lab
+        lab
+        Reload for the newest state
+        ada, viewer
+        Sign out
+        current: /projects/lab
+    "#]]
+    .assert_eq(&top(&seen("/projects/lab").await));
+    let home = seen("/").await;
+    assert_eq!(home.header("location"), "/projects/lab");
+    let refused = seen("/projects/default/clusters/first").await;
+    assert_eq!(refused.status, StatusCode::FORBIDDEN);
+    expect![[r#"
+        another project
+        the token is good for another project than the one asked for
+        name your own project with --project, or ask an administrator for a token of this one (AUTH-006)
+        Try again or go to the fleet.
+    "#]].assert_eq(&read(&refused.text));
+    let refused = seen("/projects/nowhere").await;
+    assert_eq!(refused.status, StatusCode::FORBIDDEN);
+    assert_eq!(
+        world.look("/projects/nowhere").await.status,
+        StatusCode::NOT_FOUND
+    );
+}
+
+#[tokio::test]
+async fn a_cookie_that_opens_nothing_is_taken_away_and_the_form_says_why() {
+    let world = World::new();
+    let token = world.give("ada", Role::Viewer, None).await;
+    world.revoke(&token).await;
+    let turned = world.send(signed_in("/projects/default", &token)).await;
+    assert_eq!(turned.status, StatusCode::SEE_OTHER);
+    assert!(turned.header("set-cookie").contains("Max-Age=0"));
+    let form = turned.header("location");
+    assert_eq!(form, "/sign-in?next=/projects/default&why=AUTH-003");
+    let form = world.look(form).await.text;
+    assert!(form.contains("This token was revoked."), "{form}");
+    let form = world.look("/sign-in?why=%3Cb%3E").await.text;
+    assert!(!form.contains("role=\"alert\""), "{form}");
 }

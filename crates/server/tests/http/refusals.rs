@@ -43,8 +43,8 @@ async fn unknown_routes_and_methods_are_problems() {
         405 API-007: `/` does not know TRACE
           hint: the Allow header lists the methods it knows
           allow: GET,HEAD
-        404 API-002: there is no project `other`
-          hint: the project `default` exists from the start
+        404 PROJECT-001: there is no project `other`
+          hint: list them with `slipway get projects`; an administrator makes one with `slipway project create`
         400 API-008: project: name has 'O' at position 0; allowed are a-z, 0-9 and, inside, hyphens
           project [format] name has 'O' at position 0; allowed are a-z, 0-9 and, inside, hyphens
           hint: compare the request with /openapi.json

@@ -4,7 +4,9 @@ use axum::body::Body;
 use axum::http::{Request, StatusCode, header};
 use expect_test::expect;
 use futures_util::{SinkExt as _, StreamExt as _};
+use model::access::Role;
 use std::net::SocketAddr;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::handshake::client::Request as Handshake;
@@ -12,7 +14,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{WebSocketStream, client_async};
 
-use crate::world::{HELLO, PROJECT, TOKEN, World};
+use crate::world::{HELLO, PROJECT, TOKEN, World, token_id};
 
 type Socket = WebSocketStream<TcpStream>;
 
@@ -214,4 +216,33 @@ async fn what_is_not_a_whole_handshake_is_a_problem() {
           hint: compare the request with /openapi.json
     "]]
     .assert_eq(&world.send(bare).await.picture());
+}
+
+#[tokio::test]
+async fn a_socket_ends_with_its_token() {
+    let world = World::with_hello().await;
+    let token = world.give("ada", Role::Viewer, None).await;
+    with_server(&world, async |address| {
+        let bearer = [("authorization", format!("Bearer {token}"))];
+        let mut kept = open(address, "").await;
+        let mut socket = connect(handshake(address, "", &bearer), address)
+            .await
+            .unwrap();
+        // Through the server on the socket: it is this process that must know at once.
+        let id = token_id(&token);
+        let request = format!(
+            "DELETE /api/v1/tokens/{id} HTTP/1.1\r\nhost: here\r\n\
+             authorization: Bearer {TOKEN}\r\nconnection: close\r\n\r\n"
+        );
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        assert_eq!(ended(&mut socket).await, Some(CloseCode::Policy));
+        world.submit(&HELLO.replace("count: 2", "count: 1")).await;
+        assert_eq!(event(&mut kept).await["project"], "default");
+        kept.close(None).await.unwrap();
+    })
+    .await;
 }

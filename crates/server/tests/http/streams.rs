@@ -134,7 +134,11 @@ async fn a_slow_reader_that_is_left_behind_reads_on_from_the_store() {
     }
     assert!(reads(&world).1 > 0, "the slow one had to look for itself");
     fail(&world).await;
-    assert_eq!(slow.next().await, Some(newest + 1), "and has met the others");
+    assert_eq!(
+        slow.next().await,
+        Some(newest + 1),
+        "and has met the others"
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -12,15 +12,19 @@ use axum::http::{Method, Request, Response, StatusCode, header};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use metrics_exporter_prometheus::PrometheusRecorder;
+use model::access::{Role, TokenId};
 use model::id::MachineId;
 use model::observed::{ControlPlaneFact, Fact, MachineFact, NodeFact, Observation};
 use model::task::{Action, Task};
 use model::time::Timestamp;
+use serde_json::{Value, json};
 use server::auth::{Admin, enrol};
 use server::{Rehearsal, Rehearse, Server, SimulationView};
+use sha2::{Digest as _, Sha256};
 use store::{Claim, Ended, Recorded, Store};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
+use vault::Vault;
 
 /// The token of this world.
 pub(crate) const TOKEN: &str = "slipway_0123456789abcdef0123456789abcdef";
@@ -116,11 +120,17 @@ impl World {
         let clock = Arc::new(AtomicI64::new(1_767_225_600_000));
         let recorder = server::metrics::builder().unwrap().build_recorder();
         let now = Arc::clone(&clock);
+        let now: server::Clock =
+            Arc::new(move || Timestamp::from_millis(now.load(Ordering::Relaxed)));
+        let vault = Vault::in_memory(store.clone(), Arc::clone(&now));
         let server = Server {
             store: store.clone(),
-            clock: Arc::new(move || Timestamp::from_millis(now.load(Ordering::Relaxed))),
+            // A store in memory answers at once.
+            vault: vault.now_or_never().unwrap(),
+            clock: now,
             rehearse,
             metrics: recorder.handle(),
+            scratch: std::env::temp_dir(),
         };
         let admin = Admin::of(TOKEN);
         let enrolled = enrol(&store, &admin, (server.clock)());
@@ -182,12 +192,7 @@ impl World {
 
     /// Looks at a page, signed in.
     pub(crate) async fn look(&self, path: &str) -> Answer {
-        let cookie = format!("slipway={TOKEN}");
-        let request = Request::get(path)
-            .header(header::COOKIE, cookie)
-            .body(Body::empty())
-            .unwrap();
-        self.send(request).await
+        self.send(signed_in(path, TOKEN)).await
     }
 
     /// Sends YAML to a route of the project, with the token.
@@ -213,6 +218,50 @@ impl World {
     /// Declares a manifest.
     pub(crate) async fn submit(&self, text: &str) -> Answer {
         self.post("/manifests", text).await
+    }
+
+    /// Sends a request with another token.
+    pub(crate) async fn ask(
+        &self,
+        token: &str,
+        method: Method,
+        path: &str,
+        body: serde_json::Value,
+    ) -> Answer {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(header::AUTHORIZATION, format!("Bearer {token}"));
+        let request = if body.is_null() {
+            request.body(Body::empty())
+        } else {
+            let request = request.header(header::CONTENT_TYPE, "application/json");
+            request.body(Body::from(body.to_string()))
+        };
+        self.send(request.unwrap()).await
+    }
+
+    /// Makes a token that does not end, and answers it.
+    pub(crate) async fn give(&self, name: &str, role: Role, project: Option<&str>) -> String {
+        let body = json!({"name": name, "role": role.as_str(), "project": project});
+        let made = self.ask(TOKEN, Method::POST, "/api/v1/tokens", body).await;
+        assert_eq!(made.status, StatusCode::CREATED, "{}", made.text);
+        made.json()["token"].as_str().unwrap().to_owned()
+    }
+
+    /// Revokes a token.
+    pub(crate) async fn revoke(&self, token: &str) {
+        let path = format!("/api/v1/tokens/{}", token_id(token));
+        let revoked = self.ask(TOKEN, Method::DELETE, &path, Value::Null).await;
+        assert_eq!(revoked.status, StatusCode::OK, "{}", revoked.text);
+    }
+
+    /// Makes a project without limits.
+    pub(crate) async fn make_project(&self, name: &str) {
+        let path = format!("/api/v1/projects/{name}");
+        let body = json!({"quota": {}});
+        let made = self.ask(TOKEN, Method::PUT, &path, body).await;
+        assert_eq!(made.status, StatusCode::CREATED, "{}", made.text);
     }
 
     /// Plans every cluster and commits the plans.
@@ -276,6 +325,21 @@ pub(crate) fn request(method: Method, path: &str) -> Request<Body> {
         .header(header::AUTHORIZATION, format!("Bearer {TOKEN}"))
         .body(Body::empty())
         .unwrap()
+}
+
+/// A request for a page by somebody who is signed in with a token.
+pub(crate) fn signed_in(path: &str, token: &str) -> Request<Body> {
+    Request::get(path)
+        .header(header::COOKIE, format!("slipway={token}"))
+        .body(Body::empty())
+        .unwrap()
+}
+
+/// Which one a token is: the store has a digest of it, and nothing else.
+pub(crate) fn token_id(token: &str) -> TokenId {
+    let digest = Sha256::digest(token.as_bytes());
+    let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    TokenId::of(&digest)
 }
 
 /// What is seen after a task went well.

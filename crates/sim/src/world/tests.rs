@@ -139,7 +139,13 @@ async fn a_second_server_adopts_what_the_first_had_ordered() {
     let world = open(&path).unwrap();
     let driver = Simulated::new(world.clone());
     let stop = CancellationToken::new();
-    let cx = Context::new(Clock::System, Arc::new(Unread), Arc::new(NoSecrets), stop, 1);
+    let cx = Context::new(
+        Clock::System,
+        Arc::new(Unread),
+        Arc::new(NoSecrets),
+        stop,
+        1,
+    );
     let outcome = driver.apply(&cx, &create("one")).await;
     assert!(matches!(outcome, Outcome::Done(..)));
     assert_eq!(world.machines(), 2);

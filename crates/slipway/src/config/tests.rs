@@ -43,7 +43,10 @@ fn program() -> Command {
             .action(ArgAction::Count),
     ]);
     let serve = serve.group(ArgGroup::new("side").args(["left", "right"]).required(true));
-    let worker = Command::new("worker").arg(Arg::new("speed").long("speed"));
+    let worker = Command::new("worker").args([
+        Arg::new("speed").long("speed"),
+        Arg::new("worker_listen").long("listen"),
+    ]);
     let nested = Command::new("backup")
         .subcommand(Command::new("create").arg(Arg::new("database").long("database")));
     let global = |name: &'static str| Arg::new(name).long(name).global(true);
@@ -246,7 +249,7 @@ fn every_fault_is_told_at_once() {
         &["serve"],
         &expect![[r#"
             cannot use the configuration in FILE: `colour` is no setting; `log` cannot be `xml`, only text or json; `slots` cannot be `65`: 65 is not in 1..=64; `quiet` is `true` or `false`; `listen` takes one value and not a list; `must` cannot be a mapping; `server` is no setting; `label` cannot be a list; `left` cannot be nothing (CONFIG-003)
-            hint: the settings are data-dir, database, home, key-command, key-file, label, left, listen, log, must, password, quiet, right, slots, speed; `slipway serve --help` tells what it takes
+            hint: the settings are data-dir, database, home, key-command, key-file, label, left, listen, log, must, password, quiet, right, slots, speed, worker-listen; `slipway serve --help` tells what it takes
         "#]],
     );
 }
@@ -315,5 +318,27 @@ fn a_verb_without_settings_of_its_own_reads_no_file() {
         "",
         &["get"],
         &expect!["clap: error: unexpected argument '--config' found"],
+    );
+}
+
+#[test]
+fn options_of_one_name_and_two_meanings_have_two_names_in_the_file() {
+    let text = "listen: of the server\nworker-listen: of the worker\nmust: a\nleft: b\n";
+    check(
+        text,
+        &["worker"],
+        &expect![[r#"
+            worker_listen = of the worker
+        "#]],
+    );
+    check(
+        text,
+        &["serve"],
+        &expect![[r#"
+            left = b
+            listen = of the server
+            must = a
+            quiet = false
+        "#]],
     );
 }

@@ -6,6 +6,7 @@
     reason = "helpers of tests fail as tests do, and say what they saw"
 )]
 
+mod backup;
 mod bad_start;
 mod config;
 mod full_disk;

@@ -82,6 +82,14 @@ CREATE TABLE claims_by_unit (
 ) STRICT;
 INSERT INTO claims_by_unit (thing, unit, project, cluster, cluster_name, machine, machine_name, since)
     SELECT thing, '', project, cluster, cluster_name, machine, machine_name, since FROM claims;
+-- Machines that may be there have a unit of their project's quota each.
+INSERT INTO claims_by_unit (thing, unit, project, cluster, cluster_name, machine, machine_name, since)
+    SELECT 'quota/machines/' || m.project, m.id, m.project, m.cluster, m.cluster_name, m.id, m.name, 0
+    FROM machines m
+    WHERE NOT (m.leaving = 1 AND m.absent = 1)
+      AND (EXISTS (SELECT 1 FROM observations o WHERE o.cluster = m.cluster AND o.object = m.id)
+           OR EXISTS (SELECT 1 FROM tasks t WHERE t.cluster = m.cluster AND t.machine = m.id
+                                              AND t.state IN ('waiting', 'running', 'stuck')));
 DROP TABLE claims;
 ALTER TABLE claims_by_unit RENAME TO claims;
 CREATE INDEX claims_by_cluster ON claims (cluster);
@@ -91,6 +99,12 @@ ALTER TABLE ledger ADD COLUMN project TEXT NOT NULL DEFAULT 'default';
 ALTER TABLE ledger ADD COLUMN cluster_name TEXT NOT NULL DEFAULT '';
 ALTER TABLE ledger ADD COLUMN pool TEXT NOT NULL DEFAULT '';
 ALTER TABLE ledger ADD COLUMN disruption_group TEXT;
+UPDATE ledger SET
+    project = COALESCE((SELECT c.project FROM clusters c WHERE c.id = ledger.cluster), project),
+    cluster_name = COALESCE((SELECT c.name FROM clusters c WHERE c.id = ledger.cluster), cluster_name);
+-- Machines are called CLUSTER-POOL-NUMBER, and the number is hexadecimal.
+UPDATE ledger SET pool = SUBSTR(RTRIM(name, '0123456789abcdef'), LENGTH(cluster_name) + 2,
+                                LENGTH(RTRIM(name, '0123456789abcdef')) - LENGTH(cluster_name) - 2);
 CREATE INDEX ledger_by_group ON ledger (project, disruption_group);
 
 -- How long each log is: beside the log, because every line would otherwise touch the queue.
@@ -105,6 +119,13 @@ ALTER TABLE tasks DROP COLUMN log_lines;
 
 -- Nobody asks for the tasks of a worker, and every attempt would touch it twice.
 DROP INDEX tasks_by_worker;
+
+-- Clusters whose lanes are to be computed anew by whoever claims next, where several write at
+-- once: who records adds a row and waits for nobody.
+CREATE TABLE lane_changes (
+    id      INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    cluster TEXT    NOT NULL
+) STRICT;
 
 -- When a cluster is to be planned again although nothing happens: a window opens.
 ALTER TABLE clusters ADD COLUMN wake_at INTEGER;

@@ -10,8 +10,11 @@ use model::source;
 use model::task::{Action, Task};
 use model::time::Timestamp;
 use model::version::Version;
+use plan::{Held, Plan, Reason};
 use std::time::Duration;
-use store::{Claim, ClusterView, Ended, Recorded, Store, Submission, SubmitError, Submitted};
+use store::{
+    Claim, ClusterView, CommitError, Ended, Recorded, Store, Submission, SubmitError, Submitted,
+};
 
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
 pub(crate) const WORKER: &str = "worker-1";
@@ -80,6 +83,35 @@ spec:
     )
 }
 
+/// A text with some of its words replaced, each of which must be there.
+#[track_caller]
+pub(crate) fn edited(text: &str, edits: &[(&str, &str)]) -> String {
+    let mut edited = text.to_owned();
+    for (from, to) in edits {
+        assert!(edited.contains(from), "there is no `{from}` to replace");
+        edited = edited.replace(from, to);
+    }
+    edited
+}
+
+/// The same for a manifest whose workers share the fate of a rack: one may be out of service
+/// at a time, of all clusters together.
+pub(crate) fn in_a_rack(text: &str) -> String {
+    edited(
+        text,
+        &[
+            (
+                "  nodePools:",
+                "  disruption: {groups: [{name: rack, unavailable: 1}]}\n  nodePools:",
+            ),
+            (
+                "{name: muscle,",
+                "{name: muscle, disruption: {group: rack},",
+            ),
+        ],
+    )
+}
+
 pub(crate) fn admitted(text: &str) -> Manifest {
     admit(&source::parse(text).unwrap()).unwrap()
 }
@@ -100,6 +132,19 @@ pub(crate) async fn submit(store: &Store, text: &str) -> Result<Submitted, Submi
     store.submit(submission(text), at(0)).await
 }
 
+/// The same into another project than the usual one.
+pub(crate) async fn submit_to(
+    store: &Store,
+    project: &Name,
+    text: &str,
+) -> Result<Submitted, SubmitError> {
+    let submission = Submission {
+        project: project.clone(),
+        ..submission(text)
+    };
+    store.submit(submission, at(0)).await
+}
+
 /// A cluster with one control machine and so many workers, as declared and not planned.
 pub(crate) async fn cluster(store: &Store, name: &str, workers: u32) -> ClusterId {
     let submitted = submit(store, &text(name, &[name], 1, workers))
@@ -116,6 +161,26 @@ pub(crate) async fn view(store: &Store, cluster: ClusterId) -> ClusterView {
 pub(crate) async fn plan(store: &Store, cluster: ClusterId, now: Timestamp) {
     let plan = plan::plan(&view(store, cluster).await.view(now));
     store.commit(plan, now).await.unwrap();
+}
+
+/// Plans one cluster as the engine does: what the store refuses now is held back, and told.
+pub(crate) async fn plan_and_hold(store: &Store, cluster: ClusterId, now: Timestamp) -> Vec<Held> {
+    let mut plan = plan::plan(&view(store, cluster).await.view(now));
+    loop {
+        match store.commit(plan.clone(), now).await {
+            Ok(()) => return plan.held,
+            Err(CommitError::Refused { machine, reason }) => plan.hold_back(machine, &reason),
+            Err(error @ (CommitError::Stale | CommitError::Store(_))) => panic!("{error}"),
+        }
+    }
+}
+
+/// What a commit is refused for.
+pub(crate) async fn refusal(store: &Store, plan: Plan, now: Timestamp) -> Reason {
+    match store.commit(plan, now).await {
+        Err(CommitError::Refused { reason, .. }) => reason,
+        other => panic!("not refused: {other:?}"),
+    }
 }
 
 /// Claims all that is due.
@@ -160,7 +225,7 @@ pub(crate) async fn settle(store: &Store, cluster: ClusterId, now: Timestamp) {
 }
 
 /// What would be seen after a task was done.
-fn effect(task: &Task, now: Timestamp) -> Vec<Observation> {
+pub(crate) fn effect(task: &Task, now: Timestamp) -> Vec<Observation> {
     let machine = &task.machine;
     let joined = |version: Version, cordoned: bool| {
         Fact::Node(

@@ -9,11 +9,17 @@
     reason = "a test that cannot go on has failed"
 )]
 
+mod audited;
+mod disrupted;
 mod documents;
 mod fixture;
 mod lists;
 mod observed;
+mod owned;
 mod planned;
+mod sealed;
+mod spoken;
+mod told;
 mod wished;
 mod worked;
 
@@ -123,4 +129,47 @@ contract! {
         events_resume_after_an_id,
         subscribers_hear_of_the_newest_event,
         journeys_are_kept;
+    owned:
+        a_project_is_made_changed_and_removed,
+        a_project_that_has_something_stays,
+        a_submission_into_an_unknown_project_is_refused,
+        a_quota_of_clusters_refuses_the_whole_submission,
+        a_limit_below_what_there_is_takes_nothing_away,
+        a_quota_of_machines_holds_back_what_is_beyond_it,
+        a_unit_of_quota_comes_back_with_its_machine,
+        a_full_quota_keeps_nothing_from_leaving;
+    spoken:
+        a_token_is_found_by_its_digest,
+        the_last_use_of_a_token_is_known_to_the_minute,
+        a_token_is_revoked_once,
+        tokens_are_listed_by_project;
+    sealed:
+        the_first_key_is_made_once,
+        a_key_is_wrapped_again,
+        a_value_under_a_key_that_is_not_in_use_is_refused,
+        an_output_under_an_old_key_is_sealed_again_and_recorded,
+        sealing_again_passes_over_what_has_changed,
+        a_key_goes_when_nothing_is_sealed_with_it,
+        a_secret_is_shown_by_its_entries,
+        a_secret_is_changed_whole_or_not_at_all,
+        whoever_opens_a_secret_is_named;
+    audited:
+        every_change_leaves_an_entry,
+        what_is_refused_leaves_no_gap,
+        the_chain_is_listed_newest_first,
+        an_exported_chain_is_judged_alike;
+    disrupted:
+        a_pool_has_a_budget_of_its_own,
+        a_group_has_one_budget_across_clusters,
+        a_cluster_that_is_removed_gives_its_slot_back,
+        nobody_begins_to_wait_for_what_was_given_back,
+        nobody_begins_to_wait_for_a_unit_that_is_free,
+        nobody_begins_to_wait_for_an_address_that_is_free,
+        a_window_that_opens_has_the_cluster_planned,
+        a_secret_that_is_missing_is_known_to_the_planner;
+    told:
+        a_log_goes_on_over_attempts,
+        logs_go_before_their_tasks,
+        no_log_outlives_its_task,
+        events_stay_in_order_for_whoever_follows;
 }

@@ -10,7 +10,7 @@ use tokio::net::unix::pipe;
 use vault::{Error, Hook, Master, Sealer};
 
 /// A key service of its own kind. Its answer is long enough to be broken into lines.
-const HONEST: &str = r#"
+pub(crate) const HONEST: &str = r#"
 salt=0123456789012345678901234567890123456789
 turn() { tr 'A-Za-z' 'N-ZA-Mn-za-m'; }
 case "$1" in
@@ -21,7 +21,7 @@ esac
 "#;
 
 /// The words of a command that runs a script; the verb becomes `$1`.
-fn words(script: &str) -> Vec<String> {
+pub(crate) fn words(script: &str) -> Vec<String> {
     ["sh", "-c", script, "hook"].map(str::to_owned).to_vec()
 }
 

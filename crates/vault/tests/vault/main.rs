@@ -2,15 +2,21 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod copies;
+mod handle;
 mod hook;
 mod key_file;
 mod reveal;
+mod rotation;
 mod values;
 
 use model::sealed::{Owner, Place};
+use model::secret::Secret;
+use model::time::Timestamp;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use vault::{KeyFile, Master, Sealer};
+use std::sync::Arc;
+use vault::{Clock, KeyFile, Master, Sealer};
 
 /// Three lines of a key file: what the bytes 0–31, 32–63 and 64–95 look like.
 const KEYS: [&str; 3] = [
@@ -28,6 +34,15 @@ fn key_file(dir: &Path, lines: &[&str]) -> PathBuf {
     std::fs::write(&path, lines.join("\n")).unwrap();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
     path
+}
+
+/// A clock that stands still.
+fn clock() -> Clock {
+    Arc::new(|| Timestamp::from_millis(1_000_000_000_000))
+}
+
+fn text(text: &str) -> Secret {
+    Secret::from_text(text.to_owned())
 }
 
 /// The master of a key file with these lines.

@@ -91,8 +91,13 @@ fn from_here(headers: &HeaderMap) -> bool {
     authority.is_some_and(|authority| authority.eq_ignore_ascii_case(host))
 }
 
-/// Switches to the WebSocket and tells it what happens.
-pub(super) fn answer(upgrade: WebSocketUpgrade, follower: Follower, seat: Seat) -> Response {
+/// Switches to the WebSocket and tells it what happens, until somebody may not know any more.
+pub(super) fn answer(
+    upgrade: WebSocketUpgrade,
+    follower: Follower,
+    seat: Seat,
+    until: impl Future<Output = ()> + Send + 'static,
+) -> Response {
     upgrade
         .max_message_size(MESSAGE_BYTES_MAX)
         .max_frame_size(MESSAGE_BYTES_MAX)
@@ -100,7 +105,10 @@ pub(super) fn answer(upgrade: WebSocketUpgrade, follower: Follower, seat: Seat) 
         .write_buffer_size(WRITE_BYTES)
         .on_failed_upgrade(|error| tracing::debug!(%error, "a WebSocket did not come about"))
         .on_upgrade(async |mut socket| {
-            let code = tell(&mut socket, follower).await;
+            let code = tokio::select! {
+                code = tell(&mut socket, follower) => code,
+                () = until => Some((close_code::POLICY, "the token is good no longer")),
+            };
             if let Some((code, reason)) = code {
                 drop(timeout(GOODBYE_MAX, goodbye(&mut socket, code, reason)).await);
             }

@@ -1,0 +1,146 @@
+//! Secrets: values go in and never come out.
+//!
+//! Nothing of a value is in an answer, a problem, an event or a log line: of what comes in,
+//! only names and places of entries are ever told.
+
+mod body;
+
+use api::{SecretRequest, SecretView};
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use model::name::Name;
+use store::SecretRow;
+use vault::Changes;
+
+use crate::access::Caller;
+use crate::app::App;
+use crate::extract::{Project, Query, Within};
+use crate::problem::Problem;
+use crate::routes::manifests::Page;
+use crate::view;
+
+pub(crate) use body::Values;
+
+/// The secrets of a project: their entries, never their values.
+#[utoipa::path(
+    get, path = "/secrets", operation_id = "listSecrets", tag = "secrets", params(Page),
+    responses((status = 200, description = "one page", body = api::Listed<SecretView>)),
+)]
+pub(crate) async fn list(
+    State(app): State<App>,
+    Project(project): Project,
+    Query(page): Query<Page>,
+) -> Result<Json<api::Listed<SecretView>>, Problem> {
+    let listed = app.store().secrets(&project, page.checked()?).await?;
+    Ok(Json(view::listed(listed, shown)))
+}
+
+/// One secret: its entries, never their values.
+#[utoipa::path(
+    get, path = "/secrets/{name}", operation_id = "getSecret", tag = "secrets",
+    responses((status = 200, description = "the secret", body = SecretView)),
+)]
+pub(crate) async fn show(
+    State(app): State<App>,
+    Within(project, name): Within<Name>,
+) -> Result<Json<SecretView>, Problem> {
+    let row = app.store().secret(&project, &name).await?;
+    let row = row.ok_or_else(|| Problem::missing("secret", &name))?;
+    Ok(Json(shown(row)))
+}
+
+/// Sets a secret; entries that are not named, or have no value, go.
+///
+/// Work that waits for the secret goes on by itself.
+#[utoipa::path(
+    put, path = "/secrets/{name}", operation_id = "putSecret", tag = "secrets", request_body = SecretRequest,
+    responses(
+        (status = 200, description = "set", body = SecretView),
+        (status = 422, description = "the secret would have too many entries", body = api::Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn put(
+    State(app): State<App>,
+    caller: Caller,
+    Within(project, name): Within<Name>,
+    Values(entries): Values,
+) -> Result<Json<SecretView>, Problem> {
+    let changes = Changes {
+        entries,
+        only: true,
+    };
+    set(&app, caller, (project, name), &changes).await
+}
+
+/// Sets entries of a secret; those without a value go, and the others stay.
+///
+/// Work that waits for the secret goes on by itself.
+#[utoipa::path(
+    patch, path = "/secrets/{name}", operation_id = "changeSecret", tag = "secrets", request_body = SecretRequest,
+    responses(
+        (status = 200, description = "changed", body = SecretView),
+        (status = 422, description = "the secret would have too many entries", body = api::Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn change(
+    State(app): State<App>,
+    caller: Caller,
+    Within(project, name): Within<Name>,
+    Values(entries): Values,
+) -> Result<Json<SecretView>, Problem> {
+    let changes = Changes {
+        entries,
+        only: false,
+    };
+    set(&app, caller, (project, name), &changes).await
+}
+
+async fn set(
+    app: &App,
+    caller: Caller,
+    (project, name): (Name, Name),
+    changes: &Changes,
+) -> Result<Json<SecretView>, Problem> {
+    let set = app.vault().set((&project, &name), changes, &caller.actor);
+    Ok(Json(shown(set.await?)))
+}
+
+/// Removes a secret with all its entries.
+///
+/// What names it and is not done yet waits until it is set again.
+#[utoipa::path(
+    delete, path = "/secrets/{name}", operation_id = "deleteSecret", tag = "secrets",
+    responses((status = 204, description = "removed")),
+)]
+pub(crate) async fn delete(
+    State(app): State<App>,
+    caller: Caller,
+    Within(project, name): Within<Name>,
+) -> Result<StatusCode, Problem> {
+    let deleted = app
+        .store()
+        .delete_secret(&project, &name, caller.actor, app.now());
+    if deleted.await? {
+        Ok(StatusCode::NO_CONTENT)
+    } else {
+        Err(Problem::missing("secret", &name))
+    }
+}
+
+fn shown(row: SecretRow) -> SecretView {
+    let SecretRow {
+        name,
+        entries,
+        version,
+        updated_by,
+        updated_at,
+    } = row;
+    SecretView {
+        name: name.into(),
+        entries: entries.into_iter().map(String::from).collect(),
+        version,
+        updated_by,
+        updated_at: updated_at.into(),
+    }
+}

@@ -1,0 +1,252 @@
+//! Looks, and touches nothing.
+
+use super::seen::{
+    Database, Entry, Is, Key, KeyPlace, Opens, Port, Seen, Server, Space, TOOLS, Tool, Trouble,
+};
+use crate::failure::Failure;
+use crate::place::Place;
+use crate::roles::Options;
+use api::Client;
+use api::client::Health;
+use driver::Clock;
+use model::sealed::Wrapped;
+use rustix::fs::Access;
+use rustix::process::Resource;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use vault::{KeyConfig, KeySource};
+
+/// Looks at everything.
+pub(super) async fn look(
+    options: &Options,
+    listen: SocketAddr,
+    global: &cli::Global,
+) -> anyhow::Result<Seen> {
+    let data_dir = global.data_dir()?;
+    let place = Place::of(&options.database, &data_dir)?;
+    // Without a token less can be asked, and that is no reason to ask nothing.
+    let client = global
+        .client()
+        .or_else(|_| Client::new(&global.server, None, global.project()))?;
+    let database = database(&place);
+    let config = options.keys(&data_dir);
+    Ok(Seen {
+        user: rustix::process::geteuid().as_raw(),
+        lease: engine::Settings::default().lease,
+        connections: store::connections(),
+        now: Clock::System.now(),
+        directory: entry(&data_dir),
+        space: space(&data_dir),
+        token: entry(&data_dir.join(server::auth::TOKEN_FILE)),
+        key: key(&config, &database, &client).await,
+        database,
+        listen,
+        port: port(listen).await,
+        url: client.server().to_owned(),
+        server: server(&client).await,
+        files_max: rustix::process::getrlimit(Resource::Nofile).current,
+        tools: TOOLS.map(|tool| (tool, found(&tool))).to_vec(),
+    })
+}
+
+fn entry(path: &Path) -> Entry {
+    let is = match std::fs::metadata(path) {
+        Ok(found) => Is::There {
+            directory: found.is_dir(),
+            owner: found.uid(),
+            mode: found.permissions().mode() & 0o777,
+            writable: rustix::fs::access(path, Access::WRITE_OK).is_ok(),
+        },
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Is::Missing,
+        Err(error) => Is::Hidden(error.to_string()),
+    };
+    Entry {
+        path: path.to_owned(),
+        is,
+    }
+}
+
+/// The room where a directory is, or will be.
+fn space(directory: &Path) -> Option<Space> {
+    let directory = std::path::absolute(directory).ok()?;
+    let there = directory.ancestors().find(|path| path.exists())?;
+    let system = rustix::fs::statvfs(there).ok()?;
+    // Some file systems do not count files, and say that there can be none.
+    let uncounted = system.f_files == 0;
+    Some(Space {
+        free: system.f_bavail.saturating_mul(system.f_frsize),
+        files_free: if uncounted {
+            u64::MAX
+        } else {
+            system.f_favail
+        },
+    })
+}
+
+fn database(place: &Place) -> Database {
+    let looked = match place {
+        Place::Directory(_) => place
+            .look()
+            .map(|looked| looked.map_or(Database::None, Database::File)),
+        Place::Server(..) => place
+            .look_at()
+            .map(|looked| Database::Server(Box::new(looked), Clock::System.now())),
+    };
+    looked.unwrap_or_else(|error| {
+        let held = matches!(
+            error.downcast_ref::<store::Error>(),
+            Some(store::Error::Locked { .. })
+        );
+        if held {
+            Database::Held
+        } else {
+            Database::Unusable(trouble(&error))
+        }
+    })
+}
+
+/// An error as it would be told if it ended the program.
+fn trouble(error: &anyhow::Error) -> Trouble {
+    let mut causes: Vec<String> = error.chain().map(ToString::to_string).collect();
+    causes.dedup();
+    let what = causes.join(": ");
+    match error.downcast_ref::<Failure>() {
+        Some(failure) => Trouble {
+            what: format!("{what} ({})", failure.code),
+            hint: failure.hint.clone(),
+        },
+        None => Trouble {
+            what,
+            hint: "look at the server's log".to_owned(),
+        },
+    }
+}
+
+async fn key(config: &KeyConfig, database: &Database, client: &Client) -> Key {
+    let place = match &config.current {
+        KeySource::File(path) => KeyPlace::File(entry(path)),
+        KeySource::Command(words) => KeyPlace::Command(words.join(" ")),
+        KeySource::Memory => KeyPlace::Command("memory".to_owned()),
+    };
+    let opens = match database {
+        Database::None => Opens::Nothing,
+        Database::Unusable(_) => Opens::Unknown,
+        Database::Held => asked(client).await,
+        Database::File(looked) => tried(config, &place, &looked.keys).await,
+        Database::Server(looked, _) => tried(config, &place, &looked.database.keys).await,
+    };
+    Key { place, opens }
+}
+
+/// What the server says of its keys.
+async fn asked(client: &Client) -> Opens {
+    match client.keys().await {
+        Ok(view) => match view.closed {
+            Some(closed) => Opens::No(Trouble {
+                what: format!("{} ({})", closed.detail, closed.code),
+                hint: closed.hint,
+            }),
+            None if view.keys.is_empty() => Opens::Nothing,
+            None => Opens::Yes,
+        },
+        Err(_) => Opens::Unknown,
+    }
+}
+
+/// Whether the master key opens the data key that is in use.
+async fn tried(config: &KeyConfig, place: &KeyPlace, keys: &[Wrapped]) -> Opens {
+    let Some(in_use) = keys.first() else {
+        return Opens::Nothing;
+    };
+    if let KeyPlace::File(Entry {
+        is: Is::There { mode, .. },
+        ..
+    }) = place
+        && mode & 0o077 != 0
+    {
+        // Reading it would close it to others, and looking changes nothing.
+        return Opens::Unknown;
+    }
+    let tried = match config.sealer() {
+        Ok(sealer) => sealer.admit(in_use).await,
+        Err(error) => Err(error),
+    };
+    match tried {
+        Ok(()) => Opens::Yes,
+        Err(error) => Opens::No(Trouble {
+            what: format!("{error} ({})", error.code()),
+            hint: error.hint().into_owned(),
+        }),
+    }
+}
+
+async fn port(listen: SocketAddr) -> Port {
+    match TcpListener::bind(listen) {
+        Ok(_) => Port::Free,
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+            let url = format!("http://{}", reachable(listen));
+            let client = Client::new(&url, None, "default");
+            match client {
+                Ok(client) if client.health().await.is_ok() => Port::Ours,
+                Ok(_) | Err(_) => Port::Taken,
+            }
+        }
+        Err(error) => Port::Refused(error.to_string()),
+    }
+}
+
+/// Where somebody who listens everywhere can be reached.
+fn reachable(listen: SocketAddr) -> SocketAddr {
+    let ip = match listen.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, listen.port())
+}
+
+async fn server(client: &Client) -> Server {
+    let Health { date } = match client.health().await {
+        Ok(health) => health,
+        Err(
+            error @ (api::client::Error::Foreign { .. }
+            | api::client::Error::Problem(_)
+            | api::client::Error::Answer { .. }
+            | api::client::Error::TooLong { .. }),
+        ) => return Server::Foreign(error.to_string()),
+        Err(
+            api::client::Error::Address { .. }
+            | api::client::Error::Token
+            | api::client::Error::Unreachable { .. }
+            | api::client::Error::Timeout { .. }
+            | api::client::Error::Broken { .. }
+            | api::client::Error::Ended { .. },
+        ) => return Server::Silent,
+    };
+    let ours = Clock::System.now();
+    let unready = client.ready().await.err().map(|error| Trouble {
+        what: format!("{error} ({})", error.code()),
+        hint: error.hint().unwrap_or_default(),
+    });
+    Server::Alive {
+        clocks: date.map(|theirs| (theirs.timestamp(), ours)),
+        unready,
+    }
+}
+
+/// Where a tool is, under any of its names.
+fn found(tool: &Tool) -> Option<PathBuf> {
+    let directories = std::env::var_os("PATH")?;
+    let directories: Vec<PathBuf> = std::env::split_paths(&directories).collect();
+    let runs = |path: &PathBuf| {
+        let found = std::fs::metadata(path);
+        found.is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+    };
+    let candidates = tool.names.iter().flat_map(|name| {
+        let directories = directories.iter();
+        directories.map(move |directory| directory.join(name))
+    });
+    candidates.into_iter().find(runs)
+}

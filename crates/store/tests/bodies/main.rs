@@ -1,0 +1,17 @@
+//! What crosses from one body of the store to another, or goes on behind its back: dumps,
+//! entries that somebody touched, databases of an earlier version.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on has failed"
+)]
+
+mod behind;
+mod dumped;
+#[path = "../contract/fixture.rs"]
+#[expect(dead_code, reason = "most of it serves the contract")]
+mod fixture;
+mod furnished;
+mod migrated;
+mod tampered;
