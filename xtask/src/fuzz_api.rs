@@ -40,7 +40,7 @@ const RUN_MAX: Duration = Duration::from_mins(5);
 const ANSWER_MAX_SECONDS: u32 = 10;
 
 /// Operations that answer for ever and would only ever time out.
-const STREAMS: &str = "/events$";
+const STREAMS: &str = "/(events|log)$";
 
 /// What is demanded of every answer.
 const CHECKS: &str = "not_a_server_error,response_schema_conformance,content_type_conformance";
@@ -299,7 +299,7 @@ mod tests {
     #[test]
     fn the_streams_are_left_out_and_the_token_is_not_an_argument() {
         let all = arguments("http://127.0.0.1:1").join(" ");
-        assert!(all.contains("--exclude-path-regex=/events$"), "{all}");
+        assert!(all.contains("--exclude-path-regex=/(events|log)$"), "{all}");
         assert!(all.ends_with(" http://127.0.0.1:1/openapi.json"), "{all}");
         assert!(!all.contains("Bearer"), "{all}");
     }

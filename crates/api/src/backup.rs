@@ -29,7 +29,8 @@ impl Ending {
     /// Sees the next bytes.
     pub fn see(&mut self, piece: &[u8]) {
         let new = piece.len().saturating_sub(TAIL_BYTES);
-        self.tail.extend_from_slice(piece.get(new..).unwrap_or_default());
+        self.tail
+            .extend_from_slice(piece.get(new..).unwrap_or_default());
         let old = self.tail.len().saturating_sub(TAIL_BYTES);
         self.tail.drain(..old);
     }

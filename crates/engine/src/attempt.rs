@@ -99,7 +99,7 @@ pub(crate) async fn run<D: Driver>(
     metrics::histogram!("slipway_task_seconds", "kind" => kind.as_str(), "ended" => word)
         .record(began.elapsed().as_secs_f64());
     match recorded {
-        Ok(Recorded::Yes) => {}
+        Ok(Recorded::Yes) => tracing::debug!(ended = word, "attempt ended"),
         Ok(Recorded::LeaseLost) => {
             tracing::warn!(task = %task, "an attempt at {task} ended after its lease; nothing of it was recorded");
         }

@@ -86,7 +86,11 @@ async fn round<D: Driver>(shared: &Arc<Shared<D>>, stop: &CancellationToken) -> 
 async fn probe<D: Driver>(shared: Arc<Shared<D>>, cluster: ClusterId, stop: CancellationToken) {
     if !shared.settings.alone {
         let every = shared.settings.probe_every;
-        match shared.store.begin_probe(cluster, every, shared.clock.now()).await {
+        match shared
+            .store
+            .begin_probe(cluster, every, shared.clock.now())
+            .await
+        {
             Ok(true) => {}
             Ok(false) => return,
             Err(error) => {

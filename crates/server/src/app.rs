@@ -11,6 +11,7 @@ use model::time::Timestamp;
 use store::Store;
 use tokio::net::TcpListener;
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use vault::Vault;
@@ -213,6 +214,10 @@ fn assemble(server: Server, stop: CancellationToken) -> (Router, App) {
 /// a moment to end.
 pub async fn run(listener: TcpListener, server: Server, stop: CancellationToken) {
     let metrics = server.metrics.clone();
+    // Moves values to a new data key; what it has not moved at the end, the next start moves.
+    let mut background = JoinSet::new();
+    let (vault, told) = (server.vault.clone(), stop.clone());
+    background.spawn(async move { vault.run(told).await });
     let (router, app) = assemble(server, stop.clone());
     let serving = async {
         connections::serve(listener, router, &stop).await;

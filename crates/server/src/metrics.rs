@@ -67,7 +67,10 @@ const TOKENS_REFUSED: &str = "slipway_tokens_refused_total";
 pub fn builder() -> Result<PrometheusBuilder, BuildError> {
     PrometheusBuilder::new()
         .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)?
-        .set_buckets_for_metric(Matcher::Full("slipway_task_seconds".to_owned()), &TASK_SECONDS)
+        .set_buckets_for_metric(
+            Matcher::Full("slipway_task_seconds".to_owned()),
+            &TASK_SECONDS,
+        )
 }
 
 /// Starts the recorder of the whole program.

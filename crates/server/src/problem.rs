@@ -371,7 +371,9 @@ impl From<store::Error> for Problem {
             store::Error::Full => (StatusCode::INSUFFICIENT_STORAGE, "disk full"),
             store::Error::Cursor { .. } => (StatusCode::BAD_REQUEST, "not a cursor"),
             store::Error::Unsure { .. } => (StatusCode::SERVICE_UNAVAILABLE, "outcome unknown"),
-            store::Error::Contended { .. } => (StatusCode::SERVICE_UNAVAILABLE, "others in the way"),
+            store::Error::Contended { .. } => {
+                (StatusCode::SERVICE_UNAVAILABLE, "others in the way")
+            }
             store::Error::Locked { .. }
             | store::Error::Missing { .. }
             | store::Error::Unopenable { .. }

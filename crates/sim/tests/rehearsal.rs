@@ -5,9 +5,13 @@
 use expect_test::{Expect, expect};
 use model::manifest::Manifest;
 use model::name::Name;
+use model::secret::Secret;
+use model::time::Timestamp;
 use sim::{Profile, Report, rehearse_blocking};
 use std::fmt::Write as _;
+use std::sync::Arc;
 use store::Store;
+use vault::{Changes, Vault};
 
 fn manifest(clusters: usize, compute: usize, server_type: &str) -> Manifest {
     let mut declared = String::new();
@@ -138,4 +142,55 @@ fn a_long_rehearsal_in_a_storm_is_summarised() {
     assert!(report.text.lines().count() <= 60, "{}", report.text);
     assert!(report.failures > 0);
     assert_eq!(report, tell(), "the same seed tells the same story");
+}
+
+/// The secrets of a manifest are stood in for: nobody opens the real ones to rehearse.
+#[tokio::test]
+async fn a_rehearsal_knows_which_secrets_are_set_and_opens_none() {
+    let declared = "apiVersion: slipway.dev/v1
+kind: InputManifest
+metadata: {name: edge}
+spec:
+  providers: [{name: lab, providerType: simulated, secretRef: {name: cloud, key: token}}]
+  nodePools:
+    dynamic:
+      - {name: brain, providerSpec: {name: lab, region: n}, count: 1, serverType: small, image: debian-12}
+  kubernetes:
+    clusters:
+      - {name: c0, version: v1.34.0, network: 10.20.0.0/24, pools: {control: [brain], compute: []}}
+";
+    let project = Name::default_project();
+    let store = Store::in_memory().unwrap();
+    let now = || Timestamp::from_millis(1_000_000_000_000);
+    let vault = Vault::in_memory(store.clone(), Arc::new(now)).await;
+    let rehearsed = async || {
+        let manifest = model::admit::admit(&model::source::parse(declared).unwrap()).unwrap();
+        let twin = store.twin(&project, &manifest.name).await.unwrap();
+        let rehearsal = move || rehearse(twin, manifest, Profile::None);
+        tokio::task::spawn_blocking(rehearsal).await.unwrap()
+    };
+    let waits = rehearsed().await;
+    assert!(!waits.converged);
+    let hint = "run `slipway secret set cloud token`";
+    assert!(waits.text.contains(hint), "{}", waits.text);
+
+    let value = Secret::from_text("hunter2".to_owned());
+    let changes = Changes {
+        entries: vec![("token".parse().unwrap(), Some(value))],
+        only: true,
+    };
+    let (name, actor) = ("cloud".parse().unwrap(), "ann".into());
+    vault
+        .set((&project, &name), &changes, &actor)
+        .await
+        .unwrap();
+    let goes = rehearsed().await;
+    assert!(goes.converged, "{}", goes.text);
+    let audit = store.audit(None, store::Page::default()).await.unwrap();
+    let actions: Vec<_> = audit
+        .items
+        .iter()
+        .map(|entry| entry.action.as_str())
+        .collect();
+    assert_eq!(actions, ["secret.set", "key.use"]);
 }

@@ -82,8 +82,7 @@ pub(crate) fn verify(arguments: &Verify, global: &cli::Global) -> anyhow::Result
 }
 
 fn verified(file: &Path) -> anyhow::Result<Dumped> {
-    Dumped::verified(file)
-        .map_err(|error| told(format!("cannot use {}", file.display()), error))
+    Dumped::verified(file).map_err(|error| told(format!("cannot use {}", file.display()), error))
 }
 
 /// Restores a backup, and says what is left to do.

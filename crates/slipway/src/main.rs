@@ -61,9 +61,11 @@ fn main() -> ExitCode {
         Err(ended) => return ended,
     };
     let runtime = match &program.command {
-        Command::Serve(_) | Command::Worker(_) | Command::Demo(_) => tokio::runtime::Builder::new_multi_thread()
-            .enable_all()
-            .build(),
+        Command::Serve(_) | Command::Worker(_) | Command::Demo(_) => {
+            tokio::runtime::Builder::new_multi_thread()
+                .enable_all()
+                .build()
+        }
         Command::Migrate(_)
         | Command::Store(_)
         | Command::Backup(_)

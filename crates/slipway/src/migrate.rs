@@ -77,7 +77,10 @@ pub(crate) async fn copy(arguments: Copy) -> anyhow::Result<ExitCode> {
         .load(between.path())
         .await
         .map_err(|error| told(format!("cannot copy into {to}"), error))?;
-    say(&format!("{} rows were copied from {from} to {to}", loaded.rows))
+    say(&format!(
+        "{} rows were copied from {from} to {to}",
+        loaded.rows
+    ))
 }
 
 /// A failure with files as the program tells it.

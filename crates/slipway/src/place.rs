@@ -79,7 +79,9 @@ impl Place {
     pub(crate) fn open(&self) -> anyhow::Result<Store> {
         let opened = match self {
             Self::Directory(directory) => Store::open(directory),
-            Self::Server(url, password) => Store::connect_as(url, read(password.as_ref())?.as_ref()),
+            Self::Server(url, password) => {
+                Store::connect_as(url, read(password.as_ref())?.as_ref())
+            }
         };
         opened.map_err(|error| self.unusable(error))
     }
@@ -156,7 +158,9 @@ fn login(url: &str) -> Option<(&str, &str)> {
 
 fn without_password(url: &str) -> String {
     match login(url) {
-        Some((user, password)) => url.replacen(&format!("{user}:{password}@"), &format!("{user}@"), 1),
+        Some((user, password)) => {
+            url.replacen(&format!("{user}:{password}@"), &format!("{user}@"), 1)
+        }
         None => url.to_owned(),
     }
 }
@@ -183,7 +187,8 @@ fn read(file: Option<&PathBuf>) -> anyhow::Result<Option<Secret>> {
     let unreadable = |what: String| Failure {
         what,
         code: "SERVE-006",
-        hint: "name a file that holds nothing but the password and that this user may read".to_owned(),
+        hint: "name a file that holds nothing but the password and that this user may read"
+            .to_owned(),
     };
     let bytes = std::fs::read(file)
         .with_context(|| unreadable(format!("cannot read {}", file.display())))?;
@@ -214,9 +219,15 @@ mod tests {
     #[test]
     fn a_password_is_never_shown() {
         for (url, shown) in [
-            ("postgres://ann:s3cret@db:5432/slipway", "postgres://ann@db:5432/slipway"),
+            (
+                "postgres://ann:s3cret@db:5432/slipway",
+                "postgres://ann@db:5432/slipway",
+            ),
             ("postgres://ann@db/slipway", "postgres://ann@db/slipway"),
-            ("postgres://db/slipway?user=ann", "postgres://db/slipway?user=ann"),
+            (
+                "postgres://db/slipway?user=ann",
+                "postgres://db/slipway?user=ann",
+            ),
         ] {
             let place = Place::Server(url.to_owned(), None);
             assert_eq!(place.to_string(), shown);
@@ -225,7 +236,11 @@ mod tests {
 
     #[test]
     fn a_word_is_a_directory_unless_it_is_an_address() {
-        let place = |word| Place::named(word, None).map(|place| format!("{place:?}")).ok();
+        let place = |word| {
+            Place::named(word, None)
+                .map(|place| format!("{place:?}"))
+                .ok()
+        };
         assert_eq!(place("data"), Some("Directory(\"data\")".to_owned()));
         assert_eq!(
             place("postgres://db/a"),

@@ -26,7 +26,12 @@ pub(crate) struct Options {
     pub(crate) database: Database,
     /// The file with the simulated world, where providers of type `simulated` have their machines
     /// [default: world.jsonl in the data directory]
-    #[arg(long, value_name = "FILE", env = "SLIPWAY_WORLD", hide_env_values = true)]
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "SLIPWAY_WORLD",
+        hide_env_values = true
+    )]
     pub(crate) world: Option<PathBuf>,
     /// The file with the master key that opens sealed secrets; made at the first start
     /// [default: slipway.key in the data directory]

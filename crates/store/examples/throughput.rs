@@ -126,11 +126,20 @@ async fn work_off(store: &Store, clusters: Vec<ClusterId>) -> Result<(), Failed>
     let clusters = Arc::new(Mutex::new(clusters));
     let mut hands = JoinSet::new();
     for _ in 0..PLANNERS {
-        hands.spawn(plan_all(store.clone(), Arc::clone(&clusters), commits.clone()));
+        hands.spawn(plan_all(
+            store.clone(),
+            Arc::clone(&clusters),
+            commits.clone(),
+        ));
     }
     for number in 0..WORKERS {
         let (commits, left) = (commits.subscribe(), left.clone());
-        hands.spawn(work(store.clone(), format!("worker-{number}"), commits, left));
+        hands.spawn(work(
+            store.clone(),
+            format!("worker-{number}"),
+            commits,
+            left,
+        ));
     }
     while let Some(ended) = hands.join_next().await {
         ended??;
@@ -144,7 +153,10 @@ async fn plan_all(
     commits: watch::Sender<u64>,
 ) -> Result<(), Failed> {
     loop {
-        let next = clusters.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let next = clusters
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop();
         let Some(cluster) = next else { return Ok(()) };
         let view = store.cluster_view(cluster).await?;
         let view = view.ok_or_else(|| format!("{cluster} is gone"))?;
@@ -196,7 +208,14 @@ async fn work(
 async fn record(store: Store, claim: Claim) -> Result<(), Failed> {
     let task = claim.task.id;
     let recorded = store
-        .record(claim, Ended::Done, Vec::new(), Vec::new(), Vec::new(), now())
+        .record(
+            claim,
+            Ended::Done,
+            Vec::new(),
+            Vec::new(),
+            Vec::new(),
+            now(),
+        )
         .await?;
     if recorded == Recorded::LeaseLost {
         return Err(format!("the lease of {task} was lost").into());

@@ -139,7 +139,9 @@ fn pieces<T>(mut list: &[T]) -> impl Iterator<Item = &[T]> {
 
 /// Places for parameters from this one on: `$3, $4`.
 fn places(first: usize, count: usize) -> String {
-    let places: Vec<_> = (first..first + count).map(|place| format!("${place}")).collect();
+    let places: Vec<_> = (first..first + count)
+        .map(|place| format!("${place}"))
+        .collect();
     places.join(", ")
 }
 

@@ -28,7 +28,7 @@ pub(crate) fn take(
     }
     for task in tasks {
         let Some(thing) = needed(task) else { continue };
-        claim(tx, vec![row(&thing, "", task, now)])?;
+        claim(tx, &[row(&thing, "", task, now)])?;
         if let Some((machine, by)) = held(tx, &thing)?
             && machine != task.machine.id
         {
@@ -97,11 +97,11 @@ fn row(thing: &str, unit: &str, task: &Task, now: Timestamp) -> Vec<Value> {
     ]
 }
 
-fn claim(tx: &mut dyn Tx, rows: Vec<Vec<Value>>) -> Result<(), Error> {
+fn claim(tx: &mut dyn Tx, rows: &[Vec<Value>]) -> Result<(), Error> {
     insert(
         tx,
         "claims (thing, unit, project, cluster, cluster_name, machine, machine_name, since)",
-        &rows,
+        rows,
         "ON CONFLICT (thing, unit) DO NOTHING",
     )?;
     Ok(())
@@ -119,17 +119,17 @@ fn quota(
         return Ok(None);
     };
     let thing = machines_of(project);
+    let unit = |task: &&Task| row(&thing, &task.machine.id.to_string(), task, now);
+    let wanted = |tasks: &[&Task]| tasks.iter().map(unit).collect::<Vec<_>>();
     let limit = projects::quota(tx, project)?.and_then(|quota| quota.machines);
     let Some(limit) = limit else {
-        let units = tasks.iter().map(|task| unit(&thing, task, now));
-        claim(tx, units.collect())?;
+        claim(tx, &wanted(&tasks))?;
         return Ok(None);
     };
     // Counted while nobody else counts: of two that want the last unit one gets it.
     tx.hold(&thing)?;
     let before = units(tx, &thing)?;
-    let rows = tasks.iter().map(|task| unit(&thing, task, now));
-    claim(tx, rows.collect())?;
+    claim(tx, &wanted(&tasks))?;
     let after = units(tx, &thing)?;
     // The last ones go without.
     let refused = tasks.last().filter(|_| after > limit);
@@ -141,10 +141,6 @@ fn quota(
         };
         (task.machine.id, reason)
     }))
-}
-
-fn unit(thing: &str, task: &Task, now: Timestamp) -> Vec<Value> {
-    row(thing, &task.machine.id.to_string(), task, now)
 }
 
 /// What a task must have for itself.

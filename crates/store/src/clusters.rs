@@ -368,7 +368,10 @@ impl ClusterView {
             let of = (&desired.project, desired.cluster);
             self.elsewhere.extend(elsewhere(tx, of, group)?);
         }
-        let named: BTreeSet<_> = desired.all().filter_map(|machine| machine.origin.secret()).collect();
+        let named: BTreeSet<_> = desired
+            .all()
+            .filter_map(|machine| machine.origin.secret())
+            .collect();
         self.missing.clear();
         for secret in named {
             if !is_set(tx, &desired.project, secret)? {

@@ -29,7 +29,11 @@ const MODE: u32 = 0o600;
 const TABLES: &[(&str, &[&str], Option<&str>)] = &[
     ("projects", &["name"], None),
     ("manifests", &["project", "name"], None),
-    ("manifest_generations", &["project", "name", "generation"], None),
+    (
+        "manifest_generations",
+        &["project", "name", "generation"],
+        None,
+    ),
     ("idempotency_keys", &["project", "idempotency_key"], None),
     ("clusters", &["id"], None),
     ("desired", &["cluster", "generation"], None),
@@ -129,10 +133,7 @@ impl DumpError {
             Self::Newer { .. } => {
                 "restore with the version of slipway that wrote it, or a later one".to_owned()
             }
-            Self::Truncated { .. } => {
-                "take another copy of it, or an earlier backup; nothing was restored".to_owned()
-            }
-            Self::Damaged => {
+            Self::Truncated { .. } | Self::Damaged => {
                 "take another copy of it, or an earlier backup; nothing was restored".to_owned()
             }
             Self::Occupied => {
@@ -248,7 +249,9 @@ fn dump(tx: &mut dyn Tx, mut file: &File, now: Timestamp) -> Result<Dumped, Dump
     })?;
     let mut rows = 0;
     for (table, order, numbered) in TABLES {
-        let last = numbered.map(|column| tx.numbered(table, column)).transpose()?;
+        let last = numbered
+            .map(|column| tx.numbered(table, column))
+            .transpose()?;
         output.line(&Line::Table {
             table: (*table).to_owned(),
             last,
@@ -257,7 +260,10 @@ fn dump(tx: &mut dyn Tx, mut file: &File, now: Timestamp) -> Result<Dumped, Dump
     }
     let sha256 = hex(output.digest.clone().finalize().as_slice());
     output.line(&Line::End { rows, sha256 })?;
-    let file = output.file.into_inner().map_err(|error| written(error.into_error()))?;
+    let file = output
+        .file
+        .into_inner()
+        .map_err(|error| written(error.into_error()))?;
     file.sync_all().map_err(written)?;
     Ok(Dumped { rows, at: now })
 }
@@ -393,7 +399,9 @@ fn load(tx: &mut dyn Tx, path: &Path) -> Result<(), DumpError> {
                 match known.map(|(.., column)| (*column, last)) {
                     Some((Some(column), Some(last))) => numbers.push((next.clone(), column, last)),
                     Some((None, None)) => {}
-                    Some((None, Some(_)) | (Some(_), None)) | None => return Err(DumpError::Damaged),
+                    Some((None, Some(_)) | (Some(_), None)) | None => {
+                        return Err(DumpError::Damaged);
+                    }
                 }
                 table = next;
             }
@@ -463,7 +471,10 @@ mod tests {
             .into_iter()
             .map(|mut row| row.take::<String>())
             .collect::<Result<Vec<_>, _>>()?;
-        let mut known: Vec<_> = TABLES.iter().map(|(table, ..)| (*table).to_owned()).collect();
+        let mut known: Vec<_> = TABLES
+            .iter()
+            .map(|(table, ..)| (*table).to_owned())
+            .collect();
         known.sort();
         assert_eq!(there, known);
         Ok(())

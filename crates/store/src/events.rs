@@ -136,7 +136,9 @@ pub(crate) fn append(tx: &mut dyn Tx, events: Vec<Noted>) -> Result<u64, Error> 
 /// The number of the newest event; zero when there is none.
 pub(crate) fn newest(tx: &mut dyn Tx) -> Result<u64, Error> {
     let newest = first(tx, "SELECT MAX(id) FROM events", &[])?;
-    let newest = newest.map(|mut row| row.take::<Option<u64>>()).transpose()?;
+    let newest = newest
+        .map(|mut row| row.take::<Option<u64>>())
+        .transpose()?;
     Ok(newest.flatten().unwrap_or(0))
 }
 

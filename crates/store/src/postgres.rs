@@ -79,7 +79,10 @@ impl Server {
     /// Reads an address; nobody is asked yet.
     pub(crate) fn named(url: &str, password: Option<&Secret>) -> Result<Self, Error> {
         // Anything else would be read as a list of words, and told back word by word.
-        if !["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme)) {
+        if !["postgres://", "postgresql://"]
+            .iter()
+            .any(|scheme| url.starts_with(scheme))
+        {
             return Err(Error::Address {
                 what: "it does not begin with postgres://".to_owned(),
             });
@@ -101,7 +104,8 @@ impl Server {
         }
         if config.get_ssl_mode() == tokio_postgres::config::SslMode::Require {
             return Err(Error::Address {
-                what: "sslmode=require is not supported: use a socket, loopback or a tunnel".to_owned(),
+                what: "sslmode=require is not supported: use a socket, loopback or a tunnel"
+                    .to_owned(),
             });
         }
         config
@@ -109,6 +113,25 @@ impl Server {
             .tcp_user_timeout(SILENCE_MAX)
             .keepalives_idle(SILENCE_MAX);
         Ok(Self { config })
+    }
+
+    /// A connection, unless nobody lets us in before long.
+    async fn reach(&self) -> Result<(Client, Connection<Socket, NoTlsStream>), Error> {
+        // The client's own limit is for the way there, and not for who answers at its end.
+        let reached = tokio::time::timeout(CONNECT_MAX, self.config.connect(NoTls));
+        let reached = reached.await.map_err(|cause| Error::Unreachable {
+            cause: Arc::new(cause),
+        })?;
+        reached.map_err(|error| {
+            let error = meaning(error);
+            if let Error::Other {
+                cause: Some(cause), ..
+            } = error
+            {
+                return Error::Unreachable { cause };
+            }
+            error
+        })
     }
 
     /// A session that connects when it is first used.
@@ -149,7 +172,7 @@ impl Server {
 
     /// Listens on one connection until it is lost.
     async fn hear(&self, tell: &impl Fn(u64)) -> Result<(), Error> {
-        let (client, mut connection) = self.config.connect(NoTls).await.map_err(unreachable)?;
+        let (client, mut connection) = self.reach().await?;
         let news = tokio::sync::Notify::new();
         let driving = std::future::poll_fn(|cx| {
             loop {
@@ -225,16 +248,7 @@ struct Link {
 impl Link {
     fn connect(server: &Server) -> Result<Self, Error> {
         let runtime = runtime()?;
-        let (client, connection) = runtime
-            .block_on(server.config.connect(NoTls))
-            .map_err(|error| {
-                let error = meaning(error);
-                if let Error::Other { cause: Some(cause), .. } = error {
-                    Error::Unreachable { cause }
-                } else {
-                    error
-                }
-            })?;
+        let (client, connection) = runtime.block_on(server.reach())?;
         let mut link = Self {
             runtime,
             client,
@@ -267,14 +281,22 @@ impl Link {
     }
 
     fn control(&mut self, sql: &str) -> Result<(), Error> {
-        Self::wait(&self.runtime, &mut self.connection, self.client.batch_execute(sql))
+        Self::wait(
+            &self.runtime,
+            &mut self.connection,
+            self.client.batch_execute(sql),
+        )
     }
 
     fn prepared(&mut self, sql: &str) -> Result<Statement, Error> {
         if let Some(statement) = self.statements.get(sql) {
             return Ok(statement.clone());
         }
-        let statement = Self::wait(&self.runtime, &mut self.connection, self.client.prepare(sql))?;
+        let statement = Self::wait(
+            &self.runtime,
+            &mut self.connection,
+            self.client.prepare(sql),
+        )?;
         self.statements.insert(sql.to_owned(), statement.clone());
         Ok(statement)
     }
@@ -297,7 +319,11 @@ impl Session {
     }
 
     fn connected(&mut self) -> Result<&mut Link, Error> {
-        if self.link.as_ref().is_some_and(|link| link.client.is_closed()) {
+        if self
+            .link
+            .as_ref()
+            .is_some_and(|link| link.client.is_closed())
+        {
             self.link = None;
         }
         if self.link.is_none() {
@@ -368,19 +394,30 @@ impl Tx for Session {
             session.outbox.wrote |= writes(sql);
             let link = session.begun()?;
             let statement = link.prepared(sql)?;
-            let sets: Vec<_> = sets.iter().map(|params| parameters(&statement, params)).collect();
+            let sets: Vec<_> = sets
+                .iter()
+                .map(|params| parameters(&statement, params))
+                .collect();
             // All are on their way before the first is answered.
-            let all = join_all(sets.iter().map(|params| link.client.execute(&statement, params)));
+            let all = join_all(
+                sets.iter()
+                    .map(|params| link.client.execute(&statement, params)),
+            );
             let all = async { all.await.into_iter().collect::<Result<Vec<_>, _>>() };
             let changed = Link::wait(&link.runtime, &mut link.connection, all)?;
             let counts = changed.into_iter();
-            Ok(counts.map(|count| usize::try_from(count).unwrap_or(usize::MAX)).collect())
+            Ok(counts
+                .map(|count| usize::try_from(count).unwrap_or(usize::MAX))
+                .collect())
         })
     }
 
     fn hold(&mut self, thing: &str) -> Result<(), Error> {
-        self.query("SELECT CAST(pg_advisory_xact_lock($1) AS TEXT)", &[Value::Int(key(thing))])
-            .map(drop)
+        self.query(
+            "SELECT CAST(pg_advisory_xact_lock($1) AS TEXT)",
+            &[Value::Int(key(thing))],
+        )
+        .map(drop)
     }
 
     fn numbered(&mut self, table: &str, column: &str) -> Result<u64, Error> {
@@ -429,9 +466,11 @@ impl body::Session for Session {
             link.control(&format!("NOTIFY {CHANNEL}, '{newest}'"))?;
         }
         link.open = false;
-        link.control("COMMIT").map_err(|error| match error {
-            Error::Unreachable { cause } => Error::Unsure { cause },
-            error => error,
+        link.control("COMMIT").map_err(|error| {
+            if let Error::Unreachable { cause } = error {
+                return Error::Unsure { cause };
+            }
+            error
         })
     }
 
@@ -479,7 +518,9 @@ fn key(thing: &str) -> i64 {
 /// The values that a statement names; those beyond are not sent.
 fn parameters<'a>(statement: &Statement, values: &'a [Value]) -> Vec<&'a (dyn ToSql + Sync)> {
     let values = values.iter().take(statement.params().len());
-    values.map(|value| -> &(dyn ToSql + Sync) { value }).collect()
+    values
+        .map(|value| -> &(dyn ToSql + Sync) { value })
+        .collect()
 }
 
 impl ToSql for Value {
@@ -517,7 +558,10 @@ fn read(row: &tokio_postgres::Row) -> Result<Row, Error> {
     };
     let columns = row.columns().iter().enumerate();
     let values = columns.map(|(at, column)| value(at, column.type_()));
-    values.collect::<Result<_, _>>().map(Row::new).map_err(meaning)
+    values
+        .collect::<Result<_, _>>()
+        .map(Row::new)
+        .map_err(meaning)
 }
 
 fn lost() -> Error {
@@ -535,7 +579,9 @@ fn unreachable(error: tokio_postgres::Error) -> Error {
 /// Says what an error of PostgreSQL means for us.
 fn meaning(error: tokio_postgres::Error) -> Error {
     let Some(code) = error.code().cloned() else {
-        let broken = error.source().is_some_and(|cause| cause.is::<std::io::Error>());
+        let broken = error
+            .source()
+            .is_some_and(<dyn std::error::Error>::is::<std::io::Error>);
         return if error.is_closed() || broken {
             unreachable(error)
         } else {
@@ -556,7 +602,10 @@ fn meaning(error: tokio_postgres::Error) -> Error {
         || code == SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT
     {
         unreachable(error)
-    } else if class == "40" || code == SqlState::LOCK_NOT_AVAILABLE || code == SqlState::QUERY_CANCELED {
+    } else if class == "40"
+        || code == SqlState::LOCK_NOT_AVAILABLE
+        || code == SqlState::QUERY_CANCELED
+    {
         Error::Contended {
             cause: Arc::new(error),
         }

@@ -338,7 +338,10 @@ fn claim(
         for row in for_each(tx, BEGIN, &[now.into(), worker.into(), until.into()], &due)? {
             claimed.push(begun(tx, row, worker, now)?);
         }
-        let served: Vec<_> = shares.iter().map(|(cluster, _)| (*cluster).into()).collect();
+        let served: Vec<_> = shares
+            .iter()
+            .map(|(cluster, _)| (*cluster).into())
+            .collect();
         compute(tx, &served)?;
     }
     Ok(claimed)
@@ -346,7 +349,8 @@ fn claim(
 
 /// Begins tasks; nobody else has their lanes meanwhile. The state is looked at in a way that no
 /// index serves: whatever a database believes of its tables, it goes by the numbers.
-const BEGIN: &str = "UPDATE tasks SET state = 'running', attempts = attempts + 1, fence = fence + 1,
+const BEGIN: &str =
+    "UPDATE tasks SET state = 'running', attempts = attempts + 1, fence = fence + 1,
                        worker = $2, lease_until = $3, updated_at = $1
      WHERE seq IN ({}) AND CASE state WHEN 'waiting' THEN 1 ELSE 0 END = 1
      RETURNING format, body, attempts, lost, fence";
@@ -406,11 +410,7 @@ fn share(lanes: Vec<(ClusterId, u32)>, room: u32, level: u32) -> Vec<(ClusterId,
 }
 
 /// The first tasks that are due in each of these clusters, by their numbers.
-fn due(
-    tx: &mut dyn Tx,
-    shares: &[(ClusterId, u32)],
-    now: Timestamp,
-) -> Result<Vec<Value>, Error> {
+fn due(tx: &mut dyn Tx, shares: &[(ClusterId, u32)], now: Timestamp) -> Result<Vec<Value>, Error> {
     let sets: Vec<_> = shares
         .iter()
         .map(|(cluster, share)| vec![(*cluster).into(), now.into(), (*share).into()])
@@ -421,7 +421,8 @@ fn due(
         &sets,
     )?;
     let rows = found.into_iter().flatten();
-    rows.map(|mut row| row.take::<u64>().map(Value::from)).collect()
+    rows.map(|mut row| row.take::<u64>().map(Value::from))
+        .collect()
 }
 
 fn begun(tx: &mut dyn Tx, mut row: Row, worker: &str, now: Timestamp) -> Result<Claim, Error> {
@@ -636,7 +637,11 @@ mod tests {
     use crate::body::Value;
 
     /// Shares as the plain rule would: each task to whoever runs the fewest, first come first.
-    fn one_by_one(mut lanes: Vec<(ClusterId, u32)>, room: u32, level: u32) -> Vec<(ClusterId, u32)> {
+    fn one_by_one(
+        mut lanes: Vec<(ClusterId, u32)>,
+        room: u32,
+        level: u32,
+    ) -> Vec<(ClusterId, u32)> {
         let before = lanes.clone();
         for _ in 0..room {
             let next = lanes.iter_mut().filter(|(_, running)| *running < level);
@@ -645,7 +650,10 @@ mod tests {
             };
             *running += 1;
         }
-        let given = lanes.iter().zip(before).map(|(after, before)| (after.0, after.1 - before.1));
+        let given = lanes
+            .iter()
+            .zip(before)
+            .map(|(after, before)| (after.0, after.1 - before.1));
         given.filter(|(_, share)| *share > 0).collect()
     }
 

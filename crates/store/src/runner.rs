@@ -271,7 +271,7 @@ enum Ran {
 
 struct Question<F, T, E> {
     scope: Scope,
-    question: F,
+    ask: F,
     answer: Option<Result<T, E>>,
     caller: oneshot::Sender<Result<T, E>>,
 }
@@ -287,7 +287,7 @@ where
     }
 
     fn run(&mut self, tx: &mut dyn Tx) -> Ran {
-        let answer = (self.question)(tx);
+        let answer = (self.ask)(tx);
         let ran = if answer.is_ok() {
             Ran::Answered
         } else {
@@ -322,7 +322,7 @@ where
     let (caller, receiver) = oneshot::channel();
     let asked: Box<dyn Asked> = Box::new(Question {
         scope,
-        question,
+        ask: question,
         answer: None,
         caller,
     });
@@ -449,7 +449,9 @@ fn write_all(
         match together(session, &mut batch) {
             Ok(event) => {
                 tell(newest, event);
-                batch.into_iter().for_each(|asked| asked.reply(Ok(())));
+                for asked in batch {
+                    asked.reply(Ok(()));
+                }
             }
             Err(Trouble::Again) => one_by_one(session, batch, newest),
             Err(Trouble::For(error)) => {
@@ -520,11 +522,7 @@ fn together(session: &mut dyn Session, batch: &mut [Box<dyn Asked>]) -> Result<u
 }
 
 /// Runs each question in a transaction of its own, until the database is gone.
-fn one_by_one(
-    session: &mut dyn Session,
-    batch: Vec<Box<dyn Asked>>,
-    newest: &watch::Sender<u64>,
-) {
+fn one_by_one(session: &mut dyn Session, batch: Vec<Box<dyn Asked>>, newest: &watch::Sender<u64>) {
     let mut gone = None;
     for asked in batch {
         match gone.clone() {
@@ -645,7 +643,10 @@ mod tests {
             tx.query(&format!("PRAGMA max_page_count = {}", used + pages), &[])
                 .map(drop)
         };
-        runner.write::<(), Error>(Scope::Rows, question).await.unwrap();
+        runner
+            .write::<(), Error>(Scope::Rows, question)
+            .await
+            .unwrap();
     }
 
     #[tokio::test]
@@ -655,7 +656,10 @@ mod tests {
             Runner::open(directory.path()).unwrap(),
             Runner::in_memory().unwrap(),
         ] {
-            runner.write(Scope::Rows, |tx| insert(tx, 1, 10)).await.unwrap();
+            runner
+                .write(Scope::Rows, |tx| insert(tx, 1, 10))
+                .await
+                .unwrap();
             leave_room(&runner, 4).await;
             let refused = runner
                 .write(Scope::Rows, |tx| insert(tx, 2, 1_000_000))
@@ -664,7 +668,10 @@ mod tests {
             assert!(matches!(refused, Error::Full), "{refused:?}");
             assert_eq!(count(&runner).await, 1, "reading goes on");
             leave_room(&runner, 1_000).await;
-            runner.write(Scope::Rows, |tx| insert(tx, 2, 1_000_000)).await.unwrap();
+            runner
+                .write(Scope::Rows, |tx| insert(tx, 2, 1_000_000))
+                .await
+                .unwrap();
             assert_eq!(count(&runner).await, 2);
         }
     }

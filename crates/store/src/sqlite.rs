@@ -294,7 +294,9 @@ impl Tx for Session {
     }
 
     fn batch(&mut self, sql: &str, sets: &[Vec<Value>]) -> Result<Vec<usize>, Error> {
-        sets.iter().map(|params| self.execute(sql, params)).collect()
+        sets.iter()
+            .map(|params| self.execute(sql, params))
+            .collect()
     }
 
     fn hold(&mut self, _: &str) -> Result<(), Error> {
@@ -314,7 +316,10 @@ impl Tx for Session {
         let params = [table.into(), last.into()];
         let known = "UPDATE sqlite_sequence SET seq = $2 WHERE name = $1";
         if self.execute(known, &params)? == 0 {
-            self.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ($1, $2)", &params)?;
+            self.execute(
+                "INSERT INTO sqlite_sequence (name, seq) VALUES ($1, $2)",
+                &params,
+            )?;
         }
         Ok(())
     }

@@ -95,7 +95,10 @@ impl Store {
             };
             // Reading goes on where nothing can be written: a full disk locks nobody out.
             if let Err(error) = self.runner.write(Scope::Rows, used).await {
-                tracing::warn!(error.code = error.code(), "could not note the use of a token: {error}");
+                tracing::warn!(
+                    error.code = error.code(),
+                    "could not note the use of a token: {error}"
+                );
             }
         }
         Ok(found)
@@ -131,7 +134,8 @@ impl Store {
     }
 }
 
-const COLUMNS: &str = "SELECT id, name, project, role, created_by, created_at, expires_at, last_used_at, revoked_at
+const COLUMNS: &str =
+    "SELECT id, name, project, role, created_by, created_at, expires_at, last_used_at, revoked_at
      FROM tokens";
 
 fn read(mut row: Row) -> Result<TokenRow, Error> {
@@ -148,12 +152,7 @@ fn read(mut row: Row) -> Result<TokenRow, Error> {
     })
 }
 
-fn add(
-    tx: &mut dyn Tx,
-    draft: &TokenDraft,
-    actor: &Actor,
-    now: Timestamp,
-) -> Result<(), Error> {
+fn add(tx: &mut dyn Tx, draft: &TokenDraft, actor: &Actor, now: Timestamp) -> Result<(), Error> {
     let added = tx.execute(
         "INSERT INTO tokens (id, name, project, role, digest, created_by, created_at, expires_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (digest) DO NOTHING",

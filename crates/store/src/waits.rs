@@ -22,12 +22,7 @@ pub(crate) fn are_true(tx: &mut dyn Tx, plan: &Plan, project: &Name) -> Result<b
     Ok(true)
 }
 
-fn is_true(
-    tx: &mut dyn Tx,
-    plan: &Plan,
-    project: &Name,
-    reason: &Reason,
-) -> Result<bool, Error> {
+fn is_true(tx: &mut dyn Tx, plan: &Plan, project: &Name, reason: &Reason) -> Result<bool, Error> {
     if let Reason::Claimed { thing, by } = reason {
         tx.hold(thing)?;
         return Ok(claims::holder(tx, thing)?.as_ref() == Some(by));

@@ -61,17 +61,21 @@ impl KeyConfig {
     /// they will say so.
     pub(crate) fn load(&self, sealed: bool) -> Result<Sealer, Error> {
         let current = self.current.load(sealed)?;
-        let older = self.older.iter().filter_map(|source| {
-            let loaded = source.load(true);
-            loaded
-                .inspect_err(|error| {
+        let older = self
+            .older
+            .iter()
+            .filter_map(|source| match source.load(true) {
+                Ok(master) => Some(master),
+                // Whoever never had one does not miss it.
+                Err(Error::Missing { .. }) => None,
+                Err(error) => {
                     tracing::warn!(
                         error.code = error.code(),
                         "an older master key cannot be used: {error}"
                     );
-                })
-                .ok()
-        });
+                    None
+                }
+            });
         Ok(Sealer::new(current, older.collect()))
     }
 }

@@ -16,7 +16,9 @@ impl Client {
     pub async fn health(&self) -> Result<Health, Error> {
         let mut url = self.server.clone();
         url.set_path("/healthz");
-        let answer = self.send(self.http.get(url).timeout(ANSWER_TIMEOUT)).await?;
+        let answer = self
+            .send(self.http.get(url).timeout(ANSWER_TIMEOUT))
+            .await?;
         let date = answer.headers().get(DATE).and_then(|date| {
             let date = jiff::fmt::rfc2822::parse(date.to_str().ok()?).ok()?;
             Some(Time::from(model::time::Timestamp::from_millis(

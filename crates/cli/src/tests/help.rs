@@ -632,6 +632,68 @@ fn the_help_of_completion() {
 }
 
 #[test]
+fn secret() {
+    check(
+        "secret",
+        &expect![[r#"
+        Set secrets, list them, change the keys they are sealed with
+        Usage: slipway secret [OPTIONS] <COMMAND>
+        Commands:
+          set          Set entries of a secret; the others stay
+          get-keys     Show which entries a secret has, never their values
+          list         List the secrets of the project
+          delete       Remove a secret, or some of its entries
+          rotate-keys  Seal everything with a new data key, while all goes on
+          help         Print this message or the help of the given subcommand(s)
+        Options:
+          -h, --help  Print help (see more with '--help')"#]],
+    );
+    check(
+        "secret set",
+        &expect![[r#"
+        Set entries of a secret; the others stay
+        Usage: slipway secret set [OPTIONS] <NAME> <KEY[=FILE]>...
+        Arguments:
+          <NAME>           The name of the secret
+          <KEY[=FILE]>...  An entry, and the file with its value
+        Options:
+          -h, --help  Print help (see more with '--help')
+        Examples:
+          slipway secret set cloud token
+          slipway secret set attic privatekey=/home/me/.ssh/id_ed25519
+          pass show cloud | slipway secret set cloud token
+        A value never stands on the command line. Without a file it is asked for, unseen, or read
+        from standard input; a single line there loses its line end."#]],
+    );
+    check(
+        "secret delete",
+        &expect![[r#"
+        Remove a secret, or some of its entries
+        Usage: slipway secret delete [OPTIONS] <NAME> [KEY]...
+        Arguments:
+          <NAME>    The name of the secret
+          [KEY]...  Only these entries
+        Options:
+          -y, --yes   Do not ask
+          -h, --help  Print help (see more with '--help')
+        Examples:
+          slipway secret delete cloud --yes
+          slipway secret delete cloud token"#]],
+    );
+    check(
+        "secret rotate-keys",
+        &expect![[r#"
+        Seal everything with a new data key, while all goes on
+        Usage: slipway secret rotate-keys [OPTIONS]
+        Options:
+              --wait  Wait until every value is sealed with the new key
+          -h, --help  Print help (see more with '--help')
+        Example:
+          slipway secret rotate-keys --wait"#]],
+    );
+}
+
+#[test]
 fn every_verb_has_an_example() {
     fn leaves(command: &clap::Command, path: &str) {
         let mut below = command.get_subcommands().peekable();

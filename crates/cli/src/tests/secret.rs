@@ -281,6 +281,10 @@ async fn a_removal_is_asked_for_and_names_what_is_there() {
         "#]],
     )
     .await;
+}
+
+#[tokio::test]
+async fn single_entries_are_removed() {
     let one = "secret delete cloud token --yes";
     let left = &[
         ("200 OK", CLOUD),
@@ -304,6 +308,7 @@ async fn a_removal_is_asked_for_and_names_what_is_there() {
         "#]],
     )
     .await;
+    let removed = &[("200 OK", CLOUD)];
     let missing = "secret delete cloud nobody --yes";
     check(
         removed,

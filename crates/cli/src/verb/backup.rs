@@ -45,10 +45,7 @@ struct Written {
     rows: u64,
 }
 
-pub(crate) async fn run(
-    arguments: Arguments,
-    context: &mut Context<'_>,
-) -> Result<Exit, Error> {
+pub(crate) async fn run(arguments: Arguments, context: &mut Context<'_>) -> Result<Exit, Error> {
     let to = arguments.to.unwrap_or_else(|| named(Time::now()));
     let bar = bar(context.out().live());
     let taken = tokio::select! {
@@ -157,11 +154,10 @@ impl Target {
         let Self::Beside(file, to) = self else {
             return Ok(());
         };
-        let kept = file.as_file().sync_all().and_then(|()| {
-            file.persist(&to)
-                .map(drop)
-                .map_err(|unkept| unkept.error)
-        });
+        let kept = file
+            .as_file()
+            .sync_all()
+            .and_then(|()| file.persist(&to).map(drop).map_err(|unkept| unkept.error));
         kept.map_err(|cause| unwritable(&to, cause))
     }
 }
@@ -267,7 +263,10 @@ mod tests {
         let body = whole();
         let server = serve(answer(body.len(), &body));
         let (ended, names) = create(&server, directory.path()).await;
-        assert_eq!((ended, names), (Ok(Exit::Done), vec!["a.backup".to_owned()]));
+        assert_eq!(
+            (ended, names),
+            (Ok(Exit::Done), vec!["a.backup".to_owned()])
+        );
         let written = std::fs::read_to_string(directory.path().join("a.backup")).unwrap();
         assert_eq!(written, body);
     }

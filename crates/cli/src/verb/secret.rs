@@ -43,8 +43,8 @@ pub enum Verb {
   slipway secret set attic privatekey=/home/me/.ssh/id_ed25519
   pass show cloud | slipway secret set cloud token
 
-A value never stands on the command line. Without a file it is asked for, unseen, or read from standard
-input; a single line there loses its line end.")]
+A value never stands on the command line. Without a file it is asked for, unseen, or read
+from standard input; a single line there loses its line end.")]
 pub struct Set {
     /// The name of the secret
     #[arg(value_parser = api::argument::name)]

@@ -297,7 +297,8 @@ fn budgets_windows_groups_and_secrets_are_read() {
         pool muscle Some(2) Some(Name("rack"))
         spec.providers[0].secretRef lab-account Some(Name("default"))
         spec.nodePools.static[0].nodes[0].secretRef attic-keys/privatekey None
-    "#]].assert_eq(&told);
+    "#]]
+    .assert_eq(&told);
 }
 
 #[test]

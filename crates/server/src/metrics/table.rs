@@ -99,7 +99,10 @@ pub const METRICS: &[Metric] = &[
     metric(
         "slipway_clusters",
         (Gauge, Installation),
-        &[("phase", "`pending`, `scheduled`, `done`, `error`, `deleting`")],
+        &[(
+            "phase",
+            "`pending`, `scheduled`, `done`, `error`, `deleting`",
+        )],
         "Clusters that are not gone.",
     ),
     metric(
@@ -114,7 +117,10 @@ pub const METRICS: &[Metric] = &[
     metric(
         "slipway_held",
         (Gauge, Installation),
-        &[("reason", "`budget`, `window`, `stuck`, … as `slipway why` tells them")],
+        &[(
+            "reason",
+            "`budget`, `window`, `stuck`, … as `slipway why` tells them",
+        )],
         "Machines whose next step waits for something.",
     ),
     metric(
@@ -174,7 +180,7 @@ pub const METRICS: &[Metric] = &[
         (Counter, Process),
         &[(
             "why",
-            "`contended`: others were in the way; `unreachable`: the database server did not answer",
+            "`contended` (others were in the way), `unreachable` (the database server did not answer)",
         )],
         "How often a transaction was run again.",
     ),
@@ -194,7 +200,10 @@ pub const METRICS: &[Metric] = &[
         "slipway_task_seconds",
         (Histogram, Process),
         &[
-            ("kind", "`create`, `prepare`, `init`, `join`, `drain`, `upgrade`, `uncordon`, `leave`, `delete`, `release`"),
+            (
+                "kind",
+                "`create`, `join`, `upgrade`, … as `slipway get tasks` shows them",
+            ),
             ("ended", "`done`, `retry`, `stuck`, `yield`"),
         ],
         "How long attempts at tasks took.",
@@ -297,10 +306,10 @@ mod tests {
     fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
         for entry in std::fs::read_dir(directory).unwrap() {
             let path = entry.unwrap().path();
-            let name = path.file_name().unwrap().to_str().unwrap().to_owned();
-            if path.is_dir() && !matches!(name.as_str(), "tests" | "examples") {
+            let name = path.file_name().unwrap().to_str().unwrap();
+            if path.is_dir() && !matches!(name, "tests" | "examples") {
                 sources(&path, found);
-            } else if name.ends_with(".rs") && name != "table.rs" {
+            } else if path.extension().is_some_and(|end| end == "rs") && name != "table.rs" {
                 found.push(path);
             }
         }

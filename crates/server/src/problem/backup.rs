@@ -37,7 +37,11 @@ impl From<DumpError> for Problem {
         };
         let cause = std::error::Error::source(&error).map(ToString::to_string);
         let cause = cause.unwrap_or_default();
-        tracing::error!(code = error.code(), cause, "a backup could not be made: {error}");
+        tracing::error!(
+            code = error.code(),
+            cause,
+            "a backup could not be made: {error}"
+        );
         Self::new(
             StatusCode::INSUFFICIENT_STORAGE,
             error.code(),

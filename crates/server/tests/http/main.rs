@@ -5,6 +5,8 @@ mod access;
 #[cfg(test)]
 mod audit;
 #[cfg(test)]
+mod backup;
+#[cfg(test)]
 mod events;
 #[cfg(test)]
 mod intents;

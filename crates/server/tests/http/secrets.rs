@@ -70,7 +70,8 @@ async fn values_go_in_and_never_come_out() {
           "updatedAt": "2026-01-01T00:00:00Z",
           "updatedBy": "admin",
           "version": 1
-        }"#]].assert_eq(&serde_json::to_string_pretty(&shown.json()).unwrap());
+        }"#]]
+    .assert_eq(&serde_json::to_string_pretty(&shown.json()).unwrap());
     let audit = get(&world, "/api/v1/audit").await;
     assert!(audit.text.contains("set cert, token"), "{}", audit.text);
     let events = world.get("/events?after=0").await;

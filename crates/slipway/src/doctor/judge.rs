@@ -137,7 +137,10 @@ fn directory(seen: &Seen) -> Finding {
         return Finding::wrong(CHECK, found, mend);
     }
     if owner != seen.user {
-        let found = format!("{path} belongs to user {owner}, and user {} looks", seen.user);
+        let found = format!(
+            "{path} belongs to user {owner}, and user {} looks",
+            seen.user
+        );
         let mend = "look as the user who runs the server: this one may do more, or less";
         return Finding::note(CHECK, found, mend);
     }
@@ -145,7 +148,10 @@ fn directory(seen: &Seen) -> Finding {
         let found = format!("{path} can be listed by others (mode {mode:03o})");
         return Finding::note(CHECK, found, format!("chmod 700 {path}"));
     }
-    Finding::good(CHECK, format!("{path} is this user's alone and can be written"))
+    Finding::good(
+        CHECK,
+        format!("{path} is this user's alone and can be written"),
+    )
 }
 
 fn disk(free: u64, files_free: u64) -> Finding {
@@ -157,7 +163,11 @@ fn disk(free: u64, files_free: u64) -> Finding {
     }
     if files_free < FILES_FREE_MIN {
         let found = format!("{files_free} more files can be made where the data directory is");
-        return Finding::wrong(CHECK, found, "remove small files: the file system counts them");
+        return Finding::wrong(
+            CHECK,
+            found,
+            "remove small files: the file system counts them",
+        );
     }
     if free < SPACE_WANTED {
         let found = format!("{mib} MiB are free where the data directory is");
@@ -224,12 +234,13 @@ fn on_server(looked: &LookedServer, needed: u32) -> Vec<Finding> {
 
 fn connections(looked: &LookedServer, needed: u32) -> Finding {
     const CHECK: &str = "connections";
-    let taken = looked.connections.saturating_add(looked.connections_reserved);
+    let taken = looked
+        .connections
+        .saturating_add(looked.connections_reserved);
     let free = looked.connections_max.saturating_sub(taken);
     let found = format!("{free} of {} are free", looked.connections_max);
-    let mend = format!(
-        "raise max_connections of PostgreSQL: each server and each worker takes {needed}"
-    );
+    let mend =
+        format!("raise max_connections of PostgreSQL: each server and each worker takes {needed}");
     if free < needed {
         Finding::wrong(CHECK, found, mend)
     } else if free < needed.saturating_mul(2) {
@@ -255,7 +266,10 @@ fn durability(looked: &LookedServer) -> Finding {
         .collect();
     Finding::wrong(
         CHECK,
-        format!("{} off: a power cut loses what was answered", off.join(", ")),
+        format!(
+            "{} off: a power cut loses what was answered",
+            off.join(", ")
+        ),
         format!("run `{}` and reload PostgreSQL", mend.join("; ")),
     )
 }
@@ -301,7 +315,6 @@ fn key(key: &Key, user: u32) -> Finding {
 fn private(check: &'static str, file: &Entry, user: u32) -> Option<Finding> {
     let path = file.path.display();
     match &file.is {
-        Is::Missing => None,
         Is::Hidden(said) => Some(Finding::wrong(
             check,
             format!("{path} cannot be looked at: {said}"),
@@ -324,7 +337,7 @@ fn private(check: &'static str, file: &Entry, user: u32) -> Option<Finding> {
             format!("{path} belongs to user {owner}, and user {user} looks"),
             "look as the user who runs the server, or chown the file to that user",
         )),
-        Is::There { .. } => None,
+        Is::Missing | Is::There { .. } => None,
     }
 }
 
@@ -349,7 +362,10 @@ fn clock(seen: &Seen) -> Finding {
     let now = seen.now.as_millis();
     let mend = "set the clock, and keep it right with NTP (chrony, systemd-timesyncd)";
     if !(EARLIEST..LATEST).contains(&now) {
-        let found = format!("this machine believes that it is {}", api::Time::from(seen.now));
+        let found = format!(
+            "this machine believes that it is {}",
+            api::Time::from(seen.now)
+        );
         return Finding::wrong(CHECK, found, mend);
     }
     // Leases are given by one clock and judged by another; a third of one is what the lease
@@ -451,7 +467,11 @@ fn files(max: u64) -> Finding {
     if max < FILES_MIN {
         Finding::wrong(CHECK, found, mend)
     } else if max < FILES_WANTED {
-        Finding::note(CHECK, format!("{found}, which is enough for few clients"), mend)
+        Finding::note(
+            CHECK,
+            format!("{found}, which is enough for few clients"),
+            mend,
+        )
     } else {
         Finding::good(CHECK, found)
     }
@@ -460,7 +480,10 @@ fn files(max: u64) -> Finding {
 fn tools(seen: &Seen) -> Finding {
     const CHECK: &str = "tools";
     let found = |there: bool| {
-        let chosen = seen.tools.iter().filter(move |(_, path)| path.is_some() == there);
+        let chosen = seen
+            .tools
+            .iter()
+            .filter(move |(_, path)| path.is_some() == there);
         chosen.map(|(tool, _)| tool)
     };
     let here: Vec<_> = found(true).map(|tool| tool.names.join(" or ")).collect();

@@ -77,11 +77,7 @@ fn space(directory: &Path) -> Option<Space> {
     let uncounted = system.f_files == 0;
     Some(Space {
         free: system.f_bavail.saturating_mul(system.f_frsize),
-        files_free: if uncounted {
-            u64::MAX
-        } else {
-            system.f_favail
-        },
+        files_free: if uncounted { u64::MAX } else { system.f_favail },
     })
 }
 
@@ -202,7 +198,7 @@ fn reachable(listen: SocketAddr) -> SocketAddr {
     let ip = match listen.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
-        ip => ip,
+        ip @ (IpAddr::V4(_) | IpAddr::V6(_)) => ip,
     };
     SocketAddr::new(ip, listen.port())
 }

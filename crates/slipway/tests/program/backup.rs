@@ -16,13 +16,12 @@ use std::time::{Duration, Instant};
 /// The clusters of the manifest, and the machines of each.
 const CLUSTERS: usize = 12;
 const CONTROL: usize = 3;
-const COMPUTE: usize = 2;
 
 /// How long something may take that needs a fraction of it: only a server that is stuck
 /// reaches it.
 const PATIENCE: Duration = Duration::from_mins(5);
 
-fn manifest() -> String {
+fn manifest(compute: usize) -> String {
     let clusters: String = (0..CLUSTERS)
         .map(|n| {
             format!(
@@ -39,7 +38,7 @@ spec:
   nodePools:
     dynamic:
       - {{name: brain, providerSpec: {{name: lab, region: n}}, count: {CONTROL}, serverType: small, image: debian-12}}
-      - {{name: muscle, providerSpec: {{name: lab, region: n}}, count: {COMPUTE}, serverType: small, image: debian-12}}
+      - {{name: muscle, providerSpec: {{name: lab, region: n}}, count: {compute}, serverType: small, image: debian-12}}
   kubernetes:
     clusters:
 {clusters}"
@@ -127,25 +126,39 @@ fn lines(path: &Path) -> usize {
     text.lines().count()
 }
 
+/// Applies the manifest with that many compute machines per cluster.
+fn apply(server: &mut Server, compute: usize) {
+    let file = server.directory.join("manifest.yaml");
+    std::fs::write(&file, manifest(compute)).unwrap();
+    succeeded(&server.client(&["apply", "-f", file.to_str().unwrap()]));
+}
+
 /// Takes a backup while the server builds, and lets it go on for a while.
-fn take(site: &Site, server: &mut Server) -> PathBuf {
+fn take(site: &Site, server: &mut Server, compute: &mut usize) -> PathBuf {
     let world = site.data().join("world.jsonl");
-    let begun = lines(&world);
-    wait("nothing is built", server, |_| lines(&world) > begun + 20);
     let file = site.directory.join("taken.backup");
-    let taken = server.client(&["backup", "create", "--to", file.to_str().unwrap()]);
-    succeeded(&taken);
-    assert_eq!(state(server), "scheduled", "the backup was taken too late");
-    // The world goes on, and the backup does not know.
-    let then = lines(&world);
-    wait("nothing goes on", server, |server| {
-        lines(&world) > then + 20 || state(server) == "done"
-    });
-    file
+    loop {
+        let begun = lines(&world);
+        wait("nothing is built", server, |server| {
+            lines(&world) > begun + 20 || state(server) == "done"
+        });
+        succeeded(&server.client(&["backup", "create", "--to", file.to_str().unwrap()]));
+        // The world goes on, and the backup does not know.
+        let then = lines(&world);
+        wait("nothing goes on", server, |server| {
+            lines(&world) > then + 20 || state(server) == "done"
+        });
+        if lines(&world) > then {
+            return file;
+        }
+        // All was built before the backup was taken: let there be more to build.
+        *compute += 1;
+        apply(server, *compute);
+    }
 }
 
 /// Lets a server bring everything to its end, and judges the world.
-fn finish(site: &Site, mut server: Server) {
+fn finish(site: &Site, mut server: Server, compute: usize) {
     wait("not ready", &mut server, |server| state(server) == "done");
     let doctor = server.client(&["doctor", "-o", "json"]);
     let report: serde_json::Value = serde_json::from_slice(&doctor.stdout).unwrap();
@@ -159,7 +172,7 @@ fn finish(site: &Site, mut server: Server) {
     let made = world.made();
     let twice: Vec<_> = made.iter().filter(|(_, times)| **times != 1).collect();
     assert!(twice.is_empty(), "made more than once: {twice:?}");
-    let wanted = CLUSTERS * (CONTROL + COMPUTE);
+    let wanted = CLUSTERS * (CONTROL + compute);
     assert_eq!(
         (made.len(), world.machines()),
         (wanted, wanted),
@@ -174,16 +187,15 @@ fn a_backup_taken_while_building_is_continued_elsewhere_on_both_bodies() {
     let place = |name: &str| home.path().join(name);
     let first = Site::new(place("first"), None);
     let mut server = first.serve();
-    let file = home.path().join("manifest.yaml");
-    std::fs::write(&file, manifest()).unwrap();
-    succeeded(&server.client(&["apply", "-f", file.to_str().unwrap()]));
-    let backup = take(&first, &mut server);
+    let mut compute = 2;
+    apply(&mut server, compute);
+    let backup = take(&first, &mut server, &mut compute);
     drop(server);
 
     let second = Site::new(place("second"), None);
     second.bring(&first);
     succeeded(&second.restore(&backup));
-    finish(&second, second.serve());
+    finish(&second, second.serve(), compute);
 
     let Some(postgres) = lab::postgres::shared_or_skip("program::backup") else {
         return;
@@ -193,14 +205,14 @@ fn a_backup_taken_while_building_is_continued_elsewhere_on_both_bodies() {
     third.bring(&first);
     succeeded(&third.restore(&backup));
     let mut server = third.serve();
-    let again = take(&third, &mut server);
+    let again = take(&third, &mut server, &mut compute);
     drop(server);
 
     // And back: what PostgreSQL knew goes on in SQLite.
     let fourth = Site::new(place("fourth"), None);
     fourth.bring(&third);
     succeeded(&fourth.restore(&again));
-    finish(&fourth, fourth.serve());
+    finish(&fourth, fourth.serve(), compute);
     crate::figure(&format!(
         "backups of a server building {CLUSTERS} clusters, restored SQLite → SQLite → PostgreSQL → SQLite: \
          all ready, each machine made once"
@@ -211,9 +223,7 @@ fn a_backup_taken_while_building_is_continued_elsewhere_on_both_bodies() {
 fn taken(home: &Path) -> (Site, Server, PathBuf) {
     let site = Site::new(home.join("first"), None);
     let mut server = site.serve();
-    let file = home.join("manifest.yaml");
-    std::fs::write(&file, manifest()).unwrap();
-    succeeded(&server.client(&["apply", "-f", file.to_str().unwrap()]));
+    apply(&mut server, 2);
     let backup = home.join("taken.backup");
     succeeded(&server.client(&["backup", "create", "--to", backup.to_str().unwrap()]));
     (site, server, backup)
@@ -226,7 +236,10 @@ fn a_backup_that_is_not_whole_is_refused_and_nothing_is_made() {
     drop(server);
     let whole = std::fs::read(&backup).unwrap();
     let mut damaged = whole.clone();
-    let at = damaged.windows(5).position(|five| five == b"dozen").unwrap();
+    let at = damaged
+        .windows(5)
+        .position(|five| five == b"dozen")
+        .unwrap();
     damaged[at..at + 5].copy_from_slice(b"dizen");
     let newer = String::from_utf8(whole.clone()).unwrap();
     let newer = newer.replacen("\"format\":", "\"format\":9", 1);
@@ -246,10 +259,19 @@ fn a_backup_that_is_not_whole_is_refused_and_nothing_is_made() {
         let refused = site.restore(&backup);
         assert_eq!(refused.status.code(), Some(1));
         let said = String::from_utf8(refused.stderr).unwrap();
-        let said = said.lines().next().unwrap().rsplit(": ").next().unwrap().to_owned();
+        let said = said
+            .lines()
+            .next()
+            .unwrap()
+            .rsplit(": ")
+            .next()
+            .unwrap()
+            .to_owned();
         let number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
         let words = said.split(' ');
-        let words: Vec<_> = words.map(|word| if number(word) { "N" } else { word }).collect();
+        let words: Vec<_> = words
+            .map(|word| if number(word) { "N" } else { word })
+            .collect();
         told.push_str(&format!("{name}: {}\n", words.join(" ")));
         assert!(!site.data().exists(), "{name} left something behind");
     }
@@ -284,7 +306,11 @@ fn a_backup_replaces_nothing() {
     assert_eq!(names, ["admin.token"]);
     let audit = server.client(&["audit", "list", "-o", "json"]);
     succeeded(&audit);
-    assert!(String::from_utf8(audit.stdout).unwrap().contains("backup.create"));
+    assert!(
+        String::from_utf8(audit.stdout)
+            .unwrap()
+            .contains("backup.create")
+    );
     drop(server);
     for words in [&[][..], &["--dry-run"]] {
         let mut command = slipway();
@@ -294,7 +320,9 @@ fn a_backup_replaces_nothing() {
     }
     let empty = Site::new(home.path().join("second"), None);
     let mut command = slipway();
-    command.args(["backup", "restore", "--dry-run", "--from"]).arg(&backup);
+    command
+        .args(["backup", "restore", "--dry-run", "--from"])
+        .arg(&backup);
     succeeded(&empty.name(&mut command).output().unwrap());
     assert!(!empty.data().exists());
 }

@@ -9,10 +9,14 @@
 mod backup;
 mod bad_start;
 mod config;
+mod doctor;
 mod full_disk;
 mod kill;
 mod many;
+mod metrics;
+mod secrets;
 mod server;
+mod spans;
 
 use std::io::Write as _;
 

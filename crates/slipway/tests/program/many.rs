@@ -174,7 +174,11 @@ fn a_fleet_of_processes_killed_for_a_minute_builds_every_cluster_once() {
     assert!(twice.is_empty(), "made more than once: {twice:?}");
     let wanted = MANIFESTS * CLUSTERS * MACHINES;
     assert_eq!(made.len(), wanted, "machines were made that nobody wanted");
-    assert_eq!(world.machines(), wanted, "machines are missing or left over");
+    assert_eq!(
+        world.machines(),
+        wanted,
+        "machines are missing or left over"
+    );
     assert_eq!(world.violations(), Vec::new());
     crate::figure(&format!(
         "{kills} kills of {SERVERS} servers and {WORKERS} workers on one PostgreSQL, itself restarted {restarts} times: \

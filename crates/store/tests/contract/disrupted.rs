@@ -238,11 +238,7 @@ pub(crate) async fn nobody_begins_to_wait_for_an_address_that_is_free(store: &St
     moved.allow_blast = Some(100);
     store.submit(moved, at(2)).await.unwrap();
     let late = refused_whole(store, west, at(2)).await;
-    assert!(
-        late.held
-            .iter()
-            .any(|held| held.reason.word() == "claimed")
-    );
+    assert!(late.held.iter().any(|held| held.reason.word() == "claimed"));
     let mut moved = submission(&given("east", 6));
     moved.allow_blast = Some(100);
     store.submit(moved, at(3)).await.unwrap();

@@ -10,6 +10,7 @@
 )]
 
 mod audited;
+mod counted;
 mod disrupted;
 mod documents;
 mod fixture;
@@ -172,4 +173,7 @@ contract! {
         logs_go_before_their_tasks,
         no_log_outlives_its_task,
         events_stay_in_order_for_whoever_follows;
+    counted:
+        what_waits_is_counted,
+        what_changes_nothing_can_be_entered_too;
 }

@@ -132,19 +132,25 @@ async fn prove(stores: [Store; 2]) {
 
 /// A server that begins a rotation and dies in the middle of it; another one goes on.
 async fn die_and_resume(dying: &Vault, other: &Vault) {
-    let (tell, mut told) = watch::channel(u64::MAX);
+    let (tell, mut told) = watch::channel(false);
+    let dead = Arc::new(AtomicBool::new(false));
     let mut processes = JoinSet::new();
-    let vault = dying.clone();
+    let (vault, killed) = (dying.clone(), Arc::clone(&dead));
     processes.spawn(async move {
-        let actor = "ann".into();
-        let rotation = vault.rotate(&actor, |left| {
-            tell.send_replace(left);
-        });
-        rotation.await.map(drop)
+        let begun = AtomicU64::new(0);
+        let rotation = |left| {
+            let first = begun.fetch_max(left, Ordering::Relaxed).max(left);
+            tell.send_replace(left < first);
+            // After its first step it goes no further until it is dead.
+            while left < first && !killed.load(Ordering::Relaxed) {
+                std::thread::yield_now();
+            }
+        };
+        vault.rotate(&"ann".into(), rotation).await.map(drop)
     });
-    let begun = told.wait_for(|left| *left < u64::MAX && *left > 0).await;
-    let begun = *begun.unwrap();
-    told.wait_for(|left| *left < begun).await.unwrap();
+    told.wait_for(|stepped| *stepped).await.unwrap();
+    processes.abort_all();
+    dead.store(true, Ordering::Relaxed);
     processes.shutdown().await;
     let left: u64 = other
         .keys()

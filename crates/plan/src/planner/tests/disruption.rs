@@ -641,9 +641,13 @@ fn members_of_the_control_plane_are_changed_one_at_a_time_however_they_came_to_i
         State::Running,
         None,
     );
-    allowed(TWO, upgrading, &expect![[r#"
+    allowed(
+        TWO,
+        upgrading,
+        &expect![[r#"
         held     leave c5: one at a time, after c1
         held     upgrade c2 and 2 more: one at a time, after c1
         scheduled
-    "#]]);
+    "#]],
+    );
 }

@@ -248,8 +248,10 @@ fn a_directory_that_is_not_there_is_no_fault_and_a_file_is() {
 
 #[test]
 fn room_is_needed_for_bytes_and_for_files() {
-    let room = |free, files_free| move |seen: &mut Seen| {
-        seen.space = Some(Space { free, files_free });
+    let room = |free, files_free| {
+        move |seen: &mut Seen| {
+            seen.space = Some(Space { free, files_free });
+        }
     };
     check(
         room(100 << 20, 1_000_000),
@@ -347,9 +349,11 @@ fn a_database_on_a_server_is_judged_with_its_server() {
 
 #[test]
 fn clocks_may_differ_by_a_third_of_a_lease() {
-    let off = |seconds: u64| on_postgresql(move |looked| {
-        looked.now = NOW.plus(Duration::from_secs(seconds));
-    });
+    let off = |seconds: u64| {
+        on_postgresql(move |looked| {
+            looked.now = NOW.plus(Duration::from_secs(seconds));
+        })
+    };
     check(off(10), &expect![""]);
     check(
         off(11),
@@ -382,13 +386,15 @@ fn clocks_may_differ_by_a_third_of_a_lease() {
 
 #[test]
 fn a_key_is_private_there_and_the_right_one() {
-    let opens = |opens: Opens, is: Option<Is>| move |seen: &mut Seen| {
-        let mut file = file("/data/slipway.key", 0o600);
-        file.is = is.unwrap_or(file.is);
-        seen.key = Key {
-            place: KeyPlace::File(file),
-            opens,
-        };
+    let opens = |opens: Opens, is: Option<Is>| {
+        move |seen: &mut Seen| {
+            let mut file = file("/data/slipway.key", 0o600);
+            file.is = is.unwrap_or(file.is);
+            seen.key = Key {
+                place: KeyPlace::File(file),
+                opens,
+            };
+        }
     };
     let open = file("", 0o640).is;
     check(
