@@ -239,10 +239,17 @@ pub(crate) struct Session {
 struct Link {
     runtime: Runtime,
     client: Client,
-    connection: Pin<Box<Connection<Socket, NoTlsStream>>>,
+    line: Line,
     statements: HashMap<String, Statement>,
     /// Whether a transaction is open.
     open: bool,
+}
+
+/// The connection itself, which works only while somebody waits for an answer.
+struct Line {
+    connection: Pin<Box<Connection<Socket, NoTlsStream>>>,
+    /// Whether it was lost.
+    ended: bool,
 }
 
 impl Link {
@@ -252,7 +259,10 @@ impl Link {
         let mut link = Self {
             runtime,
             client,
-            connection: Box::pin(connection),
+            line: Line {
+                connection: Box::pin(connection),
+                ended: false,
+            },
             statements: HashMap::new(),
             open: false,
         };
@@ -263,27 +273,32 @@ impl Link {
     /// Waits for an answer, and does the connection's own work meanwhile.
     fn wait<T>(
         runtime: &Runtime,
-        connection: &mut Pin<Box<Connection<Socket, NoTlsStream>>>,
+        line: &mut Line,
         answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
     ) -> Result<T, Error> {
         let mut answer = std::pin::pin!(answer);
-        let mut ended = false;
         let answered = std::future::poll_fn(|cx| {
             if let Poll::Ready(answer) = answer.as_mut().poll(cx) {
-                return Poll::Ready(answer);
+                return Poll::Ready(Some(answer));
             }
-            if !ended {
-                ended = connection.as_mut().poll(cx).is_ready();
+            if !line.ended {
+                line.ended = line.connection.as_mut().poll(cx).is_ready();
             }
-            answer.as_mut().poll(cx)
+            match answer.as_mut().poll(cx) {
+                Poll::Ready(answer) => Poll::Ready(Some(answer)),
+                // Who would have answered is gone, and the client itself would wait on.
+                Poll::Pending if line.ended => Poll::Ready(None),
+                Poll::Pending => Poll::Pending,
+            }
         });
-        runtime.block_on(answered).map_err(meaning)
+        let answered = runtime.block_on(answered);
+        answered.ok_or_else(lost)?.map_err(meaning)
     }
 
     fn control(&mut self, sql: &str) -> Result<(), Error> {
         Self::wait(
             &self.runtime,
-            &mut self.connection,
+            &mut self.line,
             self.client.batch_execute(sql),
         )
     }
@@ -294,7 +309,7 @@ impl Link {
         }
         let statement = Self::wait(
             &self.runtime,
-            &mut self.connection,
+            &mut self.line,
             self.client.prepare(sql),
         )?;
         self.statements.insert(sql.to_owned(), statement.clone());
@@ -349,7 +364,7 @@ impl Tx for Session {
             let statement = link.prepared(sql)?;
             let params = parameters(&statement, params);
             let changed = link.client.execute(&statement, &params);
-            let changed = Link::wait(&link.runtime, &mut link.connection, changed)?;
+            let changed = Link::wait(&link.runtime, &mut link.line, changed)?;
             Ok(usize::try_from(changed).unwrap_or(usize::MAX))
         })
     }
@@ -361,7 +376,7 @@ impl Tx for Session {
             let statement = link.prepared(sql)?;
             let params = parameters(&statement, params);
             let rows = link.client.query(&statement, &params);
-            let rows = Link::wait(&link.runtime, &mut link.connection, rows)?;
+            let rows = Link::wait(&link.runtime, &mut link.line, rows)?;
             rows.iter().map(read).collect()
         })
     }
@@ -381,7 +396,7 @@ impl Tx for Session {
                     .map(|params| link.client.query(&statement, params)),
             );
             let all = async { all.await.into_iter().collect::<Result<Vec<_>, _>>() };
-            let found = Link::wait(&link.runtime, &mut link.connection, all)?;
+            let found = Link::wait(&link.runtime, &mut link.line, all)?;
             found
                 .iter()
                 .map(|rows| rows.iter().map(read).collect())
@@ -404,7 +419,7 @@ impl Tx for Session {
                     .map(|params| link.client.execute(&statement, params)),
             );
             let all = async { all.await.into_iter().collect::<Result<Vec<_>, _>>() };
-            let changed = Link::wait(&link.runtime, &mut link.connection, all)?;
+            let changed = Link::wait(&link.runtime, &mut link.line, all)?;
             let counts = changed.into_iter();
             Ok(counts
                 .map(|count| usize::try_from(count).unwrap_or(usize::MAX))

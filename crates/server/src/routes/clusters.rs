@@ -156,7 +156,7 @@ pub(crate) async fn generation(
 fn hold_claimed(plan: &mut Plan, stored: &[Held]) {
     let claimed = stored
         .iter()
-        .filter(|held| matches!(held.reason, Reason::Claimed { .. }));
+        .filter(|held| matches!(held.reason, Reason::Claimed { .. } | Reason::Quota { .. }));
     for held in claimed {
         let task = plan
             .tasks

@@ -143,12 +143,20 @@ async fn why_tells_of_claims_that_only_the_store_knows() {
     let live = world.store.live_clusters().await.unwrap().remove(0);
     let seen = world.store.cluster_view(live.id).await.unwrap().unwrap();
     let mut plan = plan::plan(&seen.view(world.now()));
-    let machine = plan.tasks[0].machine.id;
-    let reason = plan::Reason::Claimed {
-        thing: "address 192.0.2.7".to_owned(),
-        by: "cluster-2".to_owned(),
+    let quota = store::Quota {
+        machines: Some(4),
+        ..store::Quota::default()
     };
-    plan.hold_back(machine, &reason);
+    let project = model::name::Name::default_project();
+    let put = world
+        .store
+        .put_project(&project, quota, "ann".into(), world.now());
+    put.await.unwrap();
+    // The planner does not know of it; the commit says so.
+    let refused = world.store.commit(plan.clone(), world.now()).await;
+    if let Err(store::CommitError::Refused { machine, reason }) = refused {
+        plan.hold_back(machine, &reason);
+    }
     world.store.commit(plan, world.now()).await.unwrap();
     let why = world.get("/clusters/first/why").await.json();
     let told: String = why["chain"]
@@ -158,8 +166,8 @@ async fn why_tells_of_claims_that_only_the_store_knows() {
         .map(|cause| format!("{} → {}\n", cause["fact"], cause["next"]))
         .collect();
     expect![[r#"
-        "cluster first is scheduled at generation 1: 0 of 3 control and 0 of 2 compute nodes are ready" → null
+        "cluster first is error at generation 1: 0 of 3 control and 0 of 2 compute nodes are ready" → null
         "4 tasks wait for a worker" → "begins by itself"
-        "create first-brain-01: address 192.0.2.7 is held by cluster-2" → "continues when cluster-2 gives it back; remove it from one of the manifests"
+        "create first-muscle-02: the project has 4 of at most 4 machines" → "remove some machines, or ask an administrator for more with `slipway project quota`"
     "#]].assert_eq(&told);
 }
