@@ -116,6 +116,12 @@ async fn pass<D: Driver>(shared: &Shared<D>, cluster: ClusterId) -> Result<(), L
                 return Err(Later(cluster));
             }
         };
+        if known.is_unseen() {
+            // Whoever looks at it puts it on the agenda again.
+            tracing::info!("{cluster} is looked at before it is planned");
+            shared.probe_bell.notify_one();
+            return Ok(());
+        }
         let now = shared.clock.now();
         let began = tokio::time::Instant::now();
         let mut plan = plan::plan(&known.view(now));

@@ -223,6 +223,11 @@ impl World {
         self.seen(|state, _| state.made.clone())
     }
 
+    /// How many changes were begun and have not taken effect yet, whoever began them.
+    pub fn under_way(&self) -> usize {
+        self.seen(|state, _| state.operations.len())
+    }
+
     /// What must never happen, and did.
     pub fn violations(&self) -> Vec<Violation> {
         self.seen(|state, _| state.violations.clone())

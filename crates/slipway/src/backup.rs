@@ -5,7 +5,6 @@ use crate::migrate::told;
 use crate::place::{Database, Place};
 use api::Exit;
 use driver::Clock;
-use model::time::Timestamp;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -124,16 +123,13 @@ fn unused(place: &Place) -> anyhow::Result<()> {
 /// Loads the backup; answers whether anything in it is sealed.
 async fn load(from: &Path, place: &Place) -> anyhow::Result<bool> {
     let store = place.open_or_create()?;
-    let loaded = store.load(from).await;
-    loaded.map_err(|error| told(format!("cannot restore to {place}"), error))?;
-    let unready = |error: store::Error| {
+    let restored = store.restore(from, Clock::System.now()).await;
+    restored.map_err(|error| told(format!("cannot restore to {place}"), error))?;
+    let keys = store.seal_keys().await;
+    let keys = keys.map_err(|error| {
         let (code, hint) = (error.code(), error.hint());
-        failed(format!("cannot make {place} ready"), code, hint, error)
-    };
-    // Whoever held a lease when the backup was taken holds nothing here.
-    let now: Timestamp = Clock::System.now();
-    store.void_leases(now).await.map_err(unready)?;
-    let keys = store.seal_keys().await.map_err(unready)?;
+        failed(format!("cannot read {place}"), code, hint, error)
+    })?;
     Ok(!keys.is_empty())
 }
 
@@ -152,7 +148,11 @@ fn next(place: &Place, data_dir: &Path, sealed: bool) -> String {
     };
     let steps = [
         sealed.then_some(key),
-        Some("make sure that no server of the old installation runs any more".to_owned()),
+        Some(
+            "make sure that no server of the old installation runs any more, and that what it had \
+             begun has ended"
+                .to_owned(),
+        ),
         Some(format!("start a server: {serve}")),
     ];
     let steps = steps.into_iter().flatten().enumerate();
@@ -160,8 +160,8 @@ fn next(place: &Place, data_dir: &Path, sealed: bool) -> String {
         .map(|(at, step)| format!("  {}. {step}\n", at + 1))
         .collect();
     format!(
-        "{steps}Tasks that were under way are looked at and go on. Tokens are good as before, and \
-         admin.token is made anew.\n"
+        "{steps}The server looks at every cluster before it goes on with it. Tokens are good as \
+         before, and admin.token is made anew.\n"
     )
 }
 
@@ -182,13 +182,13 @@ mod tests {
         );
         expect![[r#"
               1. copy the key file of the old installation to /var/lib/slipway/slipway.key: nothing else opens what is sealed
-              2. make sure that no server of the old installation runs any more
+              2. make sure that no server of the old installation runs any more, and that what it had begun has ended
               3. start a server: slipway serve --data-dir /var/lib/slipway
-            Tasks that were under way are looked at and go on. Tokens are good as before, and admin.token is made anew.
+            The server looks at every cluster before it goes on with it. Tokens are good as before, and admin.token is made anew.
             --
-              1. make sure that no server of the old installation runs any more
+              1. make sure that no server of the old installation runs any more, and that what it had begun has ended
               2. start a server: slipway serve --database postgres://ann@db/slipway
-            Tasks that were under way are looked at and go on. Tokens are good as before, and admin.token is made anew.
+            The server looks at every cluster before it goes on with it. Tokens are good as before, and admin.token is made anew.
         "#]]
         .assert_eq(&text);
     }

@@ -31,9 +31,6 @@ const FOR_CLIENTS: [&str; 4] = ["output", "project", "server", "token-file"];
 /// The option that names the file.
 const OPTION: &str = "config";
 
-/// How the shell hears that the program was not called rightly; the command line has it too.
-const USAGE: u8 = 2;
-
 /// The whole command line, with `--config` where a file can be read.
 pub(crate) fn command() -> Command {
     offered(Program::command())
@@ -44,7 +41,7 @@ pub(crate) fn parse() -> Result<Program, ExitCode> {
     let line: Vec<OsString> = std::env::args_os().collect();
     let matches = settle(command(), &line).map_err(|failure| {
         failure::tell(&failure.into());
-        ExitCode::from(USAGE)
+        ExitCode::from(failure::USAGE)
     })?;
     let program = matches.and_then(|matches| {
         Program::from_arg_matches(&matches).map_err(|error| error.format(&mut command()))

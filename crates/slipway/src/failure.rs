@@ -3,6 +3,13 @@
 use std::io::Write as _;
 use std::process::ExitCode;
 
+/// How the shell hears that the program was not called rightly.
+pub(crate) const USAGE: u8 = 2;
+
+/// What no other attempt mends, only another configuration: those who start programs again and
+/// again can tell by the exit code.
+const MISUSE: [&str; 5] = ["SERVE-005", "SERVE-006", "SERVE-007", "SERVE-008", "STORE-012"];
+
 /// Something that stops the program, with its code and what to do about it.
 #[derive(Debug)]
 pub(crate) struct Failure {
@@ -43,5 +50,10 @@ pub(crate) fn tell(error: &anyhow::Error) -> ExitCode {
     }
     // A closed standard error leaves nobody to tell.
     drop(writeln!(std::io::stderr().lock(), "{text}"));
-    ExitCode::FAILURE
+    let code = error.downcast_ref::<Failure>().map(|failure| failure.code);
+    if code.is_some_and(|code| MISUSE.contains(&code)) {
+        ExitCode::from(USAGE)
+    } else {
+        ExitCode::FAILURE
+    }
 }

@@ -1,6 +1,6 @@
 //! `slipway migrate` and `slipway store copy`: databases brought up to date, and moved.
 
-use crate::failure::failed;
+use crate::failure::{Failure, failed};
 use crate::place::{Database, Place};
 use anyhow::Context as _;
 use driver::Clock;
@@ -22,6 +22,16 @@ pub(crate) struct Arguments {
 
 /// Migrates, and says what was done.
 pub(crate) fn run(arguments: &Arguments, global: &cli::Global) -> anyhow::Result<ExitCode> {
+    if !arguments.database.is_named() {
+        return Err(Failure {
+            what: "there is no database to migrate".to_owned(),
+            code: "SERVE-008",
+            hint: "name a PostgreSQL database with --database or SLIPWAY_DATABASE; SQLite is brought up to \
+                   date by `slipway serve` itself"
+                .to_owned(),
+        }
+        .into());
+    }
     let place = Place::of(&arguments.database, &global.data_dir()?)?;
     let said = match place.migrate()? {
         None => format!("{place} is up to date"),
@@ -65,6 +75,15 @@ pub(crate) struct Copy {
 pub(crate) async fn copy(arguments: Copy) -> anyhow::Result<ExitCode> {
     let from = Place::named(&arguments.from, arguments.from_password_file.as_ref())?;
     let to = Place::named(&arguments.to, arguments.to_password_file.as_ref())?;
+    from.must_be_used()?;
+    if from == to {
+        return Err(Failure {
+            what: format!("{from} cannot be copied into itself"),
+            code: "SERVE-008",
+            hint: "name another, empty place with --to".to_owned(),
+        }
+        .into());
+    }
     let source = from.open()?;
     let target = to.open_or_create()?;
     let between = tempfile::NamedTempFile::new().context("could not make a temporary file")?;
@@ -78,7 +97,9 @@ pub(crate) async fn copy(arguments: Copy) -> anyhow::Result<ExitCode> {
         .await
         .map_err(|error| told(format!("cannot copy into {to}"), error))?;
     say(&format!(
-        "{} rows were copied from {from} to {to}",
+        "{} rows were copied from {from} to {to}
+next: start servers on {to} alone, with the data directory they had: its slipway.key opens what is sealed
+never start one on {from} again: two installations would work on the same machines",
         loaded.rows
     ))
 }

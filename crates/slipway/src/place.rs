@@ -86,6 +86,19 @@ impl Place {
         opened.map_err(|error| self.unusable(error))
     }
 
+    /// Refuses a directory in which no server ever was.
+    pub(crate) fn must_be_used(&self) -> anyhow::Result<()> {
+        match self {
+            Self::Directory(directory) if !directory.join(store::FILE).exists() => Err(Failure {
+                what: format!("there is no {} in {}", store::FILE, directory.display()),
+                code: "SERVE-008",
+                hint: "name the data directory of a server, or the address of its database".to_owned(),
+            }
+            .into()),
+            Self::Directory(_) | Self::Server(..) => Ok(()),
+        }
+    }
+
     /// Opens the store there, and makes the directory when there is none.
     pub(crate) fn open_or_create(&self) -> anyhow::Result<Store> {
         if let Self::Directory(directory) = self {
@@ -175,8 +188,8 @@ fn refuse_password(url: &str) -> anyhow::Result<()> {
         what: "a password stands on the command line, where every user of this machine can read it"
             .to_owned(),
         code: "SERVE-005",
-        hint: "put it into a file and name that with --database-password-file, or put the whole \
-               address into SLIPWAY_DATABASE"
+        hint: "put it into a file and name that with --database-password-file (or --from-password-file, \
+               --to-password-file), or put the whole address into SLIPWAY_DATABASE"
             .to_owned(),
     }
     .into())

@@ -56,6 +56,25 @@ pub(crate) struct Options {
 }
 
 impl Options {
+    /// Refuses to go on without the key file of the servers: a worker that came first would
+    /// make another one, and no server could open what it seals.
+    pub(crate) fn must_have_key(&self, data_dir: &Path) -> anyhow::Result<()> {
+        let file = self
+            .key_file
+            .clone()
+            .unwrap_or_else(|| data_dir.join(KeyFile::NAME));
+        if self.key_command.is_some() || file.exists() {
+            return Ok(());
+        }
+        Err(Failure {
+            what: format!("the master key {} is missing", file.display()),
+            code: "SERVE-009",
+            hint: "start a server first, which makes it; then copy it here, readable by its owner alone"
+                .to_owned(),
+        }
+        .into())
+    }
+
     /// Where the master key is. With a command, a key file that is there still opens what it
     /// has wrapped, so that an installation can move from one to the other.
     pub(crate) fn keys(&self, data_dir: &Path) -> KeyConfig {

@@ -61,6 +61,8 @@ pub(crate) async fn start(
 ) -> anyhow::Result<(SocketAddr, Running)> {
     // Before anything is counted: what goes up unseen would come down seen.
     let metrics = server::metrics::install().context("could not start the metrics")?;
+    // Before anything is made: who cannot listen leaves nothing behind.
+    let (listener, address) = listening(listen).await?;
     let installation = Installation::open(data_dir, options).await?;
     let admin = Admin::load_or_create(data_dir).map_err(|error| {
         let (code, hint) = (error.code(), error.hint().to_owned());
@@ -73,7 +75,6 @@ pub(crate) async fn start(
             let (code, hint) = (error.code(), error.hint());
             failed("cannot let the administrator in", code, hint, error)
         })?;
-    let (listener, address) = listening(listen).await?;
     let server = Server {
         store: installation.store.clone(),
         vault: installation.vault.clone(),

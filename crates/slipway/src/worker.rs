@@ -48,6 +48,8 @@ pub(crate) async fn run(arguments: Arguments, global: &cli::Global) -> anyhow::R
         }
         .into());
     }
+    let data_dir = global.data_dir()?;
+    arguments.options.must_have_key(&data_dir)?;
     let stop = CancellationToken::new();
     let mut running = Running::new();
     if let Some(listen) = arguments.listen {
@@ -57,7 +59,7 @@ pub(crate) async fn run(arguments: Arguments, global: &cli::Global) -> anyhow::R
         running.start(server::watched(listener, metrics, stop.clone()));
         tracing::info!("listening on http://{address}");
     }
-    let installation = Installation::open(&global.data_dir()?, &arguments.options).await?;
+    let installation = Installation::open(&data_dir, &arguments.options).await?;
     running.start(installation.engine().run(stop.clone()));
     tracing::info!("working");
     running.until_told(&stop).await?;

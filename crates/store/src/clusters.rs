@@ -105,6 +105,21 @@ impl ClusterView {
         told && !commit::acts(plan)
     }
 
+    /// Whether nobody has looked at it since it was restored from a backup. What is known of it
+    /// is long past then, and no ground to act upon.
+    pub fn is_unseen(&self) -> bool {
+        let machines = self.desired.all().filter(|machine| !self.is_gone(machine));
+        let mut seen = machines
+            .filter_map(|machine| self.observed.machines.get(&machine.id))
+            .flat_map(|seen| {
+                let machine = seen.machine.as_ref().map(|(_, at)| *at);
+                let node = seen.node.as_ref().map(|(_, at)| *at);
+                machine.into_iter().chain(node)
+            })
+            .peekable();
+        seen.peek().is_some() && seen.all(|at| at == observations::FORGOTTEN)
+    }
+
     /// Whether nobody needs to look at a machine any more: it was to leave, is seen to be
     /// absent, and nothing is under way that could change that.
     pub fn is_gone(&self, machine: &Machine) -> bool {

@@ -297,12 +297,13 @@ fn tell(tx: &mut dyn Tx, plan: &Plan, head: &Head, now: Timestamp) -> Result<(),
         return Ok(());
     }
     let phase = plan.summary.phase;
+    // Also a plan that only tells overtakes those that were made before: what another process
+    // has seen earlier must not be told after it.
     tx.execute(
-        "UPDATE clusters SET plans = plans + $2, unplanned = 0, phase = $3, format = $4, summary = $5,
-                             held = $6, updated_at = $7, wake_at = $8 WHERE id = $1",
+        "UPDATE clusters SET plans = plans + 1, unplanned = 0, phase = $2, format = $3, summary = $4,
+                             held = $5, updated_at = $6, wake_at = $7 WHERE id = $1",
         &[
             plan.cluster.into(),
-            acts(plan).into(),
             phase.as_str().into(),
             FORMAT.into(),
             summary,

@@ -8,7 +8,7 @@
 use crate::Store;
 use crate::body::{Scope, Tx, Value, first, insert};
 use crate::error::Error;
-use crate::{migrations, queue};
+use crate::{migrations, observations, queue};
 use model::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -197,14 +197,25 @@ impl Store {
         self.runner.read(move |tx| dump(tx, &file, now)).await
     }
 
-    /// Reads everything from such a file into this store, which must be empty.
+    /// Reads everything from such a file into this store, which must be empty: for a copy of
+    /// what nobody works with any more.
     pub async fn load(&self, path: &Path) -> Result<Dumped, DumpError> {
         let path = path.to_owned();
         self.runner
+            .write(Scope::Whole, move |tx| load_verified(tx, &path))
+            .await
+    }
+
+    /// The same from a file that was written some time ago. The world has gone on since: nobody
+    /// holds a lease, what was open may have been done, and nothing is planned for a cluster
+    /// before somebody has looked at it ([`crate::ClusterView::is_unseen`]).
+    pub async fn restore(&self, path: &Path, now: Timestamp) -> Result<Dumped, DumpError> {
+        let path = path.to_owned();
+        self.runner
             .write(Scope::Whole, move |tx| {
-                let dumped = verify(&path)?;
-                empty(tx)?;
-                load(tx, &path)?;
+                let dumped = load_verified(tx, &path)?;
+                queue::doubt(tx, now)?;
+                observations::doubt(tx)?;
                 Ok(dumped)
             })
             .await
@@ -360,6 +371,13 @@ fn verify(path: &Path) -> Result<Dumped, DumpError> {
 
 fn missing_end(head: Option<Timestamp>, line: u64) -> DumpError {
     head.map_or(DumpError::NotOurs, |_| DumpError::Truncated { line })
+}
+
+fn load_verified(tx: &mut dyn Tx, path: &Path) -> Result<Dumped, DumpError> {
+    let dumped = verify(path)?;
+    empty(tx)?;
+    load(tx, path)?;
+    Ok(dumped)
 }
 
 /// Whether somebody has done something in a database.

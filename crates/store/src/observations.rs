@@ -84,6 +84,16 @@ impl Store {
     }
 }
 
+/// When something was seen that may have changed since in whatever way: before anybody looked.
+pub(crate) const FORGOTTEN: Timestamp = Timestamp::from_millis(-1);
+
+/// Doubts all that was seen, until somebody looks again.
+pub(crate) fn doubt(tx: &mut dyn Tx) -> Result<(), Error> {
+    tx.execute("UPDATE observations SET at = $1", &[FORGOTTEN.into()])?;
+    tx.execute("UPDATE clusters SET probed_at = NULL", &[])?;
+    Ok(())
+}
+
 fn changes(tx: &mut dyn Tx, machine: MachineId, page: &Page) -> Result<Listed<Change>, Error> {
     let before = page.after_number("changes", u64::MAX)?;
     let rows = tx.query(

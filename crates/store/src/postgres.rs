@@ -32,6 +32,10 @@ const CONNECT_MAX: Duration = Duration::from_secs(5);
 /// How long what we sent may stay unacknowledged before the connection counts as lost.
 const SILENCE_MAX: Duration = Duration::from_secs(15);
 
+/// How long an answer may take: longer than the server allows itself for any statement, so that
+/// only a server that does nothing at all is given up.
+const ANSWER_MAX: Duration = Duration::from_secs(40);
+
 /// How often the newest event is asked for although nobody announced one: announcements
 /// can be lost with a connection.
 const POLL_EVERY: Duration = Duration::from_secs(1);
@@ -96,6 +100,11 @@ impl Server {
         })?;
         if let Some(password) = password {
             config.password(password.expose());
+        }
+        if config.get_dbname().is_none() {
+            return Err(Error::Address {
+                what: "it names no database".to_owned(),
+            });
         }
         if config.get_hosts().is_empty() {
             return Err(Error::Address {
@@ -291,7 +300,12 @@ impl Link {
                 Poll::Pending => Poll::Pending,
             }
         });
-        let answered = runtime.block_on(answered);
+        let answered = runtime.block_on(tokio::time::timeout(ANSWER_MAX, answered));
+        let Ok(answered) = answered else {
+            // A server that is stopped keeps its connections; this one is of no use any more.
+            line.ended = true;
+            return Err(lost());
+        };
         answered.ok_or_else(lost)?.map_err(meaning)
     }
 
@@ -307,11 +321,7 @@ impl Link {
         if let Some(statement) = self.statements.get(sql) {
             return Ok(statement.clone());
         }
-        let statement = Self::wait(
-            &self.runtime,
-            &mut self.line,
-            self.client.prepare(sql),
-        )?;
+        let statement = Self::wait(&self.runtime, &mut self.line, self.client.prepare(sql))?;
         self.statements.insert(sql.to_owned(), statement.clone());
         Ok(statement)
     }
@@ -337,7 +347,7 @@ impl Session {
         if self
             .link
             .as_ref()
-            .is_some_and(|link| link.client.is_closed())
+            .is_some_and(|link| link.client.is_closed() || link.line.ended)
         {
             self.link = None;
         }

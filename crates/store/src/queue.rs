@@ -266,16 +266,9 @@ impl Store {
 
     /// Ends every lease: for the start of a process that knows to be the only one.
     pub async fn void_leases(&self, now: Timestamp) -> Result<u32, Error> {
-        let question = move |tx: &mut dyn Tx| {
-            let rows = tx.query(
-                "SELECT format, body FROM tasks WHERE state = 'running' ORDER BY seq",
-                &[],
-            )?;
-            let count = u32::try_from(rows.len()).unwrap_or(u32::MAX);
-            lose(tx, rows, now)?;
-            Ok(count)
-        };
-        self.runner.write(Scope::Whole, question).await
+        self.runner
+            .write(Scope::Whole, move |tx| void(tx, now))
+            .await
     }
 
     /// When the next thing happens by itself: an attempt falls due, a lease or a wish ends.
@@ -299,6 +292,25 @@ impl Store {
     async fn next_end(&self) -> Result<Option<Timestamp>, Error> {
         self.runner.read(end).await
     }
+}
+
+/// Ends every lease; answers how many there were.
+fn void(tx: &mut dyn Tx, now: Timestamp) -> Result<u32, Error> {
+    let rows = tx.query(
+        "SELECT format, body FROM tasks WHERE state = 'running' ORDER BY seq",
+        &[],
+    )?;
+    let count = u32::try_from(rows.len()).unwrap_or(u32::MAX);
+    lose(tx, rows, now)?;
+    Ok(count)
+}
+
+/// Doubts every task that is not finished: it may have been done by somebody who could not tell
+/// us. Those that must not be done twice look first.
+pub(crate) fn doubt(tx: &mut dyn Tx, now: Timestamp) -> Result<(), Error> {
+    void(tx, now)?;
+    tx.execute("UPDATE tasks SET lost = 1 WHERE state = 'waiting'", &[])?;
+    Ok(())
 }
 
 fn end(tx: &mut dyn Tx) -> Result<Option<Timestamp>, Error> {

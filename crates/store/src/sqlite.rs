@@ -13,12 +13,17 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The database's file in the data directory.
 pub const FILE: &str = "slipway.db";
 
 /// The file whose lock says that somebody works with the data directory.
 const LOCK: &str = "slipway.lock";
+
+/// How often, and how far apart, a lock is tried that somebody holds.
+const LOCK_ATTEMPTS: u32 = 10;
+const LOCK_AGAIN_AFTER: Duration = Duration::from_millis(20);
 
 /// Nobody but the owner reads what manifests may contain.
 const MODE: u32 = 0o600;
@@ -150,6 +155,14 @@ fn lock(directory: &Path) -> Result<File, Error> {
     }
     let path = directory.join(LOCK);
     let file = create(&path)?;
+    // A process that has just ended, or one that another thread is starting, can hold it for a
+    // moment longer.
+    for _ in 0..LOCK_ATTEMPTS {
+        if file.try_lock().is_ok() {
+            return Ok(file);
+        }
+        std::thread::sleep(LOCK_AGAIN_AFTER);
+    }
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(Error::Locked {

@@ -85,6 +85,16 @@ impl Site {
         self.name(&mut command).output().unwrap()
     }
 
+    /// Waits until what a dead server had begun has ended.
+    fn quiet(&self) {
+        let world = World::open(&self.data().join("world.jsonl"), Pace::Demo, 0).unwrap();
+        let began = Instant::now();
+        while world.under_way() > 0 {
+            assert!(began.elapsed() < PATIENCE, "the world does not come to rest");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     /// Brings over what is not in a backup: the key file, and the world as it is by now.
     fn bring(&self, from: &Self) {
         std::fs::create_dir_all(self.data()).unwrap();
@@ -191,6 +201,7 @@ fn a_backup_taken_while_building_is_continued_elsewhere_on_both_bodies() {
     apply(&mut server, compute);
     let backup = take(&first, &mut server, &mut compute);
     drop(server);
+    first.quiet();
 
     let second = Site::new(place("second"), None);
     second.bring(&first);
@@ -207,6 +218,7 @@ fn a_backup_taken_while_building_is_continued_elsewhere_on_both_bodies() {
     let mut server = third.serve();
     let again = take(&third, &mut server, &mut compute);
     drop(server);
+    third.quiet();
 
     // And back: what PostgreSQL knew goes on in SQLite.
     let fourth = Site::new(place("fourth"), None);

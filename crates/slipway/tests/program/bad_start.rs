@@ -55,7 +55,7 @@ fn a_second_server_on_one_directory_is_refused_and_the_first_goes_on() {
         &directory.path().join("data"),
         "127.0.0.1:0",
         &expect![[r#"
-            error: cannot start on this data directory: could not open DIR, another process uses it (STORE-002)
+            error: cannot use DIR: could not open DIR, another process uses it (STORE-002)
             hint: stop the other `slipway serve`, or choose another directory than DIR
         "#]],
     );
@@ -82,7 +82,7 @@ fn a_corrupt_database_is_refused_and_left_as_it_is() {
         &directory.path().join("data"),
         "127.0.0.1:0",
         &expect![[r#"
-            error: cannot start on this data directory: cannot read the database, its file is not a database: file is not a database: Error code 26: file is not a database (STORE-006)
+            error: cannot use DIR: cannot read the database, its file is not a database: file is not a database: Error code 26: file is not a database (STORE-006)
             hint: restore slipway.db from a backup, or start with an empty data directory; the file was not changed
         "#]],
     );
@@ -101,9 +101,9 @@ fn a_database_that_is_missing_from_a_used_directory_is_missed() {
         &directory.path().join("data"),
         "127.0.0.1:0",
         &expect![[r#"
-        error: the database slipway.db is missing from DIR (SERVE-004)
-        hint: put it back from a backup; to start anew, move admin.token away too
-    "#]],
+            error: the database slipway.db is missing from DIR (SERVE-004)
+            hint: put it back from a backup; to start anew, move admin.token away too; if the database is on a server, name it with --database
+        "#]],
     );
 }
 
@@ -112,15 +112,15 @@ fn a_directory_of_a_newer_version_is_refused() {
     let directory = used();
     let database = rusqlite::Connection::open(directory.path().join("data/slipway.db")).unwrap();
     database
-        .execute("UPDATE schema_version SET version = 1000", [])
+        .execute("INSERT INTO schema_version (version) VALUES (1000)", [])
         .unwrap();
     drop(database);
     check(
         &directory.path().join("data"),
         "127.0.0.1:0",
         &expect![[r#"
-            error: cannot start on this data directory: cannot read the database, its format is 1000 and this program knows up to 1 (STORE-007)
-            hint: run the version of slipway that wrote it, or a later one; the file was not changed
+            error: cannot use DIR: cannot read the database, its format is 1000 and this program knows up to 2 (STORE-007)
+            hint: run the version of slipway that wrote it, or a later one; nothing was changed
         "#]],
     );
 }

@@ -1,6 +1,7 @@
 //! What is told to those who watch over the whole.
 
-use crate::fixture::{at, claim, cluster, plan, record};
+use crate::fixture::{at, claim, cluster, effect, plan, record, running, view};
+use model::observed::Observation;
 use store::{Actor, Ended, Recorded, Store};
 
 /// Machines that are held, by reason.
@@ -25,6 +26,38 @@ pub(crate) async fn what_waits_is_counted(store: &Store) {
     assert_eq!(recorded, Recorded::Yes);
     plan(store, first, at(10)).await;
     assert_eq!(held(store).await, [("stuck", 1)]);
+}
+
+pub(crate) async fn what_is_restored_is_looked_at_first(store: &Store) {
+    let first = cluster(store, "first", 1).await;
+    plan(store, first, at(0)).await;
+    let mut claimed = claim(store, at(1)).await;
+    let done = claimed.remove(0);
+    let seen = effect(&done.task, at(2));
+    let recorded = store.record(done, Ended::Done, seen, Vec::new(), Vec::new(), at(2));
+    assert_eq!(recorded.await.unwrap(), Recorded::Yes);
+    assert!(!view(store, first).await.is_unseen());
+    let file = tempfile::NamedTempFile::new().unwrap();
+    store.dump(file.path(), at(3)).await.unwrap();
+
+    let other = Store::in_memory().unwrap();
+    other.restore(file.path(), at(1_000)).await.unwrap();
+    let restored = view(&other, first).await;
+    assert!(restored.is_unseen());
+    assert_eq!(restored.observed.machines.len(), 1, "what was seen is kept");
+    // Nobody holds the other task any more, and whoever takes it looks first.
+    let again = claim(&other, at(1_000)).await;
+    assert!(again.iter().all(|claim| claim.lost), "{again:?}");
+    assert_eq!(again.len(), 1);
+    let looked = restored.observed.machines.keys().next().copied().unwrap();
+    let machine = restored.desired.all().find(|one| one.id == looked).unwrap();
+    let seen = vec![Observation {
+        cluster: first,
+        fact: running(machine),
+        at: at(1_001),
+    }];
+    other.observe(first, seen, at(1_001)).await.unwrap();
+    assert!(!view(&other, first).await.is_unseen());
 }
 
 pub(crate) async fn what_changes_nothing_can_be_entered_too(store: &Store) {

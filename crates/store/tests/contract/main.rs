@@ -85,6 +85,7 @@ contract! {
         a_plan_becomes_tasks_once,
         a_plan_for_an_older_generation_is_stale,
         a_plan_that_tells_nothing_new_writes_nothing,
+        what_was_seen_earlier_is_not_told_later,
         a_task_that_a_worker_took_cannot_be_withdrawn,
         the_ledger_has_one_row_per_cluster,
         an_address_belongs_to_one_cluster,
@@ -175,5 +176,6 @@ contract! {
         events_stay_in_order_for_whoever_follows;
     counted:
         what_waits_is_counted,
+        what_is_restored_is_looked_at_first,
         what_changes_nothing_can_be_entered_too;
 }

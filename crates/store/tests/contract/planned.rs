@@ -1,13 +1,13 @@
 //! Plans become tasks, once, if what they need is free.
 
 use crate::fixture::{
-    at, claim, cluster, events, name, plan, project, record, settle, submit, text, text_with_given,
-    view,
+    at, claim, cluster, effect, events, name, plan, project, record, settle, submit, text,
+    text_with_given, view,
 };
 use expect_test::expect;
 use model::task::State;
 use plan::{Phase, Reason, Slot};
-use store::{CommitError, Ended, MachineFilter, Page, Store, TaskFilter};
+use store::{Claim, CommitError, Ended, MachineFilter, Page, Recorded, Store, TaskFilter};
 
 pub(crate) async fn a_plan_becomes_tasks_once(store: &Store) {
     let east = cluster(store, "east", 1).await;
@@ -99,6 +99,38 @@ pub(crate) async fn a_plan_that_tells_nothing_new_writes_nothing(store: &Store) 
     );
     assert_eq!(view(store, east).await.parent, known.parent);
     assert_eq!(events(store).await, before);
+}
+
+/// Two processes plan one cluster. What one of them has seen earlier is not told after what
+/// the other has seen since, or people would wait for what has happened already.
+pub(crate) async fn what_was_seen_earlier_is_not_told_later(store: &Store) {
+    let east = cluster(store, "east", 2).await;
+    plan(store, east, at(1)).await;
+    for _ in 0..2 {
+        for claim in claim(store, at(1)).await {
+            finish(store, claim).await;
+        }
+        plan(store, east, at(1)).await;
+    }
+    let mut joins = claim(store, at(1)).await;
+    assert_eq!(joins.len(), 2);
+    finish(store, joins.remove(0)).await;
+    let earlier = plan::plan(&view(store, east).await.view(at(1)));
+    finish(store, joins.remove(0)).await;
+    let later = plan::plan(&view(store, east).await.view(at(1)));
+    assert_eq!(later.summary.phase, Phase::Done);
+    store.commit(later, at(2)).await.unwrap();
+    let stale = store.commit(earlier, at(2)).await.unwrap_err();
+    assert!(matches!(stale, CommitError::Stale), "{stale}");
+    let row = store.cluster(&project(), &name("east")).await.unwrap();
+    assert_eq!(row.unwrap().summary.phase, Phase::Done);
+}
+
+/// Ends an attempt as a driver for whom all goes well would.
+async fn finish(store: &Store, claim: Claim) {
+    let seen = effect(&claim.task, at(1));
+    let recorded = store.record(claim, Ended::Done, seen, vec![], vec![], at(1));
+    assert_eq!(recorded.await.unwrap(), Recorded::Yes);
 }
 
 pub(crate) async fn a_task_that_a_worker_took_cannot_be_withdrawn(store: &Store) {
