@@ -25,6 +25,10 @@ pub struct JourneyView {
     pub empty: bool,
     /// How long the longest cluster takes, predicted; clusters do not wait for each other.
     pub minutes: u32,
+    /// What else there is to know, as the text says it: such as that the project's quota will
+    /// hold back some of the machines.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// Why applying it would be refused, if it would be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<Box<Problem>>,

@@ -25,7 +25,7 @@ pub struct Quota {
 pub struct Used {
     /// Clusters.
     pub clusters: u32,
-    /// Machines.
+    /// Machines that are declared or still there; those that its limit holds back count too.
     pub machines: u32,
 }
 

@@ -40,6 +40,14 @@ pub enum Error {
         /// How much is read at most.
         max: usize,
     },
+    /// More than a value of a secret may have.
+    #[error("the value in `{}` is larger than {max} bytes", file.display())]
+    LongValue {
+        /// Which file.
+        file: PathBuf,
+        /// How much a value may have.
+        max: usize,
+    },
     /// A file that is not text.
     #[error("`{}` is not text in UTF-8", file.display())]
     NotText {
@@ -99,6 +107,14 @@ pub enum Error {
         seq: u64,
         /// In what way.
         reason: String,
+        /// Whether all that was read is about one project: then it may be no whole chain.
+        part: bool,
+    },
+    /// An export with nothing in it: no chain is without its first entry.
+    #[error("`{}` has no entries", file.display())]
+    NoEntries {
+        /// Which file.
+        file: PathBuf,
     },
     /// A file that cannot be written.
     #[error("could not write `{}`", file.display())]
@@ -136,6 +152,7 @@ impl Error {
             | Self::Directory { .. }
             | Self::Unreadable { .. }
             | Self::TooLarge { .. }
+            | Self::LongValue { .. }
             | Self::NotText { .. }
             | Self::NoName { .. } => "CLI-006",
             Self::NoDataDir => "CLI-007",
@@ -143,6 +160,7 @@ impl Error {
             Self::NotFound { .. } => "CLI-009",
             Self::Write(_) | Self::Unwritten { .. } => "CLI-010",
             Self::Broken { .. } => "AUDIT-001",
+            Self::NoEntries { .. } => "AUDIT-002",
             Self::Unwritable { .. } => "BACKUP-001",
             Self::CutOff => "BACKUP-005",
         }
@@ -155,6 +173,9 @@ impl Error {
             Self::Directory { .. } => "name one file in it",
             Self::Unreadable { .. } => "who may read it, and is it a file?",
             Self::TooLarge { .. } => "is this a manifest? split it into several if it is",
+            Self::LongValue { .. } => {
+                "a secret is for keys and passwords: is this the right file? a longer one belongs elsewhere"
+            }
             Self::NotText { .. } => "is this a manifest?",
             Self::NoName { .. } => "it should be YAML with `metadata.name`; or name the manifest",
             Self::TokenFile { .. } => "ask as the user who runs the server, or set SLIPWAY_TOKEN",
@@ -163,7 +184,11 @@ impl Error {
             Self::NotFound { kind, .. } => return Some(format!("`slipway get {kind}` lists them")),
             Self::Write(_) => "is there room on the disk?",
             Self::Unwritten { .. } => "make room there, or name another file",
-            Self::Broken { .. } => {
+            Self::NoEntries { .. } => "take it again with `slipway audit export --to FILE`",
+            Self::Broken { part: true, .. } => {
+                "an export of one project is no whole chain and cannot be verified: export without --project, with a token for all projects"
+            }
+            Self::Broken { part: false, .. } => {
                 "compare it with an export or a backup from before, and find out who can write there"
             }
             Self::Unwritable { .. } => "make room there, or name another file with --to",
@@ -179,6 +204,7 @@ impl Error {
             | Self::Directory { .. }
             | Self::Unreadable { .. }
             | Self::TooLarge { .. }
+            | Self::LongValue { .. }
             | Self::NotText { .. }
             | Self::NoName { .. }
             | Self::TokenFile { .. }
@@ -188,6 +214,7 @@ impl Error {
             | Self::Unwritable { .. }
             | Self::CutOff
             | Self::Broken { .. }
+            | Self::NoEntries { .. }
             | Self::Unwritten { .. }
             | Self::Write(_) => Exit::Failed,
         }
@@ -242,11 +269,13 @@ impl Error {
             Self::NoFile { .. }
             | Self::Directory { .. }
             | Self::TooLarge { .. }
+            | Self::LongValue { .. }
             | Self::NotText { .. }
             | Self::NoName { .. }
             | Self::NoDataDir
             | Self::Usage { .. }
             | Self::CutOff
+            | Self::NoEntries { .. }
             | Self::Broken { .. }
             | Self::NotFound { .. } => None,
         }?;

@@ -139,8 +139,8 @@ impl Global {
                 }),
             };
         }
-        if let Ok(token) = std::env::var("SLIPWAY_TOKEN") {
-            return Ok(Some(Token(token.trim().to_owned())));
+        if let Some(token) = std::env::var("SLIPWAY_TOKEN").ok().and_then(given) {
+            return Ok(Some(token));
         }
         if !api::client::is_local(&self.server) {
             return Ok(None);
@@ -160,6 +160,12 @@ impl Global {
     }
 }
 
+/// The token in a variable; an empty one is as good as none.
+fn given(text: String) -> Option<Token> {
+    let text = text.trim();
+    (!text.is_empty()).then(|| Token(text.to_owned()))
+}
+
 /// Reads the token file; a file that is not there is no token, and not an error yet.
 fn read_token(file: &Path) -> Result<Option<Token>, Error> {
     let unreadable = |cause| Error::TokenFile {
@@ -172,7 +178,10 @@ fn read_token(file: &Path) -> Result<Option<Token>, Error> {
         }
         Ok(_) => {
             let text = std::fs::read_to_string(file).map_err(unreadable)?;
-            Ok(Some(Token(text.trim().to_owned())))
+            match given(text) {
+                Some(token) => Ok(Some(token)),
+                None => Err(unreadable(std::io::Error::other("the file is empty"))),
+            }
         }
         Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(cause) => Err(unreadable(cause)),
@@ -213,5 +222,10 @@ mod tests {
         assert!(here.find_token().unwrap().is_none());
         std::fs::write(dir.path().join(TOKEN_FILE), "x".repeat(5_000)).unwrap();
         assert_eq!(here.find_token().unwrap_err().code(), "CLI-005");
+        std::fs::write(dir.path().join(TOKEN_FILE), " \n").unwrap();
+        let empty = here.find_token().unwrap_err();
+        assert_eq!(empty.code(), "CLI-005");
+        assert!(empty.to_string().contains(TOKEN_FILE), "{empty}");
+        assert!(given(" ".to_owned()).is_none());
     }
 }

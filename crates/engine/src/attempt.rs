@@ -21,6 +21,9 @@ const FLUSH_EVERY: Duration = Duration::from_secs(1);
 /// How long what came of a task waits to be sealed before that is tried again.
 const SEAL_AGAIN_AFTER: Duration = Duration::from_secs(10);
 
+/// How long to wait before the end of an attempt is recorded again.
+const RECORD_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
 /// Lines of an attempt that are not stored yet.
 #[derive(Default)]
 struct Lines {
@@ -31,6 +34,13 @@ struct Lines {
 impl Lines {
     fn take(&self) -> Vec<(Timestamp, String)> {
         std::mem::take(&mut *self.written.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Puts back what could not be stored, in front of what was written since.
+    fn put_back(&self, mut lines: Vec<(Timestamp, String)>) {
+        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.append(&mut written);
+        *written = lines;
     }
 
     /// Waits until there is something to store. An attempt that writes nothing, as most do
@@ -195,10 +205,30 @@ async fn record<D: Driver>(
         }
         let (ended, seen) = (attempted.ended.clone(), attempted.seen.clone());
         let now = shared.clock.now();
+        let log = lines.take();
         let recorded = shared
             .store
-            .record(claim, ended, seen, sealed, lines.take(), now);
+            .record(claim, ended, seen, sealed, log.clone(), now);
         match recorded.await {
+            // What was done is not done again because the database is away for a moment: the
+            // lease goes on, or ends and is lost.
+            Err(RecordError::Away {
+                error,
+                claim: again,
+            }) => {
+                tracing::warn!(
+                    error.code = error.code(),
+                    "cannot record {}: {error}",
+                    again.task.id
+                );
+                claim = *again;
+                lines.put_back(log);
+                tokio::select! {
+                    biased;
+                    () = context.cancelled() => return Ok(Recorded::LeaseLost),
+                    () = tokio::time::sleep(RECORD_AGAIN_AFTER) => {}
+                }
+            }
             // Somebody has put another data key to use meanwhile.
             Err(RecordError::KeyGone { claim: again, .. }) => {
                 claim = *again;

@@ -252,8 +252,10 @@ pub(crate) fn may(
         .map(|(_, text)| text.parse::<Name>())
         .transpose()
         .map_err(|error| Problem::parameter("project", error))?;
-    // First of all: what a stranger may not do must not tell what there is.
-    if let Some(project) = &project
+    // First of all: what a stranger may not do must not tell what there is. What concerns all
+    // projects is refused below, whatever the path names.
+    if !matches!(need, Need::Everywhere(_))
+        && let Some(project) = &project
         && !caller.sees(project)
     {
         return Err(Problem::other_project());

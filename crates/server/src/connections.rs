@@ -1,15 +1,20 @@
 //! Connections: how many there may be, how long one may say nothing, and how they end.
 //!
-//! **Invariant:** whoever does not say what it wants loses its connection; nobody can keep
-//! others out by connecting and then being slow (`tests/http/system.rs`).
+//! **Invariant:** whoever does not say what it wants, or does not take the answer, loses its
+//! connection; nobody can keep others out by connecting and then being slow
+//! (`tests/http/system.rs`).
 
-use std::net::SocketAddr;
+mod hasty;
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use axum::Router;
 use axum::extract::ConnectInfo;
 use axum::http::Request;
 use axum::serve::{Listener, ListenerExt as _};
+use hasty::Hasty;
 use hyper::body::Incoming;
 use hyper::server::conn::http1::Builder;
 use hyper::service::{Service as _, service_fn};
@@ -27,6 +32,13 @@ const HEAD_TIME_MAX: Duration = Duration::from_secs(10);
 /// those never keep out a person. Further ones wait in the queue of the system.
 const CONNECTIONS_MAX: usize = 4_096;
 
+/// How many of them may come from one address: it can be a proxy for all, and still not take
+/// every place.
+const PER_PEER_MAX: usize = CONNECTIONS_MAX / 4 * 3;
+
+/// How long a client may take nothing of an answer.
+const TAKE_TIME_MAX: Duration = Duration::from_secs(30);
+
 /// Serves until `stop` is cancelled; then answers what is under way and ends.
 pub(crate) async fn serve(listener: TcpListener, router: Router, stop: &CancellationToken) {
     // Answers are small and wanted now: waiting to fill a packet only adds latency.
@@ -36,19 +48,30 @@ pub(crate) async fn serve(listener: TcpListener, router: Router, stop: &Cancella
         }
     });
     let mut connections = JoinSet::new();
+    let mut peers: HashMap<IpAddr, usize> = HashMap::new();
     loop {
         tokio::select! {
             biased;
             () = stop.cancelled() => break,
-            Some(ended) = connections.join_next() => tell(ended),
+            Some(ended) = connections.join_next() => part(ended, &mut peers),
             (stream, peer) = listener.accept(), if connections.len() < CONNECTIONS_MAX => {
-                connections.spawn(converse(stream, peer, router.clone(), stop.clone()));
+                let open = peers.entry(peer.ip()).or_default();
+                if *open >= PER_PEER_MAX {
+                    // Dropping it closes it; the others are served.
+                    continue;
+                }
+                *open += 1;
+                let (router, stop) = (router.clone(), stop.clone());
+                connections.spawn(async move {
+                    converse(stream, peer, router, stop).await;
+                    peer.ip()
+                });
             }
         }
     }
     drop(listener);
     while let Some(ended) = connections.join_next().await {
-        tell(ended);
+        part(ended, &mut peers);
     }
 }
 
@@ -64,7 +87,8 @@ async fn converse(stream: TcpStream, peer: SocketAddr, router: Router, stop: Can
         request.extensions_mut().insert(ConnectInfo(peer));
         router.call(request)
     });
-    let serving = builder.serve_connection(TokioIo::new(stream), service);
+    let serving =
+        builder.serve_connection(TokioIo::new(Hasty::new(stream, TAKE_TIME_MAX)), service);
     let mut connection = std::pin::pin!(serving.with_upgrades());
     let ended = tokio::select! {
         biased;
@@ -79,9 +103,18 @@ async fn converse(stream: TcpStream, peer: SocketAddr, router: Router, stop: Can
     }
 }
 
-/// A connection never breaks down by itself: what panics in a handler is caught there.
-fn tell(ended: Result<(), tokio::task::JoinError>) {
-    if let Err(cause) = ended {
-        tracing::error!(%cause, "a connection broke down");
+/// Counts a connection out. It never breaks down by itself: what panics in a handler is caught
+/// there.
+fn part(ended: Result<IpAddr, tokio::task::JoinError>, peers: &mut HashMap<IpAddr, usize>) {
+    match ended {
+        Ok(peer) => {
+            if let Some(open) = peers.get_mut(&peer) {
+                *open = open.saturating_sub(1);
+                if *open == 0 {
+                    peers.remove(&peer);
+                }
+            }
+        }
+        Err(cause) => tracing::error!(%cause, "a connection broke down"),
     }
 }

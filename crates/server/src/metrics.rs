@@ -125,9 +125,10 @@ fn word(method: &Method) -> &'static str {
         Method::HEAD,
         Method::POST,
         Method::PUT,
+        Method::PATCH,
         Method::DELETE,
     ];
-    let words = ["GET", "HEAD", "POST", "PUT", "DELETE"];
+    let words = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
     let mut pairs = known.iter().zip(words);
     let found = pairs.find(|(known, _)| *known == method);
     found.map_or("other", |(_, word)| word)

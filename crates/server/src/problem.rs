@@ -309,6 +309,17 @@ impl Problem {
         )
     }
 
+    /// The values of a secret are more than is read at once.
+    pub(crate) fn values_too_large(limit: usize, value: usize) -> Self {
+        Self::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "INPUT-003",
+            "body too large",
+            format!("the body with the values has more than {limit} bytes"),
+            format!("one value may have {value} bytes; set the entries one by one"),
+        )
+    }
+
     /// The change would remove too much at once.
     fn blast(detail: String, hint: String) -> Self {
         Self::new(

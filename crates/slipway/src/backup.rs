@@ -5,10 +5,12 @@ use crate::migrate::told;
 use crate::place::{Database, Place};
 use api::Exit;
 use driver::Clock;
+use model::cluster::{Machine, Origin};
+use model::manifest::Provider;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use store::{DumpError, Dumped};
+use store::{DumpError, Dumped, Store};
 use vault::KeyFile;
 
 /// Save the whole installation in a file, and bring it back
@@ -100,13 +102,13 @@ pub(crate) async fn restore(arguments: Restore, global: &cli::Global) -> anyhow:
         );
         return Ok(cli::show(global, &told, &picture, Exit::Done));
     }
-    let sealed = load(from, &place).await?;
+    let apart = load(from, &place).await?;
     told.restored_to = Some(place.to_string());
     let picture = format!(
         "{} rows, taken at {}, are restored to {place}\n{}",
         told.rows,
         told.taken_at,
-        next(&place, &data_dir, sealed)
+        next(&place, &data_dir, &apart)
     );
     Ok(cli::show(global, &told, &picture, Exit::Done))
 }
@@ -120,25 +122,56 @@ fn unused(place: &Place) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Loads the backup; answers whether anything in it is sealed.
-async fn load(from: &Path, place: &Place) -> anyhow::Result<bool> {
+/// What a restored installation needs and no backup holds.
+struct Apart {
+    /// The key: something is sealed.
+    key: bool,
+    /// The simulated world: some machines are in it.
+    world: bool,
+}
+
+/// Loads the backup; answers what is needed besides.
+async fn load(from: &Path, place: &Place) -> anyhow::Result<Apart> {
     let store = place.open_or_create()?;
     let restored = store.restore(from, Clock::System.now()).await;
     restored.map_err(|error| told(format!("cannot restore to {place}"), error))?;
-    let keys = store.seal_keys().await;
-    let keys = keys.map_err(|error| {
+    apart(&store).await.map_err(|error| {
         let (code, hint) = (error.code(), error.hint());
         failed(format!("cannot read {place}"), code, hint, error)
-    })?;
-    Ok(!keys.is_empty())
+    })
+}
+
+async fn apart(store: &Store) -> Result<Apart, store::Error> {
+    let key = !store.seal_keys().await?.is_empty();
+    for cluster in store.live_clusters().await? {
+        let view = store.cluster_view(cluster.id).await?;
+        if view.is_some_and(|view| view.desired.all().any(is_simulated)) {
+            return Ok(Apart { key, world: true });
+        }
+    }
+    Ok(Apart { key, world: false })
+}
+
+fn is_simulated(machine: &Machine) -> bool {
+    match &machine.origin {
+        Origin::Made { via, .. } => match via {
+            Provider::Simulated => true,
+        },
+        Origin::Given { .. } => false,
+    }
 }
 
 /// What is left to do, in order.
-fn next(place: &Place, data_dir: &Path, sealed: bool) -> String {
+fn next(place: &Place, data_dir: &Path, apart: &Apart) -> String {
     let key = data_dir.join(KeyFile::NAME);
     let key = format!(
         "copy the key file of the old installation to {}: nothing else opens what is sealed",
         key.display()
+    );
+    let world = format!(
+        "copy the simulated world of the old installation, once it is at rest, to {}, or name its \
+         file with --world: machines of simulated providers are nowhere else",
+        data_dir.join("world.jsonl").display()
     );
     let serve = match place {
         Place::Directory(directory) => {
@@ -147,12 +180,13 @@ fn next(place: &Place, data_dir: &Path, sealed: bool) -> String {
         Place::Server(..) => format!("slipway serve --database {place}"),
     };
     let steps = [
-        sealed.then_some(key),
+        apart.key.then_some(key),
         Some(
             "make sure that no server of the old installation runs any more, and that what it had \
              begun has ended"
                 .to_owned(),
         ),
+        apart.world.then_some(world),
         Some(format!("start a server: {serve}")),
     ];
     let steps = steps.into_iter().flatten().enumerate();
@@ -175,10 +209,15 @@ mod tests {
         let data_dir = Path::new("/var/lib/slipway");
         let directory = Place::Directory(data_dir.to_owned());
         let server = Place::Server("postgres://ann:s3cret@db/slipway".to_owned(), None);
+        let needs = |needed| Apart {
+            key: needed,
+            world: needed,
+        };
+        let (all, nothing) = (needs(true), needs(false));
         let text = format!(
             "{}--\n{}",
-            next(&directory, data_dir, true),
-            next(&server, data_dir, false)
+            next(&directory, data_dir, &all),
+            next(&server, data_dir, &nothing)
         );
         expect![[r#"
               1. copy the key file of the old installation to /var/lib/slipway/slipway.key: nothing else opens what is sealed

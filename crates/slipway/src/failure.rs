@@ -8,7 +8,13 @@ pub(crate) const USAGE: u8 = 2;
 
 /// What no other attempt mends, only another configuration: those who start programs again and
 /// again can tell by the exit code.
-const MISUSE: [&str; 5] = ["SERVE-005", "SERVE-006", "SERVE-007", "SERVE-008", "STORE-012"];
+const MISUSE: [&str; 5] = [
+    "SERVE-005",
+    "SERVE-006",
+    "SERVE-007",
+    "SERVE-008",
+    "STORE-012",
+];
 
 /// Something that stops the program, with its code and what to do about it.
 #[derive(Debug)]

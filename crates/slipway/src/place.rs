@@ -3,8 +3,10 @@
 use crate::failure::{Failure, failed};
 use anyhow::Context as _;
 use model::secret::Secret;
+use model::time::Timestamp;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use store::{Looked, LookedServer, Store};
 
 /// The most that a file with a password holds; a larger one is some other file.
@@ -86,13 +88,37 @@ impl Place {
         opened.map_err(|error| self.unusable(error))
     }
 
+    /// Refuses a clock that is not that of the database: leases are judged by all clocks there
+    /// are.
+    pub(crate) fn must_agree(&self, now: Timestamp, most: Duration) -> anyhow::Result<()> {
+        let Self::Server(url, password) = self else {
+            return Ok(());
+        };
+        let looked = store::look_at(url, read(password.as_ref())?.as_ref());
+        let theirs = looked.map(|server| server.now).unwrap_or(now);
+        let apart = now.since(theirs).max(theirs.since(now));
+        if apart <= most {
+            return Ok(());
+        }
+        Err(Failure {
+            what: format!(
+                "the clock of this machine and that of the database are {} s apart",
+                apart.as_secs()
+            ),
+            code: "SERVE-010",
+            hint: "set both by the same time server, then start again".to_owned(),
+        }
+        .into())
+    }
+
     /// Refuses a directory in which no server ever was.
     pub(crate) fn must_be_used(&self) -> anyhow::Result<()> {
         match self {
             Self::Directory(directory) if !directory.join(store::FILE).exists() => Err(Failure {
                 what: format!("there is no {} in {}", store::FILE, directory.display()),
                 code: "SERVE-008",
-                hint: "name the data directory of a server, or the address of its database".to_owned(),
+                hint: "name the data directory of a server, or the address of its database"
+                    .to_owned(),
             }
             .into()),
             Self::Directory(_) | Self::Server(..) => Ok(()),
@@ -152,7 +178,10 @@ impl std::fmt::Display for Place {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Directory(directory) => write!(f, "{}", directory.display()),
-            Self::Server(url, _) => f.write_str(&without_password(url)),
+            Self::Server(url, _) => match Store::shown(url) {
+                Ok((shown, _)) => f.write_str(&shown),
+                Err(_) => f.write_str("the database"),
+            },
         }
     }
 }
@@ -161,27 +190,13 @@ fn is_address(word: &str) -> bool {
     word.starts_with("postgres://") || word.starts_with("postgresql://")
 }
 
-/// The user and the password that stand in an address.
-fn login(url: &str) -> Option<(&str, &str)> {
-    let (_, rest) = url.split_once("://")?;
-    let authority = rest.split(['/', '?']).next()?;
-    let (login, _) = authority.rsplit_once('@')?;
-    login.split_once(':')
-}
-
-fn without_password(url: &str) -> String {
-    match login(url) {
-        Some((user, password)) => {
-            url.replacen(&format!("{user}:{password}@"), &format!("{user}@"), 1)
-        }
-        None => url.to_owned(),
-    }
-}
-
 /// Refuses an address with a password that stands on the command line.
 fn refuse_password(url: &str) -> anyhow::Result<()> {
-    let shown = std::env::args().any(|word| word.contains(url));
-    if login(url).is_none() || !shown {
+    let (_, secret) = Store::shown(url).map_err(|error| {
+        let (code, hint) = (error.code(), error.hint());
+        failed("cannot use this database", code, hint, error)
+    })?;
+    if !secret || !std::env::args().any(|word| word.contains(url)) {
         return Ok(());
     }
     Err(Failure {

@@ -113,6 +113,7 @@ impl Installation {
             miss_database(data_dir)?;
         }
         let store = place.open()?;
+        place.must_agree(Clock::System.now(), Settings::default().lease / 3)?;
         let world = options
             .world
             .clone()

@@ -189,12 +189,22 @@ impl Store {
             .mode(MODE)
             .open(path)
             .map_err(written)?;
-        self.dump_to(file, now).await
+        self.dump_to(file, now, ()).await
     }
 
     /// The same into a file that is open and may have no name; what it holds is replaced.
-    pub async fn dump_to(&self, file: File, now: Timestamp) -> Result<Dumped, DumpError> {
-        self.runner.read(move |tx| dump(tx, &file, now)).await
+    /// `turn` is kept until the last row is written, also when nobody waits for that any more.
+    pub async fn dump_to(
+        &self,
+        file: File,
+        now: Timestamp,
+        turn: impl Send + 'static,
+    ) -> Result<Dumped, DumpError> {
+        let question = move |tx: &mut dyn Tx| {
+            let _turn = &turn;
+            dump(tx, &file, now)
+        };
+        self.runner.read(question).await
     }
 
     /// Reads everything from such a file into this store, which must be empty: for a copy of

@@ -111,6 +111,11 @@ impl Store {
         Ok((before, migrations::KNOWN))
     }
 
+    /// The address of a database as it may be shown, and whether it holds a password.
+    pub fn shown(url: &str) -> Result<(String, bool), Error> {
+        postgres::shown(url)
+    }
+
     /// Whether other processes can work with the same database.
     pub fn is_shared(&self) -> bool {
         self.runner.is_shared()

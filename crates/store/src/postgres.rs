@@ -21,6 +21,7 @@ use std::task::Poll;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
+use tokio_postgres::config::Host;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::tls::NoTlsStream;
 use tokio_postgres::types::{IsNull, ToSql, Type, private::BytesMut, to_sql_checked};
@@ -132,6 +133,13 @@ impl Server {
             cause: Arc::new(cause),
         })?;
         reached.map_err(|error| {
+            // The client finds this out alone, and has no code for it.
+            let said = error.source().map(ToString::to_string);
+            if said.as_deref() == Some("password missing") {
+                return Error::Denied {
+                    said: "it asks for a password and none was given".to_owned(),
+                };
+            }
             let error = meaning(error);
             if let Error::Other {
                 cause: Some(cause), ..
@@ -225,6 +233,29 @@ impl Server {
     }
 }
 
+/// An address as it may be shown, and whether it holds a password.
+pub(crate) fn shown(url: &str) -> Result<(String, bool), Error> {
+    let Server { config } = Server::named(url, None)?;
+    let user = config
+        .get_user()
+        .map_or(String::new(), |user| format!("{user}@"));
+    let hosts: Vec<_> = config
+        .get_hosts()
+        .iter()
+        .map(|host| match host {
+            Host::Tcp(name) => name.clone(),
+            Host::Unix(path) => path.display().to_string(),
+        })
+        .collect();
+    let port = config
+        .get_ports()
+        .first()
+        .map_or(String::new(), |port| format!(":{port}"));
+    let database = config.get_dbname().unwrap_or_default();
+    let shown = format!("postgres://{user}{}{port}/{database}", hosts.join(","));
+    Ok((shown, config.get_password().is_some()))
+}
+
 fn runtime() -> Result<Runtime, Error> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -300,7 +331,8 @@ impl Link {
                 Poll::Pending => Poll::Pending,
             }
         });
-        let answered = runtime.block_on(tokio::time::timeout(ANSWER_MAX, answered));
+        // Within the runtime, whose clock it goes by.
+        let answered = runtime.block_on(async { tokio::time::timeout(ANSWER_MAX, answered).await });
         let Ok(answered) = answered else {
             // A server that is stopped keeps its connections; this one is of no use any more.
             line.ended = true;

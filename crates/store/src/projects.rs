@@ -232,19 +232,19 @@ fn put(
 /// What keeps a project from being removed, in the order in which people think of it.
 const KEEPS: &[(&str, &str)] = &[
     (
-        "manifests",
+        "manifest",
         "SELECT COUNT(*) FROM manifests WHERE project = $1 AND deleted = 0",
     ),
     (
-        "clusters",
+        "cluster",
         "SELECT COUNT(*) FROM clusters WHERE project = $1 AND phase <> 'gone'",
     ),
     (
-        "sealed values",
+        "sealed value",
         "SELECT COUNT(*) FROM sealed WHERE project = $1",
     ),
     (
-        "tokens",
+        "token",
         "SELECT COUNT(*) FROM tokens WHERE project = $1 AND revoked_at IS NULL",
     ),
 ];
@@ -264,9 +264,10 @@ fn delete(tx: &mut dyn Tx, name: &Name, actor: &Actor, now: Timestamp) -> Result
     for (what, sql) in KEEPS {
         let count = first(tx, sql, &[name.into()])?.map_or(Ok(0), |mut row| row.take::<u64>())?;
         if count > 0 {
+            let plural = if count == 1 { "" } else { "s" };
             return Err(ProjectError::InUse {
                 project: name.clone(),
-                what: format!("{count} {what}"),
+                what: format!("{count} {what}{plural}"),
             });
         }
     }

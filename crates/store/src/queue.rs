@@ -79,6 +79,15 @@ pub enum RecordError {
         /// The claim, for the next time.
         claim: Box<Claim>,
     },
+    /// The database is away, and nothing was recorded: the same claim is good until the lease
+    /// ends.
+    #[error("{error}")]
+    Away {
+        /// Why.
+        error: Error,
+        /// The claim, for the next time.
+        claim: Box<Claim>,
+    },
     /// The store could not answer.
     #[error(transparent)]
     Store(#[from] Error),
@@ -194,8 +203,8 @@ impl Store {
         now: Timestamp,
     ) -> Result<Recorded, RecordError> {
         let scope = Scope::Cluster(claim.task.cluster);
-        // Only what was sealed can be refused, and then the claim is needed once more.
-        let kept = (!sealed.is_empty()).then(|| Box::new(claim.again()));
+        // What could not be recorded now may be recorded later, with the same claim.
+        let kept = Box::new(claim.again());
         let question = move |tx: &mut dyn Tx| {
             sealed::check_keys(tx, sealed.iter().map(|row| row.sealed.key))?;
             let recorded = record(tx, &claim, &ended, &observations, &log, now)?;
@@ -208,12 +217,14 @@ impl Store {
         };
         let recorded = self.runner.write(scope, question).await;
         recorded.map_err(|error| match (error, kept) {
-            (SealError::KeyGone { key }, Some(claim)) => RecordError::KeyGone { key, claim },
+            (SealError::KeyGone { key }, claim) => RecordError::KeyGone { key, claim },
+            (SealError::Store(error), claim) if error.is_passing() => {
+                RecordError::Away { error, claim }
+            }
             (SealError::Store(error), _) => error.into(),
-            (
-                SealError::KeyGone { .. } | SealError::NoProject { .. } | SealError::TooMany { .. },
-                _,
-            ) => Error::unanswered().into(),
+            (SealError::NoProject { .. } | SealError::TooMany { .. }, _) => {
+                Error::unanswered().into()
+            }
         })
     }
 

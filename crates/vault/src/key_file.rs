@@ -66,7 +66,15 @@ impl KeyFile {
                 Err(Error::Missing { path })
             }
             Err(error) => Err(error),
-            Ok(content) => Self::parse(path, &content),
+            Ok((file, content)) => {
+                let keys = Self::parse(path, &content)?;
+                // Only now: a file that was named by mistake keeps its permissions.
+                keep_private(path, &file).map_err(|cause| Error::Read {
+                    path: path.to_owned(),
+                    cause,
+                })?;
+                Ok(keys)
+            }
         }
     }
 
@@ -166,8 +174,8 @@ impl KeyFile {
     }
 }
 
-/// Reads the file, after taking it away from everybody but its owner.
-fn read(path: &Path) -> Result<Secret, Error> {
+/// Reads the file, which stays open for whoever finds keys in it.
+fn read(path: &Path) -> Result<(File, Secret), Error> {
     let failed = |cause| Error::Read {
         path: path.to_owned(),
         cause,
@@ -181,7 +189,6 @@ fn read(path: &Path) -> Result<Secret, Error> {
         return Err(form("it is not a file"));
     }
     let mut file = File::open(path).map_err(failed)?;
-    keep_private(path, &file).map_err(failed)?;
     let mut bytes = vec![0; FILE_BYTES_MAX + 1];
     let read = fill(&mut file, &mut bytes);
     if let Ok(len) = read {
@@ -191,7 +198,7 @@ fn read(path: &Path) -> Result<Secret, Error> {
     if read.map_err(failed)? > FILE_BYTES_MAX {
         return Err(form("it is too long"));
     }
-    Ok(content)
+    Ok((file, content))
 }
 
 /// Reads until the file or the memory ends. The memory does not grow: that would leave copies.
@@ -208,6 +215,7 @@ fn fill(file: &mut File, bytes: &mut [u8]) -> io::Result<usize> {
     Ok(len)
 }
 
+/// Takes the file away from everybody but its owner.
 fn keep_private(path: &Path, file: &File) -> io::Result<()> {
     let mut permissions = file.metadata()?.permissions();
     if permissions.mode() & 0o077 != 0 {
@@ -317,6 +325,23 @@ mod tests {
         for empty in ["", "\n\n", "# nothing\n"] {
             assert!(parse(empty).unwrap_err().ends_with("it holds no key"));
         }
+    }
+
+    #[test]
+    fn only_a_file_with_keys_is_taken_away_from_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let mode = |content: &str| {
+            let path = dir.path().join("k");
+            fs::write(&path, content).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+            let loaded = KeyFile::load(&path).is_ok();
+            (
+                loaded,
+                fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+            )
+        };
+        assert_eq!(mode("kind: Manifest\n"), (false, 0o644));
+        assert_eq!(mode(LINE), (true, 0o600));
     }
 
     #[test]

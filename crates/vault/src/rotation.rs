@@ -98,6 +98,8 @@ impl Vault {
                         );
                     }
                 }
+                // That it is closed is told when it is opened, and not every minute.
+                Err(Error::Closed(why)) => tracing::debug!("the vault is closed: {why}"),
                 Err(error) => {
                     tracing::warn!(
                         error.code = error.code(),

@@ -87,7 +87,7 @@ pub async fn open(store: Store, config: KeyConfig, own: Actor, clock: Clock) -> 
         bell: Notify::new(),
     }));
     let turn = vault.0.turning.lock().await;
-    // What went wrong is told to the log, and to those who will want something.
+    // What went wrong is told to whoever asks, see `closed`, and to those who will want something.
     drop(vault.unlock().await);
     drop(turn);
     vault
@@ -247,11 +247,17 @@ impl Vault {
                 Ok(keys)
             }
             Err(error) => {
-                tracing::error!(
-                    error.code = error.code(),
-                    hint = %error.hint(),
-                    "nothing can be sealed or opened: {error}"
-                );
+                // Who opened the vault tells the first reason; here, only that there is another.
+                let before = self.closed();
+                if before.is_some_and(|why| {
+                    !matches!(*why, Error::Unopened) && why.code() != error.code()
+                }) {
+                    tracing::error!(
+                        error.code = error.code(),
+                        hint = %error.hint(),
+                        "nothing can be sealed or opened: {error}"
+                    );
+                }
                 let why = Arc::new(error);
                 let tried = Instant::now();
                 self.put(Door::Closed {

@@ -156,6 +156,14 @@ pub(super) fn span(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// Reads after which time something ends, which is not at once.
+pub(super) fn lifetime(text: &str) -> Result<Duration, String> {
+    match span(text)? {
+        Duration::ZERO => Err("write 1s or more, or leave it out".to_owned()),
+        time => Ok(time),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -178,6 +186,9 @@ mod tests {
         ] {
             assert!(span(wrong).is_err(), "{wrong}");
         }
+        assert_eq!(span("0s"), Ok(Duration::ZERO));
+        assert!(lifetime("0d").is_err());
+        assert_eq!(lifetime("1s"), Ok(Duration::from_secs(1)));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use api::audit::Verifier;
 use api::client::{Client, Page};
 use api::page::LIMIT_MAX;
 use api::{Exit, Listed, Verification};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -73,10 +74,17 @@ pub(crate) async fn run(verb: Verb, context: &mut Context<'_>) -> Result<Exit, E
             let listed = newest(&client, project.as_deref(), limit).await?;
             list(&listed, "entries", view::audit, context)?;
         }
-        Verb::Verify(Verify { file: Some(file) }) => tell(verify(&file)?, context)?,
-        Verb::Verify(Verify { file: None }) => {
-            let client = context.client()?;
-            tell(client.verify_audit().await?, context)?;
+        Verb::Verify(Verify { file }) => {
+            if context.global().project.is_some() {
+                context.out().say(
+                    "--project changes nothing here: the whole chain is verified, of all projects",
+                );
+            }
+            let (found, part) = match &file {
+                Some(file) => verify(file)?,
+                None => (context.client()?.verify_audit().await?, false),
+            };
+            tell(found, part, context)?;
         }
         Verb::Export(Export { to }) => export(to.as_deref(), context).await?,
     }
@@ -107,7 +115,7 @@ async fn newest(
 }
 
 /// Shows what was found; a chain that is broken is a failure that names the entry.
-fn tell(found: Verification, context: &mut Context<'_>) -> Result<(), Error> {
+fn tell(found: Verification, part: bool, context: &mut Context<'_>) -> Result<(), Error> {
     context.show(&found, |_| {
         let Verification {
             intact,
@@ -127,12 +135,14 @@ fn tell(found: Verification, context: &mut Context<'_>) -> Result<(), Error> {
         Some(broken) => Err(Error::Broken {
             seq: broken.seq,
             reason: broken.reason,
+            part,
         }),
     }
 }
 
-/// Verifies an export, without a server.
-fn verify(file: &Path) -> Result<Verification, Error> {
+/// Verifies an export, without a server; answers also whether all of it that was read is about
+/// one project.
+fn verify(file: &Path) -> Result<(Verification, bool), Error> {
     let unreadable = |cause: io::Error| {
         let file = file.to_owned();
         if cause.kind() == io::ErrorKind::NotFound {
@@ -143,16 +153,24 @@ fn verify(file: &Path) -> Result<Verification, Error> {
             Error::Unreadable { file, cause }
         }
     };
-    if file == Path::new("-") {
-        return walk(io::stdin().lock()).map_err(unreadable);
+    let walked = if file == Path::new("-") {
+        walk(io::stdin().lock())
+    } else {
+        File::open(file).and_then(|opened| walk(BufReader::new(opened)))
+    };
+    let (found, part) = walked.map_err(unreadable)?;
+    if found.intact && found.entries == 0 {
+        return Err(Error::NoEntries {
+            file: file.to_owned(),
+        });
     }
-    let opened = File::open(file).map_err(unreadable)?;
-    walk(BufReader::new(opened)).map_err(unreadable)
+    Ok((found, part))
 }
 
 /// Walks along the lines; an export may be larger than the memory.
-fn walk(mut lines: impl BufRead) -> io::Result<Verification> {
+fn walk(mut lines: impl BufRead) -> io::Result<(Verification, bool)> {
     let mut verifier = Verifier::default();
+    let mut projects = BTreeSet::new();
     let mut line = Vec::new();
     loop {
         line.clear();
@@ -160,15 +178,17 @@ fn walk(mut lines: impl BufRead) -> io::Result<Verification> {
             .by_ref()
             .take(LINE_BYTES_MAX)
             .read_until(b'\n', &mut line)?;
-        if read == 0 {
-            return Ok(verifier.end());
-        }
         if line.last() == Some(&b'\n') {
             line.pop();
         }
         // What is not text is no entry either, and is told as such.
-        if !verifier.line(&String::from_utf8_lossy(&line)) {
-            return Ok(verifier.end());
+        let text = String::from_utf8_lossy(&line);
+        let entry = serde_json::from_str::<api::AuditView>(&text);
+        projects.extend(entry.map(|entry| entry.project));
+        if read == 0 || !verifier.line(&text) {
+            // The first entries of a whole chain are about the installation.
+            let part = projects.len() == 1 && !projects.contains(&None);
+            return Ok((verifier.end(), part));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `slipway intent`: the wishes outside the manifest, and how to take one back.
 
-use super::apply::span;
+use super::apply::lifetime;
 use super::get::list;
 use crate::context::Context;
 use crate::error::Error;
@@ -45,7 +45,7 @@ pub(super) struct Reason {
     reason: String,
 
     /// End the wish after this time, e.g. 90s, 30m, 2h
-    #[arg(long, value_name = "TIME", value_parser = span)]
+    #[arg(long, value_name = "TIME", value_parser = lifetime)]
     expires: Option<Duration>,
 }
 

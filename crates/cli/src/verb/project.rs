@@ -1,13 +1,18 @@
 //! `slipway project`: who owns things, and how much of each kind they may have.
 
+use super::get::list;
 use crate::context::Context;
 use crate::error::Error;
+use crate::pages::all;
 use crate::view;
 use api::{Exit, ProjectRequest, ProjectView, Quota};
 
 /// Verbs about projects.
 #[derive(Debug, clap::Subcommand)]
 pub enum Verb {
+    /// List the projects, as `slipway get projects` does
+    #[command(after_help = "Example:\n  slipway project list")]
+    List,
     /// Make a project
     Create(Create),
     /// Change how much a project may have
@@ -104,6 +109,11 @@ impl Limits {
 
 pub(crate) async fn run(verb: Verb, context: &mut Context<'_>) -> Result<Exit, Error> {
     match verb {
+        Verb::List => {
+            let client = context.client()?;
+            let listed = all(async |page| client.projects(page).await).await?;
+            list(&listed, "projects", view::projects, context)?;
+        }
         Verb::Create(Create { name, limits }) => {
             let quota = limits.over(Quota::default());
             let client = context.client()?;

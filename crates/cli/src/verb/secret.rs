@@ -20,6 +20,10 @@ use std::time::Duration;
 /// How often somebody who waits for a rotation asks how far it has come.
 const ASK_EVERY: Duration = Duration::from_millis(500);
 
+/// How often in a row it may be as far as before until nobody waits any longer: a value that
+/// cannot be opened stays under its old key, and the server looks once a minute.
+const STILL_MAX: u32 = 150;
+
 /// Verbs about secrets.
 #[derive(Debug, clap::Subcommand)]
 pub enum Verb {
@@ -261,7 +265,7 @@ fn whole(from: impl Read) -> io::Result<Secret> {
 
 fn bounded(value: Secret, file: &Path) -> Result<Secret, Error> {
     if value.expose().len() > VALUE_BYTES_MAX {
-        return Err(Error::TooLarge {
+        return Err(Error::LongValue {
             file: file.to_owned(),
             max: VALUE_BYTES_MAX,
         });
@@ -334,8 +338,12 @@ async fn delete(
 async fn rotate(wait: bool, client: &Client, context: &mut Context<'_>) -> Result<Exit, Error> {
     let mut keys = client.rotate_keys().await?;
     let mut told = None;
-    while wait && keys.keys.len() > 1 && keys.closed.is_none() {
-        if told != Some(keys.left) {
+    let mut still = 0;
+    while wait && keys.keys.len() > 1 && keys.closed.is_none() && still < STILL_MAX {
+        if told == Some(keys.left) {
+            still += 1;
+        } else {
+            still = 0;
             told = Some(keys.left);
             context.out().say(&left(&keys));
         }
@@ -345,6 +353,11 @@ async fn rotate(wait: bool, client: &Client, context: &mut Context<'_>) -> Resul
     context.show(&keys, |now| view::keys(&keys, now))?;
     if keys.keys.len() > 1 {
         context.out().say(&left(&keys));
+    }
+    if still == STILL_MAX {
+        context.out().say(
+            "nothing has moved for a while; the server's log says which values cannot be opened",
+        );
     }
     Ok(if wait && keys.keys.len() > 1 {
         Exit::Failed

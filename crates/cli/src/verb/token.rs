@@ -1,6 +1,6 @@
 //! `slipway token`: who may speak, as what, where and until when.
 
-use super::apply::span;
+use super::apply::lifetime;
 use super::get::list;
 use crate::context::Context;
 use crate::error::Error;
@@ -51,7 +51,7 @@ pub struct Create {
     all_projects: bool,
 
     /// End it after this time, e.g. 12h, 30d [default: never]
-    #[arg(long, value_name = "TIME", value_parser = span)]
+    #[arg(long, value_name = "TIME", value_parser = lifetime)]
     expires: Option<Duration>,
 }
 

@@ -17,6 +17,13 @@ pub struct Arguments {
 
 pub(crate) async fn run(arguments: Arguments, context: &mut Context<'_>) -> Result<Exit, Error> {
     let client = context.client()?;
+    if let Some(after @ 1..) = arguments.after
+        && client.events_after(after - 1, 1).await?.items.is_empty()
+    {
+        context.out().say(&format!(
+            "nothing of this project has the number {after} or a later one; watching from now on"
+        ));
+    }
     let mut events = client.events(arguments.after);
     let mut away = false;
     loop {

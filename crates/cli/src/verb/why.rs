@@ -5,7 +5,10 @@ use crate::error::Error;
 use crate::kind::Kind;
 use crate::table::count;
 use crate::view;
-use api::{CauseView, Client, ClusterState, ClusterView, Exit, HeldView, MachineView, Time};
+use api::{
+    CauseView, Client, ClusterState, ClusterView, Exit, HeldView, MachineState, MachineView,
+    TaskKind, Time,
+};
 use serde::Serialize;
 
 /// How many clusters of a manifest are explained.
@@ -70,15 +73,14 @@ pub(crate) async fn run(arguments: Arguments, context: &mut Context<'_>) -> Resu
 }
 
 /// What is known of a machine, how its cluster stands, and every link that names it. When
-/// none does though it has yet to get somewhere, its task, or else the waits that it may share with others of
-/// its pool: those name only the first of them.
+/// none does, its task, or else the waits that it shares with others: those name only the first
+/// of them.
 async fn of_machine(client: &Client, machine: MachineView) -> Result<Explained, Error> {
     let fact = view::standing(&machine, Time::now());
     let about = Some((machine.name.as_str(), fact));
     let mut explained = explain(client, machine.cluster.clone(), about).await?;
-    let serves = !machine.leaving && machine.node.as_ref().is_some_and(|node| node.ready);
     // What is known of it and how the cluster stands are always there.
-    if !serves && explained.chain.len() <= 2 {
+    if explained.chain.len() <= 2 {
         let cluster = client.cluster(&machine.cluster).await?;
         let task = cluster
             .open_tasks
@@ -95,16 +97,17 @@ async fn of_machine(client: &Client, machine: MachineView) -> Result<Explained, 
     Ok(explained)
 }
 
-/// The waits of several machines whose first is of the same pool, and goes the same way.
+/// The waits of several machines for work that this one needs too: those whose first is of the
+/// same pool, or else any, because a wait goes across pools.
 fn shared(machine: &MachineView, cluster: &ClusterView) -> Vec<CauseView> {
-    let alike = |held: &&HeldView| {
-        held.machines > 1
-            && cluster.machines.iter().any(|first| {
-                first.name == held.machine
-                    && first.pool == machine.pool
-                    && first.leaving == machine.leaving
-            })
+    let needed = |held: &&HeldView| held.machines > 1 && needs(machine, cluster, held.kind);
+    let waits: Vec<_> = cluster.head.held.iter().filter(needed).collect();
+    let near = |held: &&&HeldView| {
+        let mut machines = cluster.machines.iter();
+        machines.any(|first| first.name == held.machine && first.pool == machine.pool)
     };
+    let nearest: Vec<_> = waits.iter().filter(near).copied().collect();
+    let waits = if nearest.is_empty() { waits } else { nearest };
     let wait = |held: &HeldView| {
         let others = match held.machines - 1 {
             1 => "1 other".to_owned(),
@@ -115,7 +118,28 @@ fn shared(machine: &MachineView, cluster: &ClusterView) -> Vec<CauseView> {
             next: Some(held.next_action.clone()),
         }
     };
-    cluster.head.held.iter().filter(alike).map(wait).collect()
+    waits.into_iter().map(wait).collect()
+}
+
+/// Whether this is yet to be done to a machine, as far as it was seen.
+fn needs(machine: &MachineView, cluster: &ClusterView, kind: TaskKind) -> bool {
+    let node = machine.node.as_ref().filter(|node| node.joined);
+    let made = machine
+        .machine
+        .as_ref()
+        .is_some_and(|seen| seen.state != MachineState::Absent);
+    let old = node.is_some_and(|node| {
+        let version = node.version.as_deref();
+        version.is_some_and(|version| version != cluster.head.version)
+    });
+    match kind {
+        TaskKind::Create => !machine.leaving && !made,
+        TaskKind::Prepare | TaskKind::Init | TaskKind::Join => !machine.leaving && node.is_none(),
+        TaskKind::Drain => machine.leaving || old,
+        TaskKind::Upgrade => !machine.leaving && old,
+        TaskKind::Uncordon => !machine.leaving && node.is_some_and(|node| node.cordoned),
+        TaskKind::Leave | TaskKind::Delete | TaskKind::Release => machine.leaving,
+    }
 }
 
 /// Whether a sentence has this name in it, and not only a longer one that begins so.

@@ -10,7 +10,13 @@ fn of(used: u32, limit: Option<u32>) -> String {
 }
 
 pub(crate) fn projects(projects: &[ProjectView], now: Time) -> String {
-    let mut table = Table::new(["NAME", "CLUSTERS", "MACHINES", "ENVIRONMENTS", "MADE"]);
+    let mut table = Table::new([
+        "NAME",
+        "CLUSTERS",
+        "MACHINES DECLARED",
+        "ENVIRONMENTS",
+        "MADE",
+    ]);
     for view in projects {
         let environments = view.quota.environments;
         table.row([

@@ -6,6 +6,7 @@
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _};
+use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::State;
@@ -34,7 +35,9 @@ pub(crate) async fn create(State(app): State<App>, caller: Caller) -> Result<Res
     let file = unnamed(&app).await?;
     let written = file.try_clone().map_err(Problem::no_scratch)?;
     let now = app.now();
-    let dumped = app.store().dump_to(written, now).await?;
+    // The turn goes along: a dump whose client went away still keeps one who reads busy.
+    let turn = Arc::new(turn);
+    let dumped = app.store().dump_to(written, now, turn.clone()).await?;
     let detail = format!("{} rows", dumped.rows);
     app.store()
         .enter_audit(caller.actor, "backup.create", ("backup", &detail), now)
@@ -58,10 +61,10 @@ async fn unnamed(app: &App) -> Result<File, Problem> {
 struct Pieces {
     file: File,
     /// Kept until the last byte was taken, or nobody wants it any more.
-    _turn: OwnedSemaphorePermit,
+    _turn: Arc<OwnedSemaphorePermit>,
 }
 
-fn begin(mut file: File, turn: OwnedSemaphorePermit) -> std::io::Result<(u64, Pieces)> {
+fn begin(mut file: File, turn: Arc<OwnedSemaphorePermit>) -> std::io::Result<(u64, Pieces)> {
     let length = file.metadata()?.len();
     file.rewind()?;
     Ok((length, Pieces { file, _turn: turn }))

@@ -9,10 +9,11 @@ use model::cluster::Generation;
 use model::id::{JourneyId, Origin};
 use model::manifest::Manifest;
 use model::name::Name;
+use model::task::Kind;
 use model::time::Timestamp;
-use plan::{Block, Journey, Step};
+use plan::{Block, Change, Journey, Step};
 use serde::Deserialize;
-use store::{Preview, SubmitError};
+use store::{Preview, ProjectRow, SubmitError};
 use utoipa::IntoParams;
 
 use crate::app::App;
@@ -71,9 +72,12 @@ pub(crate) async fn plan(
         }
         Err(other) => return Err(other.into()),
     };
+    let row = app.store().project(&project).await?;
     let of = project.clone();
     let (id, mut view) = crate::aside(move || {
-        let mut view = show(&journeys(&previews, now), refused);
+        let journeys = journeys(&previews, now);
+        let notes = row.and_then(|row| over_quota(&row, &previews, &journeys));
+        let mut view = show(&journeys, notes.into_iter().collect(), refused);
         let id = JourneyId::derive(Origin {
             parent: of.as_str(),
             name: &format!("{}\0{text}", view.text),
@@ -167,8 +171,47 @@ fn journeys(previews: &[Preview], now: Timestamp) -> Vec<Journey> {
         .collect()
 }
 
+/// That the project may not have all the machines that would be made; the planner, which sees
+/// one cluster, does not know it.
+fn over_quota(row: &ProjectRow, previews: &[Preview], journeys: &[Journey]) -> Option<String> {
+    let limit = row.quota.machines?;
+    let count = |machines: usize| u32::try_from(machines).unwrap_or(u32::MAX);
+    let mut needed = row.machines;
+    for Preview {
+        desired,
+        known,
+        change,
+    } in previews
+    {
+        let before = match change {
+            Change::New => 0,
+            Change::Changed | Change::Unchanged | Change::Removed => {
+                count(known.desired.machines.len())
+            }
+        };
+        needed = needed.saturating_sub(before) + count(desired.machines.len());
+    }
+    let made = journeys.iter().flat_map(|journey| &journey.blocks);
+    let made: u32 = made
+        .map(|block| {
+            let steps = block.rounds.iter().flatten();
+            let begun = steps.filter(|step| matches!(step.kind, Kind::Create | Kind::Prepare));
+            begun.map(|step| step.machines).sum::<u32>() * block.repeats
+        })
+        .sum();
+    let waiting = needed.saturating_sub(limit).min(made);
+    let last = match waiting {
+        0 => return None,
+        1 => "the last one waits".to_owned(),
+        many => format!("the last {many} wait"),
+    };
+    Some(format!(
+        "the project may have {limit} machines, and would need {needed}: {last}"
+    ))
+}
+
 /// The journeys in the words of the contract; the id follows.
-fn show(journeys: &[Journey], refused: Option<Problem>) -> JourneyView {
+fn show(journeys: &[Journey], notes: Vec<String>, refused: Option<Problem>) -> JourneyView {
     let (moving, still): (Vec<&Journey>, Vec<&Journey>) =
         journeys.iter().partition(|journey| moves(journey));
     let refused = refused.map(Problem::into_wire);
@@ -178,6 +221,7 @@ fn show(journeys: &[Journey], refused: Option<Problem>) -> JourneyView {
         text: Told {
             moving: &moving,
             still: still.len(),
+            notes: &notes,
             refused: refused.as_ref(),
         }
         .to_string(),
@@ -188,6 +232,7 @@ fn show(journeys: &[Journey], refused: Option<Problem>) -> JourneyView {
             .max()
             .unwrap_or(0),
         clusters: moving.into_iter().map(cluster).collect(),
+        notes,
         refused: refused.map(Box::new),
     }
 }
@@ -201,6 +246,7 @@ fn moves(journey: &Journey) -> bool {
 struct Told<'a> {
     moving: &'a [&'a Journey],
     still: usize,
+    notes: &'a [String],
     refused: Option<&'a api::Problem>,
 }
 
@@ -271,6 +317,9 @@ impl fmt::Display for Told<'_> {
                 f,
                 "this is the happy path; `slipway simulate` shows the others"
             )?;
+        }
+        for note in self.notes {
+            writeln!(f, "note: {note}")?;
         }
         if let Some(problem) = self.refused {
             writeln!(f, "refused: {} ({})", problem.detail, problem.code)?;

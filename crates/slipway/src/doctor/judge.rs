@@ -62,6 +62,12 @@ impl Finding {
     }
 }
 
+/// What to do about a data directory that cannot be made, and about a database that is gone: what
+/// a server says that does not start for it (`tests/program/doctor.rs`).
+const UNMADE: &str = "choose a directory you may write with --data-dir or SLIPWAY_DATA";
+const LOST: &str = "put it back from a backup; to start anew, move admin.token away too; if the \
+                    database is on a server, name it with --database";
+
 /// Less than this, and the next write may not fit.
 const SPACE_MIN: u64 = 256 << 20;
 
@@ -90,7 +96,7 @@ const LATEST: i64 = 4_102_444_800_000;
 pub(super) fn judge(seen: &Seen) -> Vec<Finding> {
     let mut findings = vec![directory(seen)];
     findings.extend(seen.space.map(|space| disk(space.free, space.files_free)));
-    findings.extend(database(&seen.database, seen.connections));
+    findings.extend(database(seen));
     findings.push(key(&seen.key, seen.user));
     findings.push(token(seen));
     findings.push(clock(seen));
@@ -106,6 +112,10 @@ fn directory(seen: &Seen) -> Finding {
     let path = seen.directory.path.display();
     let (is_directory, owner, mode, writable) = match &seen.directory.is {
         Is::Missing => {
+            if let Some(why) = &seen.barred {
+                let found = format!("cannot use {path} as data directory: {why} (SERVE-003)");
+                return Finding::wrong(CHECK, found, UNMADE);
+            }
             return Finding::note(
                 CHECK,
                 format!("{path} is not there"),
@@ -176,14 +186,22 @@ fn disk(free: u64, files_free: u64) -> Finding {
     Finding::good(CHECK, format!("{} GiB are free", free >> 30))
 }
 
-fn database(database: &Database, needed: u32) -> Vec<Finding> {
+fn database(seen: &Seen) -> Vec<Finding> {
     const CHECK: &str = "database";
-    match database {
+    match &seen.database {
         Database::None => vec![Finding::note(
             CHECK,
             "there is none yet",
             "the first start makes it; `slipway backup restore` puts an old one there",
         )],
+        Database::Lost => {
+            let directory = seen.directory.path.display();
+            let found = format!(
+                "the database {} is missing from {directory} (SERVE-004)",
+                store::FILE
+            );
+            vec![Finding::wrong(CHECK, found, LOST)]
+        }
         Database::Held => vec![Finding::good(
             CHECK,
             "a server works with it; what follows was asked of the server",
@@ -198,7 +216,7 @@ fn database(database: &Database, needed: u32) -> Vec<Finding> {
             CHECK,
             format!("it is whole and has format {}", looked.format),
         )],
-        Database::Server(looked, _) => on_server(looked, needed),
+        Database::Server(looked, _) => on_server(looked, seen.connections),
     }
 }
 
@@ -343,11 +361,14 @@ fn private(check: &'static str, file: &Entry, user: u32) -> Option<Finding> {
 
 fn token(seen: &Seen) -> Finding {
     const CHECK: &str = "token";
-    let path = seen.token.path.display();
-    if let Some(finding) = private(CHECK, &seen.token, seen.user) {
+    let path = seen.token.file.path.display();
+    if let Some(finding) = private(CHECK, &seen.token.file, seen.user) {
         return finding;
     }
-    if seen.token.is == Is::Missing {
+    if let Some(trouble) = &seen.token.useless {
+        return Finding::trouble(CHECK, trouble);
+    }
+    if seen.token.file.is == Is::Missing {
         return Finding::note(
             CHECK,
             format!("{path} is not there"),
@@ -373,7 +394,11 @@ fn clock(seen: &Seen) -> Finding {
     let most = seen.lease / 3;
     let database = match &seen.database {
         Database::Server(looked, ours) => Some(("the database", looked.now, *ours)),
-        Database::None | Database::Held | Database::File(_) | Database::Unusable(_) => None,
+        Database::None
+        | Database::Lost
+        | Database::Held
+        | Database::File(_)
+        | Database::Unusable(_) => None,
     };
     let server = match &seen.server {
         Server::Alive { clocks, .. } => clocks.map(|(theirs, ours)| ("the server", theirs, ours)),

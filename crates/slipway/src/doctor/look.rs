@@ -1,7 +1,8 @@
 //! Looks, and touches nothing.
 
 use super::seen::{
-    Database, Entry, Is, Key, KeyPlace, Opens, Port, Seen, Server, Space, TOOLS, Tool, Trouble,
+    Database, Entry, Is, Key, KeyPlace, Opens, Port, Seen, Server, Space, TOOLS, Token, Tool,
+    Trouble,
 };
 use crate::failure::Failure;
 use crate::place::Place;
@@ -30,7 +31,8 @@ pub(super) async fn look(
     let client = global
         .client()
         .or_else(|_| Client::new(&global.server, None, global.project()))?;
-    let database = database(&place);
+    let token = token(&data_dir.join(server::auth::TOKEN_FILE));
+    let database = database(&place, &token);
     let config = options.keys(&data_dir);
     Ok(Seen {
         user: rustix::process::geteuid().as_raw(),
@@ -38,8 +40,9 @@ pub(super) async fn look(
         connections: store::connections(),
         now: Clock::System.now(),
         directory: entry(&data_dir),
+        barred: barred(&data_dir),
         space: space(&data_dir),
-        token: entry(&data_dir.join(server::auth::TOKEN_FILE)),
+        token,
         key: key(&config, &database, &client).await,
         database,
         listen,
@@ -59,13 +62,72 @@ fn entry(path: &Path) -> Entry {
             mode: found.permissions().mode() & 0o777,
             writable: rustix::fs::access(path, Access::WRITE_OK).is_ok(),
         },
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Is::Missing,
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+            ) =>
+        {
+            Is::Missing
+        }
         Err(error) => Is::Hidden(error.to_string()),
     };
     Entry {
         path: path.to_owned(),
         is,
     }
+}
+
+/// Why a directory that is not there cannot be made.
+fn barred(directory: &Path) -> Option<String> {
+    let directory = std::path::absolute(directory).ok()?;
+    if directory.exists() {
+        return None;
+    }
+    if directory.is_symlink() {
+        return Some("it is a link to nothing".to_owned());
+    }
+    let parent = directory.ancestors().find(|path| path.exists())?;
+    let shown = parent.display();
+    if !parent.is_dir() {
+        return Some(format!("{shown} is no directory"));
+    }
+    if let Err(error) = rustix::fs::access(parent, Access::WRITE_OK | Access::EXEC_OK) {
+        return Some(format!("nothing can be made in {shown}: {error}"));
+    }
+    // What the kernel shows as files, such as /proc, has no room for others, whatever the modes.
+    let system = rustix::fs::statvfs(parent).ok()?;
+    (system.f_blocks == 0).then(|| format!("the file system of {shown} keeps no files"))
+}
+
+/// The administrator's token, judged as a server that starts would.
+fn token(path: &Path) -> Token {
+    let file = entry(path);
+    let path = path.to_owned();
+    let useless = match std::fs::read_to_string(&path) {
+        Ok(text) if is_token(text.trim()) => None,
+        Ok(_) => Some(server::auth::Error::Form { path }),
+        Err(_) if file.is == Is::Missing => None,
+        Err(cause) => Some(server::auth::Error::Read { path, cause }),
+    };
+    let useless = useless.map(|error| {
+        let code = error.code();
+        let hint = error.hint().to_owned();
+        let what = anyhow::Error::new(error);
+        Trouble {
+            what: format!("{what:#} ({code})"),
+            hint,
+        }
+    });
+    Token { file, useless }
+}
+
+/// Whether a text has the form of the tokens that servers draw: a server does not start with
+/// another one.
+fn is_token(text: &str) -> bool {
+    text.strip_prefix("slipway_").is_some_and(|rest| {
+        rest.len() >= 32 && rest.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    })
 }
 
 /// The room where a directory is, or will be.
@@ -81,11 +143,13 @@ fn space(directory: &Path) -> Option<Space> {
     })
 }
 
-fn database(place: &Place) -> Database {
+fn database(place: &Place, token: &Token) -> Database {
     let looked = match place {
-        Place::Directory(_) => place
-            .look()
-            .map(|looked| looked.map_or(Database::None, Database::File)),
+        Place::Directory(_) => place.look().map(|looked| match looked {
+            Some(looked) => Database::File(looked),
+            None if token.file.is == Is::Missing => Database::None,
+            None => Database::Lost,
+        }),
         Place::Server(..) => place
             .look_at()
             .map(|looked| Database::Server(Box::new(looked), Clock::System.now())),
@@ -128,7 +192,7 @@ async fn key(config: &KeyConfig, database: &Database, client: &Client) -> Key {
     };
     let opens = match database {
         Database::None => Opens::Nothing,
-        Database::Unusable(_) => Opens::Unknown,
+        Database::Lost | Database::Unusable(_) => Opens::Unknown,
         Database::Held => asked(client).await,
         Database::File(looked) => tried(config, &place, &looked.keys).await,
         Database::Server(looked, _) => tried(config, &place, &looked.database.keys).await,
@@ -194,7 +258,7 @@ async fn port(listen: SocketAddr) -> Port {
 }
 
 /// Where somebody who listens everywhere can be reached.
-fn reachable(listen: SocketAddr) -> SocketAddr {
+pub(super) fn reachable(listen: SocketAddr) -> SocketAddr {
     let ip = match listen.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),

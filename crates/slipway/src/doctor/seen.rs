@@ -19,10 +19,12 @@ pub(super) struct Seen {
     pub(super) now: Timestamp,
     /// The data directory.
     pub(super) directory: Entry,
+    /// Why it cannot be made, when it is not there.
+    pub(super) barred: Option<String>,
     /// The room where it is.
     pub(super) space: Option<Space>,
     /// The administrator's token.
-    pub(super) token: Entry,
+    pub(super) token: Token,
     /// The master key.
     pub(super) key: Key,
     /// The database.
@@ -63,6 +65,14 @@ pub(super) enum Is {
         /// Whether who looks may write it.
         writable: bool,
     },
+}
+
+/// The administrator's token.
+#[derive(Debug, Clone)]
+pub(super) struct Token {
+    pub(super) file: Entry,
+    /// Why no server starts with what the file holds.
+    pub(super) useless: Option<Trouble>,
 }
 
 /// Room on a file system.
@@ -115,6 +125,8 @@ pub(super) struct Trouble {
 pub(super) enum Database {
     /// There is none yet.
     None,
+    /// There was one, because there is a token, and its file is gone.
+    Lost,
     /// A process works with the data directory.
     Held,
     /// In the data directory.

@@ -90,7 +90,10 @@ impl Site {
         let world = World::open(&self.data().join("world.jsonl"), Pace::Demo, 0).unwrap();
         let began = Instant::now();
         while world.under_way() > 0 {
-            assert!(began.elapsed() < PATIENCE, "the world does not come to rest");
+            assert!(
+                began.elapsed() < PATIENCE,
+                "the world does not come to rest"
+            );
             std::thread::sleep(Duration::from_millis(20));
         }
     }

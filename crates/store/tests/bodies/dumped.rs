@@ -49,7 +49,7 @@ fn rows(contents: &[u8]) -> BTreeMap<String, usize> {
     for line in std::str::from_utf8(contents).unwrap().lines() {
         let line: serde_json::Value = serde_json::from_str(line).unwrap();
         if let Some(next) = line.get("table") {
-            table = next.as_str().unwrap().to_owned();
+            next.as_str().unwrap().clone_into(&mut table);
             rows.insert(table.clone(), 0);
         } else if line.is_array() {
             *rows.get_mut(&table).unwrap() += 1;
@@ -115,6 +115,7 @@ async fn moved(from: &Store, to: &Store, first: &[u8], files: &Files) {
 
 #[tokio::test]
 async fn life_goes_on_where_it_was() {
+    const YEAR: i64 = 365 * 24 * 60 * 60;
     let files = Files::new();
     let store = Store::in_memory().unwrap();
     furnish(&store).await;
@@ -127,7 +128,6 @@ async fn life_goes_on_where_it_was() {
     }
     what_waits_goes_along(&files).await;
     // Nor does a number come twice when all that had one was swept away since.
-    const YEAR: i64 = 365 * 24 * 60 * 60;
     let before = store.events(None, 0, 1000).await.unwrap().pop().unwrap().id;
     store.sweep(at(YEAR)).await.unwrap();
     assert_eq!(store.events(None, 0, 1000).await.unwrap(), []);

@@ -292,6 +292,11 @@ async fn keeps_what_it_had(store: &Store, newest: u64) {
         (1000, "… 200 lines were dropped here …")
     );
 
+    claims_count(store).await;
+}
+
+/// What clusters hold is still theirs.
+async fn claims_count(store: &Store) {
     // The address is still taken.
     let west = text_with_given("west", "west", "{endpoint: 203.0.113.5}");
     let west = submit(store, &west).await.unwrap().changed[0].0;

@@ -5,6 +5,7 @@ use crate::sealed;
 use crate::spoken::token;
 use expect_test::expect;
 use model::intent::Wish;
+use model::name::Name;
 use model::sealed::{Owner, Place};
 use store::{Actor, Audited, Draft, Page, Quota, SealedChange, Store, Submission, Walk};
 
@@ -40,32 +41,33 @@ fn ana() -> Actor {
     Actor::new("ana", "192.0.2.1")
 }
 
-pub(crate) async fn every_change_leaves_an_entry(store: &Store) {
-    let shop = name("shop");
-    let account = name("account");
-    store
-        .put_project(&shop, Quota::default(), ana(), at(1))
-        .await
-        .unwrap();
-    let quota = Quota {
+/// Projects and tokens.
+async fn change_who_may_what(store: &Store, shop: &Name) {
+    let limited = Quota {
         machines: Some(5),
         ..Quota::default()
     };
-    store.put_project(&shop, quota, ana(), at(1)).await.unwrap();
-    store
-        .put_project(&name("empty"), Quota::default(), ana(), at(1))
-        .await
-        .unwrap();
+    for (project, quota) in [
+        (shop, Quota::default()),
+        (shop, limited),
+        (&name("empty"), Quota::default()),
+    ] {
+        let put = store.put_project(project, quota, ana(), at(1));
+        put.await.unwrap();
+    }
     store
         .delete_project(&name("empty"), ana(), at(1))
         .await
         .unwrap();
-
-    let draft = token("ci", Some(&shop));
+    let draft = token("ci", Some(shop));
     let id = draft.id;
     store.add_token(draft, ana(), at(2)).await.unwrap();
     store.revoke_token(id, None, ana(), at(2)).await.unwrap();
+}
 
+/// Keys and secrets, one of which is read.
+async fn change_secrets(store: &Store, shop: &Name) {
+    let account = name("account");
     let used = store
         .use_seal_key(sealed::wrapped(1), true, ana(), at(3))
         .await
@@ -76,7 +78,7 @@ pub(crate) async fn every_change_leaves_an_entry(store: &Store) {
         .unwrap();
     let change = SealedChange::Set("user".parse().unwrap(), sealed::value(used.id, "x"));
     store
-        .put_secret((&shop, &account), vec![change], false, ana(), at(3))
+        .put_secret((shop, &account), vec![change], false, ana(), at(3))
         .await
         .unwrap();
     let place = Place {
@@ -86,7 +88,7 @@ pub(crate) async fn every_change_leaves_an_entry(store: &Store) {
     };
     store.take_sealed(&place, ana(), at(3)).await.unwrap();
     store
-        .delete_secret(&shop, &account, ana(), at(3))
+        .delete_secret(shop, &account, ana(), at(3))
         .await
         .unwrap();
     store
@@ -94,7 +96,10 @@ pub(crate) async fn every_change_leaves_an_entry(store: &Store) {
         .await
         .unwrap();
     store.drop_unused_seal_keys(ana(), at(3)).await.unwrap();
+}
 
+/// Manifests and wishes.
+async fn change_documents(store: &Store, shop: &Name) {
     for workers in [1, 2] {
         let submission = Submission {
             author: ana(),
@@ -117,14 +122,20 @@ pub(crate) async fn every_change_leaves_an_entry(store: &Store) {
     };
     let intent = store.wish(draft, at(5)).await.unwrap();
     store
-        .withdraw_intent(&shop, intent.id, ana(), at(6))
+        .withdraw_intent(shop, intent.id, ana(), at(6))
         .await
         .unwrap();
     store
-        .delete_manifest(&shop, &name("web"), ana(), at(7))
+        .delete_manifest(shop, &name("web"), ana(), at(7))
         .await
         .unwrap();
+}
 
+pub(crate) async fn every_change_leaves_an_entry(store: &Store) {
+    let shop = name("shop");
+    change_who_may_what(store, &shop).await;
+    change_secrets(store, &shop).await;
+    change_documents(store, &shop).await;
     expect![[r#"
         1 shop ana@192.0.2.1 project.put project/shop -→- clusters no limit, machines no limit, environments no limit
         2 shop ana@192.0.2.1 project.put project/shop -→- clusters no limit, machines 5, environments no limit
@@ -221,7 +232,7 @@ pub(crate) async fn the_chain_is_listed_newest_first(store: &Store) {
             store.add_token(draft, ana(), at(2)).await.unwrap();
         }
     }
-    let listed = async |project: Option<&model::name::Name>| {
+    let listed = async |project: Option<&Name>| {
         let (mut numbers, mut page) = (
             Vec::new(),
             Page {

@@ -153,6 +153,7 @@ contract! {
         sealing_again_passes_over_what_has_changed,
         a_key_goes_when_nothing_is_sealed_with_it,
         a_secret_is_shown_by_its_entries,
+        secrets_are_listed_and_removed,
         a_secret_is_changed_whole_or_not_at_all,
         whoever_opens_a_secret_is_named;
     audited:

@@ -125,17 +125,14 @@ pub(crate) async fn a_project_that_has_something_stays(store: &Store) {
     let east = submitted.unwrap().changed[0].0;
     assert_eq!(
         kept(store, &shop).await,
-        "project shop still has 1 manifests"
+        "project shop still has 1 manifest"
     );
     settle(store, east, at(2)).await;
     store
         .delete_manifest(&shop, &name("web"), "ana", at(3))
         .await
         .unwrap();
-    assert_eq!(
-        kept(store, &shop).await,
-        "project shop still has 1 clusters"
-    );
+    assert_eq!(kept(store, &shop).await, "project shop still has 1 cluster");
     settle(store, east, at(4)).await;
 
     let key = sealed::key(store, 1).await;
@@ -152,21 +149,26 @@ pub(crate) async fn a_project_that_has_something_stays(store: &Store) {
         .unwrap();
     assert_eq!(
         kept(store, &shop).await,
-        "project shop still has 1 sealed values"
+        "project shop still has 1 sealed value"
     );
     store
         .delete_secret(&shop, &name("account"), "ana".into(), at(6))
         .await
         .unwrap();
 
-    let draft = token("ci", Some(&shop));
-    let id = draft.id;
-    store.add_token(draft, "root".into(), at(7)).await.unwrap();
-    assert_eq!(kept(store, &shop).await, "project shop still has 1 tokens");
-    store
-        .revoke_token(id, None, "root".into(), at(8))
-        .await
-        .unwrap();
+    let drafts = [token("ci", Some(&shop)), token("cd", Some(&shop))];
+    let ids = drafts.each_ref().map(|draft| draft.id);
+    for draft in drafts {
+        store.add_token(draft, "root".into(), at(7)).await.unwrap();
+    }
+    for (id, has) in ids.into_iter().zip(["2 tokens", "1 token"]) {
+        let told = format!("project shop still has {has}");
+        assert_eq!(kept(store, &shop).await, told);
+        store
+            .revoke_token(id, None, "root".into(), at(8))
+            .await
+            .unwrap();
+    }
     store
         .delete_project(&shop, "root".into(), at(9))
         .await

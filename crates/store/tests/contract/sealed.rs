@@ -377,9 +377,12 @@ pub(crate) async fn a_secret_is_shown_by_its_entries(store: &Store) {
         .unwrap();
     assert_eq!((row.version, row.entries), (3, vec![entry("a")]));
     assert_eq!(take(store, &place("account", "token")).await, None);
+}
 
-    for other in ["b", "c", "d"] {
-        put(store, other, vec![set("x", value(key, "x"))], false, 5)
+pub(crate) async fn secrets_are_listed_and_removed(store: &Store) {
+    let key = key(store, 1).await;
+    for secret in ["account", "b", "c", "d"] {
+        put(store, secret, vec![set("x", value(key, "x"))], false, 5)
             .await
             .unwrap();
     }

@@ -91,7 +91,7 @@ pub(crate) async fn a_token_is_found_by_its_digest(store: &Store) {
     assert_eq!(found(store, "ana", 4).await, Some(used.clone()));
     assert_eq!(
         store.tokens(None, Page::default()).await.unwrap().items,
-        [used.clone()]
+        std::slice::from_ref(&used)
     );
     let one = ("token.create".to_owned(), "ana, operator".to_owned());
     assert_eq!(entries(store).await, [one]);

@@ -1,10 +1,11 @@
 //! Many workers of several processes: every task once, and nothing left behind.
 
-use crate::fixture::{LEASE, at, effect, submit, text};
+use crate::fixture::{LEASE, at, effect, submission, submit, text};
 use crate::{LONG, database};
 use model::id::{ClusterId, TaskId};
 use plan::Phase;
 use std::collections::BTreeSet;
+use std::time::Duration;
 use store::{CommitError, Ended, Recorded, Store};
 use tokio::task::JoinSet;
 
@@ -122,6 +123,40 @@ async fn many_workers_of_two_processes_do_everything_once() {
     assert_eq!(stores[0].verify_audit().await.unwrap().broken, None);
 }
 
+/// Plans, works and sweeps; the first of all changes what is wanted, so that tasks come and go
+/// again undone, and the second ends everybody's leases.
+async fn bustle(store: Store, number: usize, ids: Vec<ClusterId>) {
+    for round in 0..12_u32 {
+        if number == 0 {
+            let name = format!("c{}", round % 4);
+            let mut changed = submission(&text(&name, &[&name], 1, 3 + round % 5));
+            changed.allow_blast = Some(100);
+            store.submit(changed, at(1)).await.unwrap();
+        }
+        for id in &ids {
+            plan(&store, *id).await;
+        }
+        let worker = format!("w{number}");
+        for claim in store.claim(&worker, 5, 3, LEASE, at(1)).await.unwrap() {
+            let (cluster, seen) = (claim.task.cluster, effect(&claim.task, at(1)));
+            let ended = if round % 3 == 0 {
+                Ended::Yield
+            } else {
+                Ended::Done
+            };
+            let probed = store.begin_probe(cluster, Duration::ZERO, at(1));
+            probed.await.unwrap();
+            // Its lease may have been ended meanwhile.
+            let recorded = store.record(claim, ended, seen, vec![], vec![], at(1));
+            let (Recorded::Yes | Recorded::LeaseLost) = recorded.await.unwrap();
+        }
+        if number == 1 {
+            store.void_leases(at(1)).await.unwrap();
+            store.sweep(at(1)).await.unwrap();
+        }
+    }
+}
+
 /// Planners withdraw what workers are about to take, workers record while leases run out: all
 /// in each other's way, and nobody is told of it.
 #[tokio::test]
@@ -140,47 +175,7 @@ async fn whoever_is_in_the_way_of_others_is_not_told() {
     }
     let mut running = JoinSet::new();
     for number in 0..4 {
-        let (store, ids) = (stores[number % 2].clone(), ids.clone());
-        running.spawn(async move {
-            for round in 0..12_u32 {
-                let of = usize::try_from(round).unwrap() % ids.len();
-                // Now more are wanted and now fewer: tasks come, and go again undone.
-                if number == 0 {
-                    let name = format!("c{of}");
-                    let mut changed =
-                        crate::fixture::submission(&text(&name, &[&name], 1, 3 + round % 4));
-                    changed.allow_blast = Some(100);
-                    store.submit(changed, at(1)).await.unwrap();
-                }
-                for id in &ids {
-                    plan(&store, *id).await;
-                }
-                let claims = store
-                    .claim(&format!("w{number}"), 5, 3, LEASE, at(1))
-                    .await
-                    .unwrap();
-                for claim in claims {
-                    let (cluster, seen) = (claim.task.cluster, effect(&claim.task, at(1)));
-                    let ended = if round % 3 == 0 {
-                        Ended::Yield
-                    } else {
-                        Ended::Done
-                    };
-                    store
-                        .begin_probe(cluster, std::time::Duration::ZERO, at(1))
-                        .await
-                        .unwrap();
-                    let _ = store
-                        .record(claim, ended, seen, vec![], vec![], at(1))
-                        .await
-                        .unwrap();
-                }
-                if number == 1 {
-                    store.void_leases(at(1)).await.unwrap();
-                    store.sweep(at(1)).await.unwrap();
-                }
-            }
-        });
+        running.spawn(bustle(stores[number % 2].clone(), number, ids.clone()));
     }
     tokio::time::timeout(LONG, running.join_all())
         .await

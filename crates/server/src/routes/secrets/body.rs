@@ -64,7 +64,7 @@ async fn whole(request: Request) -> Result<Secret, Problem> {
     if broken {
         Err(Problem::body("the body ended before its end"))
     } else if seen > BODY_BYTES_MAX {
-        Err(Problem::too_large(BODY_BYTES_MAX))
+        Err(Problem::values_too_large(BODY_BYTES_MAX, VALUE_BYTES_MAX))
     } else {
         Ok(kept)
     }

@@ -1,6 +1,6 @@
 //! A healthy machine, and one deviation per test.
 
-use super::super::seen::{KeyPlace, Space, TOOLS};
+use super::super::seen::{KeyPlace, Space, TOOLS, Token};
 use super::super::show::{Report, picture};
 use super::*;
 use expect_test::{Expect, expect};
@@ -61,7 +61,11 @@ fn healthy() -> Seen {
             free: 40 << 30,
             files_free: 1_000_000,
         }),
-        token: file("/data/admin.token", 0o600),
+        barred: None,
+        token: Token {
+            file: file("/data/admin.token", 0o600),
+            useless: None,
+        },
         key: Key {
             place: KeyPlace::File(file("/data/slipway.key", 0o600)),
             opens: Opens::Yes,
@@ -112,7 +116,7 @@ fn the_whole_picture() {
     let mut seen = healthy();
     seen.database = Database::Server(Box::new(postgresql()), NOW);
     seen.server = Server::Silent;
-    seen.token = file("/data/admin.token", 0o644);
+    seen.token.file = file("/data/admin.token", 0o644);
     seen.tools[3].1 = None;
     let findings = judge(&seen);
     expect![[r#"
@@ -231,6 +235,13 @@ fn a_directory_that_is_not_there_is_no_fault_and_a_file_is() {
         "#]],
     );
     check(
+        |seen| {
+            seen.directory.is = Is::Missing;
+            seen.barred = Some("the file system of / keeps no files".to_owned());
+        },
+        &expect![[""]],
+    );
+    check(
         |seen| seen.directory = file("/data", 0o600),
         &expect![[r#"
             wrong data directory: /data is no directory
@@ -285,6 +296,7 @@ fn a_database_that_is_not_there_yet_or_old_mends_itself() {
               → the first start makes it; `slipway backup restore` puts an old one there
         "#]],
     );
+    check(|seen| seen.database = Database::Lost, &expect![[""]]);
     check(
         |seen| seen.database = Database::File(looked(1)),
         &expect![[r#"
@@ -428,6 +440,19 @@ fn a_key_is_private_there_and_the_right_one() {
             wrong master key: another key wrapped it (SEAL-004)
               → put the right one back
         "#]],
+    );
+}
+
+#[test]
+fn a_token_must_be_one() {
+    check(
+        |seen| {
+            seen.token.useless = Some(Trouble {
+                what: "/data/admin.token does not hold a token (API-015)".to_owned(),
+                hint: "delete the file".to_owned(),
+            });
+        },
+        &expect![[""]],
     );
 }
 
