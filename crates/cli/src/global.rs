@@ -139,7 +139,10 @@ impl Global {
                 }),
             };
         }
-        if let Some(token) = std::env::var("SLIPWAY_TOKEN").ok().and_then(given) {
+        if let Some(token) = std::env::var("SLIPWAY_TOKEN")
+            .ok()
+            .and_then(|text| given(&text))
+        {
             return Ok(Some(token));
         }
         if !api::client::is_local(&self.server) {
@@ -161,7 +164,7 @@ impl Global {
 }
 
 /// The token in a variable; an empty one is as good as none.
-fn given(text: String) -> Option<Token> {
+fn given(text: &str) -> Option<Token> {
     let text = text.trim();
     (!text.is_empty()).then(|| Token(text.to_owned()))
 }
@@ -178,7 +181,7 @@ fn read_token(file: &Path) -> Result<Option<Token>, Error> {
         }
         Ok(_) => {
             let text = std::fs::read_to_string(file).map_err(unreadable)?;
-            match given(text) {
+            match given(&text) {
                 Some(token) => Ok(Some(token)),
                 None => Err(unreadable(std::io::Error::other("the file is empty"))),
             }
@@ -226,6 +229,6 @@ mod tests {
         let empty = here.find_token().unwrap_err();
         assert_eq!(empty.code(), "CLI-005");
         assert!(empty.to_string().contains(TOKEN_FILE), "{empty}");
-        assert!(given(" ".to_owned()).is_none());
+        assert!(given(" ").is_none());
     }
 }

@@ -15,12 +15,12 @@ const PASSWORD_BYTES_MAX: usize = 4096;
 /// Options that name a database.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct Database {
-    /// A PostgreSQL database to be shared by several processes [default: SQLite in the data
-    /// directory, for one process]
+    /// A PostgreSQL database to be shared by several processes [default: SQLite in the
+    /// data directory, for one process]
     ///
     /// `postgres://USER@HOST:PORT/DATABASE`. A password never stands on the command line, where
     /// every user of the machine could read it: put it into a file, or the whole address into
-    /// SLIPWAY_DATABASE.
+    /// `SLIPWAY_DATABASE`.
     #[arg(
         long,
         value_name = "URL",
@@ -49,7 +49,7 @@ impl Database {
 /// One place where an installation is, or is to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// SQLite in a directory.
+    /// `SQLite` in a directory.
     Directory(PathBuf),
     /// A PostgreSQL database, and the file with its password.
     Server(String, Option<PathBuf>),
@@ -95,7 +95,7 @@ impl Place {
             return Ok(());
         };
         let looked = store::look_at(url, read(password.as_ref())?.as_ref());
-        let theirs = looked.map(|server| server.now).unwrap_or(now);
+        let theirs = looked.map_or(now, |server| server.now);
         let apart = now.since(theirs).max(theirs.since(now));
         if apart <= most {
             return Ok(());

@@ -4,13 +4,13 @@ use crate::behind::Place;
 use crate::fixture::{LEASE, at, cluster, name, plan, project, settle, submit, text};
 use crate::furnished::{furnish, token, wrapped};
 use model::id::{JourneyId, Origin};
-use model::sealed::Sealed;
+use model::name::Name;
 use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use store::{DumpError, Page, SealedChange, Store, TaskFilter};
+use store::{DumpError, Page, Quota, Store, TaskFilter};
 use tempfile::TempDir;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -203,34 +203,21 @@ async fn goes_on(before: &Store, to: &Store) {
     assert_eq!(found.unwrap().last_used_at, Some(at(2)));
 }
 
-/// Two entries that are always set together, and a counter beside them.
-async fn write_pairs(
-    store: Store,
-    secret: String,
-    stop: Arc<AtomicBool>,
-    count: watch::Sender<u64>,
-) {
-    let mut number = 0_u64;
+/// Counts in a project's limit, which is written together with an entry of the audit. They are
+/// in the first and in the last table of a file, as far apart as can be.
+async fn count_up(store: Store, project: Name, stop: Arc<AtomicBool>, counted: watch::Sender<u64>) {
+    let mut number = 0;
     while !stop.load(Ordering::Relaxed) {
         number += 1;
-        let set = |entry: &str| {
-            let sealed = Sealed {
-                key: wrapped(1).id,
-                text: number.to_string(),
-            };
-            SealedChange::Set(entry.parse().unwrap(), sealed)
+        let quota = Quota {
+            clusters: Some(number),
+            ..Quota::default()
         };
         store
-            .put_secret(
-                (&project(), &name(&secret)),
-                vec![set("a"), set("b")],
-                false,
-                "ana".into(),
-                at(1),
-            )
+            .put_project(&project, quota, "ana".into(), at(1))
             .await
             .unwrap();
-        count.send_modify(|count| *count += 1);
+        counted.send_modify(|counted| *counted += 1);
     }
 }
 
@@ -238,79 +225,56 @@ async fn write_pairs(
 async fn a_file_is_of_one_moment_while_others_write() {
     for place in Place::each("a_file_is_of_one_moment_while_others_write") {
         let store = place.open();
-        store
-            .use_seal_key(wrapped(1), true, "root".into(), at(0))
-            .await
-            .unwrap();
         let (files, stop) = (Files::new(), Arc::new(AtomicBool::new(false)));
-        let count = watch::Sender::new(0);
+        let counter = watch::Sender::new(0);
+        let projects: Vec<_> = (0..4).map(|writer| name(&format!("p{writer}"))).collect();
         let mut writers = JoinSet::new();
-        for writer in 0..4 {
-            let pairs = write_pairs(
+        for project in projects.iter().cloned() {
+            writers.spawn(count_up(
                 store.clone(),
-                format!("pair-{writer}"),
+                project,
                 stop.clone(),
-                count.clone(),
-            );
-            writers.spawn(pairs);
+                counter.clone(),
+            ));
         }
-        let mut counted = count.subscribe();
+        let mut counted = counter.subscribe();
         let mut entries = 0;
         for number in 1..=5 {
             // Something was written since the last one, and goes on being written.
             let before = *counted.borrow_and_update();
-            counted
-                .wait_for(|count| *count >= before + 8)
-                .await
-                .unwrap();
+            let more = counted.wait_for(|count| *count >= before + 8);
+            more.await.unwrap();
             let path = files.path(&format!("backup-{number}"));
             store.dump(&path, at(number)).await.unwrap();
             let copy = Store::in_memory().unwrap();
             copy.load(&path).await.unwrap();
+            for project in &projects {
+                assert_eq!(limit(&copy, project).await, entered(&copy, project).await);
+            }
             let chain = copy.verify_audit().await.unwrap();
             assert_eq!(chain.broken, None);
-            assert!(
-                chain.entries > entries,
-                "on {place}: each is later than the one before"
-            );
+            let later = chain.entries > entries;
+            assert!(later, "on {place}: each is later than the one before");
             entries = chain.entries;
-            assert_eq!(
-                pairs(&copy).await + 1,
-                entries,
-                "on {place}: a pair and its entry"
-            );
         }
         stop.store(true, Ordering::Relaxed);
         writers.join_all().await;
     }
 }
 
-/// How often pairs were set, if both halves of each say the same.
-async fn pairs(store: &Store) -> u64 {
-    let mut sum = 0;
-    for secret in store
-        .secrets(&project(), Page::default())
-        .await
-        .unwrap()
-        .items
-    {
-        let mut halves = Vec::new();
-        for entry in secret.entries {
-            let place = model::sealed::Place {
-                project: project(),
-                owner: model::sealed::Owner::Secret(secret.name.clone()),
-                entry,
-            };
-            let sealed = store
-                .take_sealed(&place, "reader".into(), at(9))
-                .await
-                .unwrap();
-            halves.push(sealed.unwrap().text.parse::<u64>().unwrap());
-        }
-        assert_eq!(halves, [secret.version, secret.version]);
-        sum += secret.version;
-    }
-    sum
+async fn limit(store: &Store, project: &Name) -> usize {
+    let found = store.project(project).await.unwrap();
+    let limit = found.and_then(|row| row.quota.clusters).unwrap_or(0);
+    usize::try_from(limit).unwrap()
+}
+
+/// How many entries of the audit are about a project.
+async fn entered(store: &Store, project: &Name) -> usize {
+    let entries = store.audit_after(0, 10_000).await.unwrap();
+    let own = entries
+        .iter()
+        .filter(|entry| entry.project.as_deref() == Some(project.as_str()));
+    own.count()
 }
 
 /// Loads a file that must be refused, and says how.
@@ -502,7 +466,7 @@ async fn nothing_is_read_over_what_is_there() {
                 used.await.unwrap();
             }
             3 => {
-                let (mine, quota) = (name("mine"), store::Quota::default());
+                let (mine, quota) = (name("mine"), Quota::default());
                 let put = to.put_project(&mine, quota, "root".into(), at(1));
                 put.await.unwrap();
             }
