@@ -222,11 +222,12 @@ mod tests {
         expect![[r#"
               1. copy the key file of the old installation to /var/lib/slipway/slipway.key: nothing else opens what is sealed
               2. make sure that no server of the old installation runs any more, and that what it had begun has ended
-              3. start a server: slipway serve --data-dir /var/lib/slipway
+              3. copy the simulated world of the old installation, once it is at rest, to /var/lib/slipway/world.jsonl, or name its file with --world: machines of simulated providers are nowhere else
+              4. start a server: slipway serve --data-dir /var/lib/slipway
             The server looks at every cluster before it goes on with it. Tokens are good as before, and admin.token is made anew.
             --
               1. make sure that no server of the old installation runs any more, and that what it had begun has ended
-              2. start a server: slipway serve --database postgres://ann@db/slipway
+              2. start a server: slipway serve --database postgres://ann@db:5432/slipway
             The server looks at every cluster before it goes on with it. Tokens are good as before, and admin.token is made anew.
         "#]]
         .assert_eq(&text);

@@ -251,10 +251,13 @@ mod tests {
                 "postgres://ann:s3cret@db:5432/slipway",
                 "postgres://ann@db:5432/slipway",
             ),
-            ("postgres://ann@db/slipway", "postgres://ann@db/slipway"),
             (
-                "postgres://db/slipway?user=ann",
-                "postgres://db/slipway?user=ann",
+                "postgres://ann@db/slipway",
+                "postgres://ann@db:5432/slipway",
+            ),
+            (
+                "postgres://db/slipway?user=ann&password=s3cret",
+                "postgres://ann@db:5432/slipway",
             ),
         ] {
             let place = Place::Server(url.to_owned(), None);

@@ -408,6 +408,7 @@ fn the_help_of_project() {
             Make and remove projects, and say how much they may have
             Usage: slipway project [OPTIONS] <COMMAND>
             Commands:
+              list    List the projects, as `slipway get projects` does
               create  Make a project
               quota   Change how much a project may have
               delete  Remove a project that has nothing left

@@ -138,9 +138,9 @@ async fn every_route_lets_in_whom_it_declares_and_nobody_else() {
         GET    /…/keys                                         P3   A1   A5   A5   A5   ok   A2   A3   A7   A7  admin, all-projects
         POST   /…/keys/rotation                                P3   A1   A5   A5   A5   ok   A2   A3   A7   A7  admin, all-projects
         GET    /…/projects                                     P3   A1   ok   ok   ok   ok   A2   A3   ok   ok  viewer
-        DELETE /…/projects/{project}                           P3   A1   A5   A5   A5   ok   A2   A3   A7   A6  admin, all-projects
+        DELETE /…/projects/{project}                           P3   A1   A5   A5   A5   ok   A2   A3   A7   A7  admin, all-projects
         GET    /…/projects/{project}                           P3   A1   ok   ok   ok   ok   A2   A3   ok   A6  viewer
-        PUT    /…/projects/{project}                           P3   A1   A5   A5   A5   ok   A2   A3   A7   A6  admin, all-projects
+        PUT    /…/projects/{project}                           P3   A1   A5   A5   A5   ok   A2   A3   A7   A7  admin, all-projects
         GET    …/clusters                                      P3   A1   ok   ok   ok   ok   A2   A3   ok   A6  viewer
         GET    …/clusters/{name}                               P3   A1   ok   ok   ok   ok   A2   A3   ok   A6  viewer
         GET    …/clusters/{name}/generations                   P3   A1   ok   ok   ok   ok   A2   A3   ok   A6  viewer

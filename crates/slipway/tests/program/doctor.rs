@@ -129,6 +129,82 @@ fn what_a_dead_server_left_is_looked_at_and_left_as_it_is() {
     found.check("database", "wrong", "STORE-006");
 }
 
+/// What a server says that does not start: the code and the hint.
+fn refused(data: &Path) -> (String, String) {
+    let mut command = slipway();
+    command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]);
+    let output = command.arg(data).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success(), "{said}");
+    let (error, hint) = said.trim_end().split_once("\nhint: ").unwrap();
+    let code = error.rsplit_once('(').unwrap().1.trim_end_matches(')');
+    (code.to_owned(), hint.to_owned())
+}
+
+/// What a server refuses to start with is wrong, with the same code and the same advice.
+#[track_caller]
+fn as_refused(check: &str, code: &str, data: &Path) {
+    let found = Found::by(&mut doctor("127.0.0.1:9", data));
+    found.check(check, "wrong", &format!("({code})"));
+    assert_eq!(found.1, Some(1), "{}", found.0);
+    let findings = found.0["findings"].as_array().unwrap();
+    let finding = findings.iter().find(|finding| finding["check"] == check);
+    let mend = finding.unwrap()["mend"].as_str().unwrap().to_owned();
+    assert_eq!(refused(data), (code.to_owned(), mend));
+}
+
+#[test]
+fn what_a_server_refuses_to_start_with_is_wrong() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().join("data");
+    let mut server = Server::start(directory.path());
+    server.address();
+    drop(server);
+
+    let token = data.join("admin.token");
+    let good = std::fs::read_to_string(&token).unwrap();
+    let short = good.trim().split_at(20).0;
+    for text in [
+        "",
+        "\n",
+        "hunter2",
+        short,
+        &format!("{} {short}", good.trim()),
+    ] {
+        std::fs::write(&token, text).unwrap();
+        as_refused("token", "API-015", &data);
+    }
+    std::fs::write(&token, [0xff, 0xfe]).unwrap();
+    as_refused("token", "API-014", &data);
+    std::fs::write(&token, &good).unwrap();
+
+    for file in ["slipway.db", "slipway.db-wal", "slipway.db-shm"] {
+        drop(std::fs::remove_file(data.join(file)));
+    }
+    as_refused("database", "SERVE-004", &data);
+
+    let file = directory.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let link = directory.path().join("link");
+    std::os::unix::fs::symlink("nowhere", &link).unwrap();
+    for unmade in [Path::new("/proc/nope"), &file.join("data"), &link] {
+        as_refused("data directory", "SERVE-003", unmade);
+    }
+}
+
+#[test]
+fn a_server_is_looked_for_where_it_listens() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut server = Server::start(directory.path());
+    let address = server.address();
+    let mut command = slipway();
+    command.args(["doctor", "--listen", address.trim_start_matches("http://")]);
+    let data = directory.path().join("data");
+    let found = Found::by(command.arg("--data-dir").arg(data));
+    found.check("server", "good", &address);
+    assert_eq!(found.1, Some(0), "{}", found.0);
+}
+
 #[test]
 fn a_port_of_somebody_else_is_told() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

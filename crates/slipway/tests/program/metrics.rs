@@ -142,6 +142,8 @@ fn a_worker_tells_what_is_its_own_where_it_is_asked_to() {
     };
     let database = postgres.create_database().unwrap();
     let directory = tempfile::tempdir().unwrap();
+    // A server makes the master key; a worker never does.
+    Server::start(directory.path()).address();
     let mut command = slipway();
     command
         .args(["worker", "--listen", "127.0.0.1:0", "--database", &database])

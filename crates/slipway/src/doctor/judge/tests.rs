@@ -239,7 +239,10 @@ fn a_directory_that_is_not_there_is_no_fault_and_a_file_is() {
             seen.directory.is = Is::Missing;
             seen.barred = Some("the file system of / keeps no files".to_owned());
         },
-        &expect![[""]],
+        &expect![[r#"
+            wrong data directory: cannot use /data as data directory: the file system of / keeps no files (SERVE-003)
+              → choose a directory you may write with --data-dir or SLIPWAY_DATA
+        "#]],
     );
     check(
         |seen| seen.directory = file("/data", 0o600),
@@ -296,7 +299,13 @@ fn a_database_that_is_not_there_yet_or_old_mends_itself() {
               → the first start makes it; `slipway backup restore` puts an old one there
         "#]],
     );
-    check(|seen| seen.database = Database::Lost, &expect![[""]]);
+    check(
+        |seen| seen.database = Database::Lost,
+        &expect![[r#"
+        wrong database: the database slipway.db is missing from /data (SERVE-004)
+          → put it back from a backup; to start anew, move admin.token away too; if the database is on a server, name it with --database
+    "#]],
+    );
     check(
         |seen| seen.database = Database::File(looked(1)),
         &expect![[r#"
@@ -452,7 +461,10 @@ fn a_token_must_be_one() {
                 hint: "delete the file".to_owned(),
             });
         },
-        &expect![[""]],
+        &expect![[r#"
+            wrong token: /data/admin.token does not hold a token (API-015)
+              → delete the file
+        "#]],
     );
 }
 
