@@ -219,6 +219,15 @@ async fn an_export_is_verified_without_a_server() {
         hint: compare it with an export or a backup from before, and find out who can write there
     "#]]
     .assert_eq(&verify("what is this?\n").await);
+    // As an export with --project writes it: without what concerns no project.
+    let (_, part) = EXPORT.split_once('\n').unwrap();
+    expect![[r#"
+        exit 1
+        no entry is as it was written
+        --
+        error: the audit chain is broken at entry 2: an entry before it is missing (AUDIT-001)
+        hint: an export of one project is no whole chain and cannot be verified: export without --project, with a token for all projects
+    "#]].assert_eq(&verify(part).await);
     expect![[r#"
         exit 2
         --
@@ -252,6 +261,26 @@ async fn a_server_whose_chain_is_broken_is_a_failure() {
         --
         error: the audit chain is broken at entry 7: it was changed after it was written (AUDIT-001)
         hint: compare it with an export or a backup from before, and find out who can write there
+    "#]],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn the_whole_chain_is_verified_whatever_project_is_named() {
+    let server = serve(&[(
+        "GET /api/v1/audit/verification ",
+        "200 OK",
+        r#"{"intact":true,"entries":6,"head":"abc"}"#,
+    )]);
+    check(
+        &server,
+        "audit verify --project lab",
+        &expect![[r#"
+        exit 0
+        6 entries are as they were written, up to the digest abc
+        --
+        --project changes nothing here: the whole chain is verified, of all projects
     "#]],
     )
     .await;

@@ -129,6 +129,36 @@ async fn what_goes_beyond_a_quota_is_refused_with_the_numbers() {
     assert_eq!(used["used"]["clusters"], 1);
 }
 
+/// The planner sees one cluster and no quota: the plan says so beside it.
+#[tokio::test]
+async fn a_plan_says_how_many_machines_the_quota_holds_back() {
+    let world = World::new();
+    let noted = async |limit: Value| {
+        let changed = put(&world, "default", json!({"machines": limit})).await;
+        assert!(changed.status.is_success(), "{}", changed.text);
+        let plan = world.post("/plans", HELLO).await.json();
+        let notes = plan["notes"].as_array().cloned().unwrap_or_default();
+        for note in &notes {
+            let line = format!("note: {}\n", note.as_str().unwrap());
+            assert!(plan["text"].as_str().unwrap().contains(&line));
+        }
+        notes
+    };
+    let three = json!("the project may have 3 machines, and would need 5: the last 2 wait");
+    let four = json!("the project may have 4 machines, and would need 5: the last one waits");
+    assert_eq!(noted(json!(3)).await, [three]);
+    assert_eq!(noted(json!(4)).await, std::slice::from_ref(&four));
+    for enough in [json!(5), Value::Null] {
+        assert_eq!(noted(enough).await, Vec::<Value>::new());
+    }
+    // What is declared already counts once.
+    assert_eq!(
+        submit(&world, TOKEN, "default", HELLO).await.status,
+        StatusCode::ACCEPTED
+    );
+    assert_eq!(noted(json!(4)).await, [four]);
+}
+
 #[tokio::test]
 async fn a_project_goes_when_it_has_nothing_left() {
     let world = World::new();
