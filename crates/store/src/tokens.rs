@@ -155,7 +155,7 @@ fn read(mut row: Row) -> Result<TokenRow, Error> {
 fn add(tx: &mut dyn Tx, draft: &TokenDraft, actor: &Actor, now: Timestamp) -> Result<(), Error> {
     let added = tx.execute(
         "INSERT INTO tokens (id, name, project, role, digest, created_by, created_at, expires_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (digest) DO NOTHING",
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING",
         &[
             draft.id.into(),
             (&draft.name).into(),

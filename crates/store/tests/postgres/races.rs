@@ -1,13 +1,17 @@
 //! Two planners want the same: one has it, and the other is told who.
 
 use crate::fixture::{
-    at, cluster, in_a_rack, name, project, submission, submit, text, text_with_given, view,
+    LEASE, at, cluster, effect, in_a_rack, name, project, submission, submit, text,
+    text_with_given, view,
 };
 use crate::two;
+use model::access::{Role, TokenId};
 use model::id::ClusterId;
+use model::sealed::{KeyId, Wrapped};
 use model::task::Kind;
 use plan::{Plan, Reason, Scope, Slot};
-use store::{CommitError, Quota, Store};
+use std::time::Duration;
+use store::{CommitError, Ended, Quota, Recorded, Store, TokenDraft};
 use tokio::task::JoinSet;
 
 /// How often each race is run.
@@ -281,4 +285,80 @@ async fn of_two_submissions_one_has_a_name_and_a_place() {
         matches!(refused, store::SubmitError::Quota { .. }),
         "{refused}"
     );
+}
+
+/// Asks the same of both at once.
+async fn both<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
+    stores: &[Store; 2],
+    ask: impl Fn(Store, usize) -> F,
+) -> Vec<T> {
+    let mut running = JoinSet::new();
+    for (number, store) in stores.iter().enumerate() {
+        running.spawn(ask(store.clone(), number));
+    }
+    running.join_all().await
+}
+
+/// Whatever every process does when it starts, or when the time has come, is done once.
+#[tokio::test]
+async fn what_both_do_at_once_is_done_once() {
+    let Some(stores) = two("what_both_do_at_once_is_done_once") else {
+        return;
+    };
+    // A key for the first time.
+    let used = both(&stores, |store, number| async move {
+        let wrapped = Wrapped {
+            id: KeyId::from_digest([u8::try_from(number).unwrap(); 16]),
+            by: "master".to_owned(),
+            text: "wrapped".to_owned(),
+        };
+        let used = store.use_seal_key(wrapped, true, "root".into(), at(1));
+        used.await.unwrap().id
+    });
+    let used = used.await;
+    assert_eq!(used[0], used[1]);
+    let mut entries = 1;
+    for round in 0..ROUNDS {
+        // A token that stands in the configuration of both.
+        let token = TokenDraft {
+            id: TokenId::of(&format!("{round:064}")),
+            name: "admin".to_owned(),
+            project: None,
+            role: Role::Admin,
+            digest: format!("{round:064}"),
+            expires_at: None,
+        };
+        both(&stores, |store, _| {
+            let token = token.clone();
+            async move { store.add_token(token, "root".into(), at(1)).await.unwrap() }
+        })
+        .await;
+        // A look at a cluster whose time has come.
+        let name = format!("c{round}");
+        let id = cluster(&stores[0], &name, 1).await;
+        let looks = both(&stores, |store, _| async move {
+            let begun = store.begin_probe(id, Duration::from_mins(1), at(1));
+            begun.await.unwrap()
+        });
+        let looks = looks.await.into_iter().filter(|begun| *begun).count();
+        assert_eq!(looks, 1);
+        // The end of a lease.
+        crate::fixture::plan(&stores[1], id, at(1)).await;
+        let claims = stores[1].claim("w", 10, 10, LEASE, at(1)).await.unwrap();
+        assert_eq!(claims.len(), 2);
+        drop(claims);
+        let ended = both(&stores, |store, _| async move {
+            store.expire(at(100)).await.unwrap()
+        });
+        assert_eq!(ended.await.concat(), [id]);
+        for claim in stores[0].claim("w", 10, 10, LEASE, at(100)).await.unwrap() {
+            assert_eq!((claim.attempt, claim.lost), (2, true));
+            let seen = effect(&claim.task, at(100));
+            let recorded = stores[0].record(claim, Ended::Done, seen, vec![], vec![], at(100));
+            assert_eq!(recorded.await.unwrap(), Recorded::Yes);
+        }
+        entries += 2;
+    }
+    let chain = stores[0].verify_audit().await.unwrap();
+    assert_eq!((chain.entries, chain.broken), (entries, None));
 }
