@@ -190,7 +190,7 @@ pub(crate) fn draw() -> Result<String, Error> {
 }
 
 /// Whether the text has the shape of what [`draw`] makes, or of something as long.
-fn well_formed(token: &str) -> bool {
+pub fn well_formed(token: &str) -> bool {
     token.strip_prefix(PREFIX).is_some_and(|rest| {
         rest.len() >= TOKEN_BYTES && rest.bytes().all(|byte| byte.is_ascii_alphanumeric())
     })

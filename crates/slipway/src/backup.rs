@@ -171,7 +171,7 @@ fn next(place: &Place, data_dir: &Path, apart: &Apart) -> String {
     let world = format!(
         "copy the simulated world of the old installation, once it is at rest, to {}, or name its \
          file with --world: machines of simulated providers are nowhere else",
-        data_dir.join("world.jsonl").display()
+        data_dir.join(crate::roles::WORLD_FILE).display()
     );
     let serve = match place {
         Place::Directory(directory) => {

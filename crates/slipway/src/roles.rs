@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use vault::{KeyConfig, KeyFile, KeySource, Vault};
 
 /// The file in the data directory that holds the simulated world.
-const WORLD_FILE: &str = "world.jsonl";
+pub(crate) const WORLD_FILE: &str = "world.jsonl";
 
 /// Options of every role that works.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -56,13 +56,17 @@ pub(crate) struct Options {
 }
 
 impl Options {
+    /// Where the key file is, or would be.
+    fn key_path(&self, data_dir: &Path) -> PathBuf {
+        self.key_file
+            .clone()
+            .unwrap_or_else(|| data_dir.join(KeyFile::NAME))
+    }
+
     /// Refuses to go on without the key file of the servers: a worker that came first would
     /// make another one, and no server could open what it seals.
     pub(crate) fn must_have_key(&self, data_dir: &Path) -> anyhow::Result<()> {
-        let file = self
-            .key_file
-            .clone()
-            .unwrap_or_else(|| data_dir.join(KeyFile::NAME));
+        let file = self.key_path(data_dir);
         if self.key_command.is_some() || file.exists() {
             return Ok(());
         }
@@ -78,11 +82,7 @@ impl Options {
     /// Where the master key is. With a command, a key file that is there still opens what it
     /// has wrapped, so that an installation can move from one to the other.
     pub(crate) fn keys(&self, data_dir: &Path) -> KeyConfig {
-        let file = KeySource::File(
-            self.key_file
-                .clone()
-                .unwrap_or_else(|| data_dir.join(KeyFile::NAME)),
-        );
+        let file = KeySource::File(self.key_path(data_dir));
         match &self.key_command {
             Some(line) => KeyConfig {
                 current: KeySource::command(line),

@@ -105,7 +105,7 @@ fn token(path: &Path) -> Token {
     let file = entry(path);
     let path = path.to_owned();
     let useless = match std::fs::read_to_string(&path) {
-        Ok(text) if is_token(text.trim()) => None,
+        Ok(text) if server::auth::well_formed(text.trim()) => None,
         Ok(_) => Some(server::auth::Error::Form { path }),
         Err(_) if file.is == Is::Missing => None,
         Err(cause) => Some(server::auth::Error::Read { path, cause }),
@@ -120,14 +120,6 @@ fn token(path: &Path) -> Token {
         }
     });
     Token { file, useless }
-}
-
-/// Whether a text has the form of the tokens that servers draw: a server does not start with
-/// another one.
-fn is_token(text: &str) -> bool {
-    text.strip_prefix("slipway_").is_some_and(|rest| {
-        rest.len() >= 32 && rest.bytes().all(|byte| byte.is_ascii_alphanumeric())
-    })
 }
 
 /// The room where a directory is, or will be.
