@@ -7,7 +7,7 @@ menu:
 
 demo: cargo ## the main job on this machine, live; ONCE=1 ends when all is ready
 	cargo build --release
-	cargo run --release --quiet -- demo $(if $(ONCE),--once)
+	cargo xtask demo $(if $(ONCE),--once)
 
 test: cargo ## everything a fresh machine can prove, with counts and the reason of each skip
 	cargo xtask test

@@ -7,6 +7,7 @@
 
 mod body;
 mod client;
+mod hosts;
 mod latency;
 mod lists;
 mod process;
@@ -35,7 +36,7 @@ const IDLE: Duration = Duration::from_mins(1);
 const NODES: u32 = 1_000;
 
 /// What can be measured.
-const PARTS: &[&str] = &["fleet", "large", "tasks", "lists", "streams"];
+const PARTS: &[&str] = &["fleet", "large", "tasks", "lists", "streams", "hosts"];
 
 /// One line of the table.
 struct Row {
@@ -64,14 +65,17 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
         named.clone().next().is_none() || named.any(|named| named == word)
     };
     let part = |word| wanted(word, PARTS);
-    let built = workspace::cargo()
-        .args(["build", "--release", "--package", "slipway"])
-        .status();
-    ensure!(
-        built.context("could not start cargo")?.success(),
-        "the release build failed"
-    );
     let program = workspace::target_directory()?.join("release/slipway");
+    // Hosts and tasks are measured by programs of their own.
+    if ["fleet", "large", "lists", "streams"].into_iter().any(part) {
+        let built = workspace::cargo()
+            .args(["build", "--release", "--package", "slipway"])
+            .status();
+        ensure!(
+            built.context("could not start cargo")?.success(),
+            "the release build failed"
+        );
+    }
     let mut rows = Vec::new();
     if part("fleet") {
         measure_fleet(&program, &mut rows)?;
@@ -90,6 +94,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
         if part("streams") {
             streams::measure(&program, &bodies, &mut rows)?;
         }
+    }
+    if part("hosts") {
+        hosts::measure(&mut rows)?;
     }
 
     println!(

@@ -16,7 +16,9 @@
 use std::process::ExitCode;
 
 mod bench;
+mod demo;
 mod fuzz_api;
+mod hosts;
 mod postgres;
 mod release;
 mod server;
@@ -57,6 +59,11 @@ const VERBS: &[Verb] = &[
         name: "release",
         about: "build a static program, its checksums, its bill of materials and an image",
         run: release::run,
+    },
+    Verb {
+        name: "demo",
+        about: "run the demo on real hosts where this machine can have them; --once ends when ready",
+        run: demo::run,
     },
     Verb {
         name: "tools",

@@ -75,7 +75,8 @@ fn quiet(directory: &Path) -> Result<std::path::PathBuf> {
     Ok(file)
 }
 
-fn apt_get(words: &[&str]) -> Result<Output> {
+/// Runs apt-get without questions.
+pub(crate) fn apt_get(words: &[&str]) -> Result<Output> {
     Command::new("apt-get")
         .args(["--yes", "--quiet"])
         .args(words)
@@ -86,7 +87,7 @@ fn apt_get(words: &[&str]) -> Result<Output> {
 }
 
 /// The last line that says something; apt-get puts its reasons on the standard error.
-fn last_line(output: &Output) -> String {
+pub(crate) fn last_line(output: &Output) -> String {
     let text = String::from_utf8_lossy(&output.stderr);
     let line = text.lines().rfind(|line| !line.trim().is_empty());
     line.map_or_else(|| output.status.to_string(), str::to_owned)

@@ -1,9 +1,9 @@
 //! Runs every proof that a fresh machine can run, and counts.
 //!
-//! First the tests of the workspace, then the fuzzer over the API ([`crate::fuzz_api`], one test
-//! per operation). The output streams by as it comes; at the end stand the counts of each suite,
-//! what failed, and every skip with its reason. The last line is always the same:
-//! `N passed, N failed, N skipped`.
+//! First the test programs of the workspace, several at once, then the fuzzer over the API
+//! ([`crate::fuzz_api`], one test per operation). What a program prints is shown when it ends; at
+//! the end stand the counts of each suite, what failed, and every skip with its reason. The last
+//! line is always the same: `N passed, N failed, N skipped`.
 //!
 //! **Skips.** A test that cannot run here returns early, after appending a line `name: reason` to
 //! the file that the environment variable `SLIPWAY_SKIPS` names; where nothing captures its
@@ -11,16 +11,24 @@
 //! the passed ones of its suite. With `CI=true` a skip is a failure unless its reason starts with
 //! `not possible here:`, so that a proof cannot quietly stop running.
 
+mod programs;
+
 use std::fs;
-use std::io::{BufRead, BufReader, IsTerminal, Write};
+use std::io::{Read as _, Write as _};
 use std::path::Path;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::Mutex;
 
 use anyhow::{Context, Result, bail};
 
 use crate::fuzz_api::{self, Fuzz};
+use crate::hosts::{self, Got};
 use crate::postgres::{self, Postgres};
 use crate::workspace;
+use programs::Program;
+
+/// How many test programs run at once, on however many cores.
+const AT_ONCE: usize = 3;
 
 /// Names the file that tests append their skips to.
 const SKIPS: &str = "SLIPWAY_SKIPS";
@@ -72,8 +80,12 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
         println!("there is no PostgreSQL to test with: {reason}");
     }
     let target = workspace::target_directory()?;
+    hosts::ensure(&target)?;
+    if let Got::Missing(reason) = hosts::ansible(&target)? {
+        println!("there is no Ansible to test with: {reason}");
+    }
     let figures = target.join("figures.txt");
-    let mut suites = workspace_tests(&target.join("skips.txt"), &figures)?;
+    let mut suites = workspace_tests(&target.join("skips"), &figures)?;
     suites.push(api_fuzz());
     println!("\nWhat the proofs covered");
     let covered = fs::read_to_string(&figures).context("could not read the figures")?;
@@ -89,45 +101,102 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     Ok(ExitCode::from(u8::from(failed)))
 }
 
-/// Runs `cargo test` over the workspace and reads its output while passing it on.
+/// Builds every test program of the workspace, then runs several of them at once: most wait for
+/// something most of the time. What each prints is shown when it ends.
 fn workspace_tests(skips: &Path, figures: &Path) -> Result<Vec<Suite>> {
-    for file in [skips, figures] {
-        fs::write(file, "").with_context(|| format!("could not empty {}", file.display()))?;
-    }
-    // One pipe for both streams: the name of a suite comes on one, its result on the other.
-    let (reader, writer) = std::io::pipe().context("could not make a pipe")?;
+    fs::write(figures, "").with_context(|| format!("could not empty {}", figures.display()))?;
+    fs::create_dir_all(skips).with_context(|| format!("could not make {}", skips.display()))?;
+    let Some(programs) = programs::built()? else {
+        return Ok(Log::default().finish(false));
+    };
+    let next = Mutex::new(programs.into_iter().enumerate());
+    let done: Mutex<Vec<(usize, Vec<Suite>)>> = Mutex::new(Vec::new());
+    let failed = std::thread::scope(|scope| {
+        let work = || -> Result<()> {
+            loop {
+                let taken = next.lock().ok().and_then(|mut next| next.next());
+                let Some((place, program)) = taken else {
+                    return Ok(());
+                };
+                let skips = skips.join(place.to_string());
+                let suites = one(&program, &skips, figures)?;
+                if let Ok(mut done) = done.lock() {
+                    done.push((place, suites));
+                }
+            }
+        };
+        let workers: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(work)).collect();
+        let ended = workers.into_iter().map(|worker| match worker.join() {
+            Ok(ended) => ended,
+            Err(_) => bail!("a worker broke down"),
+        });
+        ended.collect::<Result<()>>()
+    });
+    failed?;
+    let mut done = done.into_inner().unwrap_or_default();
+    done.sort_by_key(|(place, _)| *place);
+    let mut suites: Vec<_> = done.into_iter().flat_map(|(_, suites)| suites).collect();
+    suites.extend(examples(&skips.join("examples"), figures)?);
+    Ok(suites)
+}
+
+/// Runs one test program and reads what it prints.
+fn one(program: &Program, skips: &Path, figures: &Path) -> Result<Vec<Suite>> {
+    let mut log = Log::default();
+    log.krate.clone_from(&program.krate);
+    log.line(&program.announced());
+    let mut command = program.command();
+    let (output, succeeded) = said(&mut command, skips, figures)?;
+    let text = format!("\n{}\n{output}", program.announced());
+    std::io::stdout()
+        .write_all(text.as_bytes())
+        .context("could not pass on what a test printed")?;
+    read(&mut log, &output, skips)?;
+    Ok(log.finish(succeeded))
+}
+
+/// Runs the examples in documentation, which only cargo can.
+fn examples(skips: &Path, figures: &Path) -> Result<Vec<Suite>> {
     let mut command = workspace::cargo();
+    command.args(["test", "--workspace", "--doc", "--no-fail-fast"]);
+    let (output, succeeded) = said(&mut command, skips, figures)?;
+    print!("{output}");
+    let mut log = Log::default();
+    read(&mut log, &output, skips)?;
+    Ok(log.finish(succeeded))
+}
+
+/// What a command prints on both streams, and whether it succeeded.
+fn said(command: &mut Command, skips: &Path, figures: &Path) -> Result<(String, bool)> {
+    fs::write(skips, "").with_context(|| format!("could not empty {}", skips.display()))?;
+    // One pipe for both streams, so that they stay in their order.
+    let (mut reader, writer) = std::io::pipe().context("could not make a pipe")?;
     command
-        .args(["test", "--workspace", "--no-fail-fast"])
         .env(SKIPS, skips)
         .env(FIGURES, figures)
+        .stdin(Stdio::null())
         .stdout(writer.try_clone().context("could not share a pipe")?)
         .stderr(writer);
-    if std::io::stdout().is_terminal() {
-        command.env("CARGO_TERM_COLOR", "always");
-    }
-    let mut child = command.spawn().context("could not start cargo test")?;
-    drop(command); // it holds the writing end, which must close for the reader to end
+    let mut child = command.spawn().context("could not start a test")?;
+    // The command holds the writing end, which must close for the reader to end.
+    *command = Command::new("true");
+    let mut output = Vec::new();
+    let read = reader.read_to_end(&mut output);
+    read.context("could not read what a test prints")?;
+    let status = child.wait().context("could not wait for a test")?;
+    let output = String::from_utf8_lossy(&output).into_owned();
+    Ok((output, status.success()))
+}
 
-    let mut log = Log::default();
-    let mut lines = BufReader::new(reader);
-    let mut line = Vec::new();
-    while lines
-        .read_until(b'\n', &mut line)
-        .context("could not read cargo test")?
-        > 0
-    {
-        std::io::stdout()
-            .write_all(&line)
-            .context("could not pass on the output of cargo test")?;
-        if log.line(&String::from_utf8_lossy(&line)) {
-            let text = fs::read_to_string(skips).context("could not read the skips")?;
-            log.skips(text.lines());
+/// Reads the output of a program that has ended, and its skips.
+fn read(log: &mut Log, output: &str, skips: &Path) -> Result<()> {
+    let skipped = fs::read_to_string(skips).context("could not read the skips")?;
+    for line in output.lines() {
+        if log.line(line) {
+            log.skips(skipped.lines());
         }
-        line.clear();
     }
-    let status = child.wait().context("could not wait for cargo test")?;
-    Ok(log.finish(status.success()))
+    Ok(())
 }
 
 /// Runs the fuzzer as one more suite.

@@ -1,7 +1,7 @@
 //! Installs what the other verbs need, once, and says in one line each what is there.
 //!
-//! Nothing is installed outside of the build directory and the Rust toolchain, but for PostgreSQL,
-//! which comes as a package of the system where root runs us. What takes long to compile is only
+//! Nothing is installed outside of the build directory and the Rust toolchain, but for PostgreSQL
+//! and what hosts are made of, which come as packages of the system where root runs us. What takes long to compile is only
 //! reported: its absence is a skip that says so, never a surprise.
 
 use std::process::{Command, ExitCode};
@@ -9,6 +9,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, Result, bail};
 
 use crate::fuzz_api::python::{self, Python};
+use crate::hosts::{self, Got};
 use crate::postgres::{self, Postgres};
 use crate::workspace;
 
@@ -17,14 +18,22 @@ const COMPONENTS: &[(&str, &str)] = &[("rustfmt", "fmt"), ("clippy", "clippy")];
 
 /// Looks at every tool and installs what can be installed.
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
-    if !arguments.is_empty() {
-        bail!("usage: cargo xtask tools");
-    }
+    let for_bench = match arguments {
+        [] => false,
+        [word] if word == "bench" => true,
+        _ => bail!("usage: cargo xtask tools [bench]"),
+    };
     for (component, verb) in COMPONENTS {
         println!("{component}: {}", toolchain(component, verb)?);
     }
     println!("schemathesis: {}", schemathesis()?);
     println!("PostgreSQL: {}", postgres()?);
+    let target = workspace::target_directory()?;
+    println!("packages for hosts: {}", got(hosts::packages()?));
+    println!("Envoy: {}", got(hosts::envoy(&target)?));
+    if for_bench {
+        println!("ansible-core: {}", got(hosts::ansible(&target)?));
+    }
     println!("cargo-deny: {}", deny());
     Ok(ExitCode::SUCCESS)
 }
@@ -74,6 +83,15 @@ fn postgres() -> Result<String> {
         } => format!("{version} there"),
         Postgres::Missing(reason) => format!("missing, `make test` will skip it: {reason}"),
     })
+}
+
+/// Something that hosts are made of, or measured against.
+fn got(got: Got) -> String {
+    match got {
+        Got::There => "there".to_owned(),
+        Got::Installed => "installed".to_owned(),
+        Got::Missing(reason) => format!("missing, what needs it will be skipped: {reason}"),
+    }
 }
 
 /// The judge of licences and advisories.

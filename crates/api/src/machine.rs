@@ -2,8 +2,9 @@
 
 use crate::time::Time;
 use model::cluster::{Machine, Origin};
-use model::observed::{MachineFact, NodeFact, Seen};
+use model::observed::{HostFact, MachineFact, NodeFact, Seen};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
 /// What a machine does in its cluster.
@@ -14,6 +15,8 @@ pub enum Role {
     Control,
     /// Runs workloads.
     Compute,
+    /// Takes what is sent to the cluster and passes it on.
+    Balancer,
 }
 
 impl From<model::cluster::Role> for Role {
@@ -21,6 +24,7 @@ impl From<model::cluster::Role> for Role {
         match role {
             model::cluster::Role::Control => Self::Control,
             model::cluster::Role::Compute => Self::Compute,
+            model::cluster::Role::Balancer => Self::Balancer,
         }
     }
 }
@@ -30,6 +34,7 @@ impl std::fmt::Display for Role {
         f.pad(match self {
             Self::Control => "control",
             Self::Compute => "compute",
+            Self::Balancer => "balancer",
         })
     }
 }
@@ -201,6 +206,56 @@ impl From<&(NodeFact, model::time::Timestamp)> for NodeSeen {
     }
 }
 
+/// What a host last said of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HostSeen {
+    /// Where it was entered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    /// Its operating system.
+    pub system: String,
+    /// Its kernel.
+    pub kernel: String,
+    /// Changes with every start.
+    pub boot: String,
+    /// How full its fullest disk is.
+    pub disk_used_percent: u8,
+    /// How far its clock is off.
+    pub clock_off_seconds: i64,
+    /// Whether it has what its purpose needs.
+    pub equipped: bool,
+    /// Its public key in the mesh.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mesh_key: Option<String>,
+    /// Whether it is part of the mesh.
+    pub meshed: bool,
+    /// For every role of its load balancer, how many targets answer.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub healthy: BTreeMap<String, u32>,
+    /// When it was seen so.
+    pub observed_at: Time,
+}
+
+impl From<&(HostFact, model::time::Timestamp)> for HostSeen {
+    fn from((fact, at): &(HostFact, model::time::Timestamp)) -> Self {
+        let healthy = fact.balance.iter().flat_map(|balance| &balance.healthy);
+        Self {
+            address: fact.at.map(|at| at.to_string()),
+            system: fact.system.clone(),
+            kernel: fact.kernel.clone(),
+            boot: fact.boot.clone(),
+            disk_used_percent: fact.disk_used_percent,
+            clock_off_seconds: fact.clock_off_seconds,
+            equipped: fact.equipped.is_some(),
+            mesh_key: fact.mesh_key.as_ref().map(ToString::to_string),
+            meshed: fact.mesh.is_some(),
+            healthy: healthy.map(|(role, n)| (role.to_string(), *n)).collect(),
+            observed_at: (*at).into(),
+        }
+    }
+}
+
 /// One machine, as it should be and as it was last seen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -227,6 +282,15 @@ pub struct MachineView {
     pub machine: Option<MachineSeen>,
     /// What Kubernetes last said; null when nobody has looked.
     pub node: Option<NodeSeen>,
+    /// What the host last said of itself; null when nobody has entered it.
+    #[serde(default)]
+    pub host: Option<HostSeen>,
+    /// The load balancer that it is part of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub balancer: Option<String>,
+    /// What of it is simulated: nothing, its Kubernetes, or the whole machine.
+    #[serde(default)]
+    pub simulated: Simulated,
 }
 
 impl MachineView {
@@ -244,7 +308,45 @@ impl MachineView {
             leaving,
             machine: seen.machine.as_ref().map(Into::into),
             node: seen.node.as_ref().map(Into::into),
+            host: seen.host.as_ref().map(Into::into),
+            balancer: machine.balancer.as_ref().map(ToString::to_string),
+            simulated: Simulated::of(machine),
         }
+    }
+}
+
+/// What of a machine is simulated.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Simulated {
+    /// Nothing: it is real.
+    #[default]
+    Nothing,
+    /// The host is real; Kubernetes on it is not.
+    Kubernetes,
+    /// It exists in the simulated world alone.
+    Machine,
+}
+
+impl Simulated {
+    fn of(machine: &Machine) -> Self {
+        match (machine.origin.is_host(), machine.role.is_node()) {
+            (false, _) => Self::Machine,
+            (true, true) => Self::Kubernetes,
+            (true, false) => Self::Nothing,
+        }
+    }
+}
+
+impl std::fmt::Display for Simulated {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Self::Nothing => "nothing",
+            Self::Kubernetes => "its Kubernetes",
+            Self::Machine => "all of it",
+        })
     }
 }
 
@@ -254,7 +356,7 @@ impl MachineView {
 pub struct ChangeView {
     /// When it was seen.
     pub at: Time,
-    /// Who saw it: provider or kubernetes.
+    /// Who saw it: provider, kubernetes or host.
     pub source: String,
     /// What the provider said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -262,6 +364,9 @@ pub struct ChangeView {
     /// What Kubernetes said of the node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<NodeSeen>,
+    /// What the host said of itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<HostSeen>,
 }
 
 /// One machine as it should be.

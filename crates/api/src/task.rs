@@ -19,8 +19,12 @@ pub const END: &str = "end";
     reason = "each is the word of the same name in the glossary"
 )]
 pub enum TaskKind {
+    Key,
     Create,
     Prepare,
+    Equip,
+    Mesh,
+    Balance,
     Init,
     Join,
     Drain,
@@ -34,8 +38,12 @@ pub enum TaskKind {
 impl From<task::Kind> for TaskKind {
     fn from(kind: task::Kind) -> Self {
         match kind {
+            task::Kind::Key => Self::Key,
             task::Kind::Create => Self::Create,
             task::Kind::Prepare => Self::Prepare,
+            task::Kind::Equip => Self::Equip,
+            task::Kind::Mesh => Self::Mesh,
+            task::Kind::Balance => Self::Balance,
             task::Kind::Init => Self::Init,
             task::Kind::Join => Self::Join,
             task::Kind::Drain => Self::Drain,
@@ -52,8 +60,12 @@ impl TaskKind {
     /// The word on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
+            Self::Key => "key",
             Self::Create => "create",
             Self::Prepare => "prepare",
+            Self::Equip => "equip",
+            Self::Mesh => "mesh",
+            Self::Balance => "balance",
             Self::Init => "init",
             Self::Join => "join",
             Self::Drain => "drain",

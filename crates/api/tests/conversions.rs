@@ -5,6 +5,7 @@
 use api::{ClusterGeneration, IntentView, MachineView};
 use expect_test::{Expect, expect};
 use model::cluster::{Desired, Generation, Machine, Origin, Role};
+use model::host::Playbooks;
 use model::id::{self, ClusterId, IntentId, MachineId, TaskId};
 use model::intent::{Intent, Wish};
 use model::manifest::Provider;
@@ -31,6 +32,7 @@ fn machine(name: &str, role: Role, origin_of: Origin) -> Machine {
         ordinal: 1,
         incarnation: 0,
         address: "10.0.0.1".parse().unwrap(),
+        balancer: None,
         origin: origin_of,
     }
 }
@@ -74,6 +76,7 @@ fn a_machine_shows_what_should_be_beside_what_was_seen() {
     };
     let seen = Seen {
         machine: Some((running, Timestamp::from_millis(0))),
+        host: None,
         node: Some((joined, Timestamp::from_millis(1_000))),
     };
     let view = MachineView::new(
@@ -121,6 +124,9 @@ fn a_generation_of_a_cluster_tells_where_its_machines_come_from() {
         machines: vec![machine("edge-pool-01", Role::Control, made())],
         leaving: vec![machine("edge-own-01", Role::Compute, given())],
         made: BTreeMap::new(),
+        balancers: Vec::new(),
+        proxy: None,
+        playbooks: Playbooks::default(),
         tombstone: false,
         disruption: model::disruption::Disruption::default(),
     };

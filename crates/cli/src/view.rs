@@ -14,7 +14,7 @@ pub(crate) use secret::{keys, secrets};
 use crate::table::{Table, plain};
 use api::time::brief;
 use api::{
-    CauseView, ClusterHead, EventView, GenerationView, HeldView, IntentView, MachineSeen,
+    CauseView, ClusterHead, EventView, GenerationView, HeldView, HostSeen, IntentView, MachineSeen,
     MachineView, ManifestView, NodeSeen, TaskView, Time, WishView,
 };
 use std::collections::BTreeMap;
@@ -118,6 +118,15 @@ fn node_words(seen: &NodeSeen) -> String {
     words.extend(seen.cordoned.then(|| "cordoned".to_owned()));
     words.extend(seen.version.clone());
     words.join(" ")
+}
+
+/// How far a host has come, without when.
+fn host_words(seen: &HostSeen) -> String {
+    let mut words = vec![if seen.equipped { "equipped" } else { "bare" }.to_owned()];
+    words.extend(seen.meshed.then(|| "in the mesh".to_owned()));
+    let healthy = seen.healthy.iter();
+    words.extend(healthy.map(|(role, count)| format!("{role}: {count} healthy")));
+    words.join(", ")
 }
 
 pub(crate) fn machines(machines: &[MachineView], now: Time) -> String {

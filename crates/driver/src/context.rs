@@ -2,7 +2,8 @@
 //! the secrets that its task names.
 
 use crate::{Clock, Error, Outcome};
-use model::secret::{Secret, SecretRef};
+use model::sealed::Owner;
+use model::secret::{EntryName, Secret, SecretRef};
 use model::time::Timestamp;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -18,10 +19,16 @@ pub trait Log: Send + Sync {
 pub trait Open: Send + Sync {
     /// The value of a secret's entry; where the reference names none, of its only one.
     fn open<'a>(&'a self, secret: &'a SecretRef) -> Opening<'a>;
+
+    /// What came of an earlier task of the same cluster or machine, where anything did.
+    fn kept<'a>(&'a self, owner: &'a Owner, entry: &'a EntryName) -> Keeping<'a>;
 }
 
 /// A secret on its way.
 pub type Opening<'a> = Pin<Box<dyn Future<Output = Result<Secret, Unopened>> + Send + 'a>>;
+
+/// Something kept, on its way.
+pub type Keeping<'a> = Pin<Box<dyn Future<Output = Result<Option<Secret>, Unopened>> + Send + 'a>>;
 
 /// Why a secret could not be opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +58,10 @@ impl Open for NoSecrets {
             attempted: format!("could not open secret {secret}, there are none here"),
             hint: format!("set it with `slipway secret set {}`", secret.name),
         }))))
+    }
+
+    fn kept<'a>(&'a self, _: &'a Owner, _: &'a EntryName) -> Keeping<'a> {
+        Box::pin(std::future::ready(Ok(None)))
     }
 }
 
@@ -95,6 +106,11 @@ impl Context {
     /// Opens a secret of the task's project; that it was opened is audited.
     pub async fn secret(&self, secret: &SecretRef) -> Result<Secret, Unopened> {
         self.secrets.open(secret).await
+    }
+
+    /// Opens what came of an earlier task of the same cluster or machine.
+    pub async fn kept(&self, owner: &Owner, entry: &EntryName) -> Result<Option<Secret>, Unopened> {
+        self.secrets.kept(owner, entry).await
     }
 
     /// Completes when the lease is lost or the program ends: stop, and begin nothing new.

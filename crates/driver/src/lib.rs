@@ -11,7 +11,7 @@ mod clock;
 mod context;
 
 pub use clock::Clock;
-pub use context::{Context, Log, NoSecrets, Open, Opening, Unopened};
+pub use context::{Context, Keeping, Log, NoSecrets, Open, Opening, Unopened};
 
 use model::cluster::Machine;
 use model::id::ClusterId;

@@ -10,15 +10,20 @@
 
 mod rules;
 
-use crate::{Clock, Context, Driver, Log, NoSecrets, Outcome, Output};
+use crate::{Clock, Context, Driver, Keeping, Log, NoSecrets, Open, Opening, Outcome, Output};
+use model::balancer::{Balance, Listener, Protocol};
 use model::cluster::{Generation, Machine};
+use model::host::{Proxy, Recipe};
 use model::id::{self, ClusterId, MachineId, TaskId};
 use model::name::Name;
 use model::network::Network;
 use model::observed::Observation;
-use model::task::{Action, Task};
+use model::sealed::Owner;
+use model::secret::{EntryName, Secret, SecretRef};
+use model::task::{Action, Kind, Task};
 use model::time::Timestamp;
 use model::version::Version;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -54,6 +59,11 @@ pub trait Fixture: Sync {
 
     /// How long a driver may take to notice that it is to stop.
     fn soon(&self) -> Duration;
+
+    /// The secrets that machines of a cast name; what comes of tasks is kept besides.
+    fn secrets(&self) -> Arc<dyn Open> {
+        Arc::new(NoSecrets)
+    }
 }
 
 /// The machines of one fresh cluster, and what is done to them.
@@ -75,6 +85,30 @@ pub struct Cast {
     pub compute: Machine,
     /// A machine that is there already, for workloads.
     pub given: Machine,
+    /// A machine to be made, for a load balancer, where machines are hosts.
+    pub balancer: Option<Machine>,
+    /// Whether the driver does the work of Kubernetes too.
+    pub kubernetes: bool,
+}
+
+/// One thing in the life of a cast.
+#[derive(Debug, Clone)]
+pub enum Beat {
+    /// Something is done to a machine.
+    Do(Box<Machine>, Action),
+    /// These are connected with each other. What they are told depends on the keys that were
+    /// born on them.
+    Connect(Vec<Machine>),
+}
+
+impl Beat {
+    /// The kind of its task.
+    pub const fn kind(&self) -> Kind {
+        match self {
+            Self::Do(_, action) => action.kind(),
+            Self::Connect(_) => Kind::Mesh,
+        }
+    }
 }
 
 impl Cast {
@@ -96,44 +130,176 @@ impl Cast {
         }
     }
 
-    /// A whole life: every kind of action, each at a point where it makes sense.
-    pub fn life(&self) -> Vec<Task> {
+    /// Whether its machines are hosts: they are equipped and connected before they serve.
+    pub const fn hosts(&self) -> bool {
+        self.control.origin.is_host()
+    }
+
+    /// A whole life: every kind of action that its machines know, each at a point where it
+    /// makes sense.
+    pub fn life(&self) -> Vec<Beat> {
+        let mut life = self.founding();
+        life.extend(self.prime());
+        life.extend(self.end());
+        life.retain(|beat| self.kubernetes || !of_kubernetes(beat.kind()));
+        life
+    }
+
+    /// As far as a control plane and one joined machine.
+    fn founding(&self) -> Vec<Beat> {
         let (version, network) = (self.version, self.network);
+        let (init, join) = (Action::Init { version, network }, Action::Join { version });
+        let (control, compute) = (&self.control, &self.compute);
+        if !self.hosts() {
+            return vec![
+                act(control, Action::Create),
+                act(control, init),
+                act(compute, Action::Create),
+                act(compute, join),
+            ];
+        }
+        vec![
+            act(control, Action::Key),
+            act(control, Action::Create),
+            act(control, equip(control)),
+            act(compute, Action::Create),
+            act(compute, equip(compute)),
+            Beat::Connect(vec![control.clone(), compute.clone()]),
+            act(control, init),
+            act(compute, join),
+        ]
+    }
+
+    /// The given machine and the load balancer come, and everything is changed once.
+    fn prime(&self) -> Vec<Beat> {
+        let join = Action::Join {
+            version: self.version,
+        };
         let upgrade = Action::Upgrade {
             version: self.next_version,
         };
-        [
-            (&self.control, Action::Create),
-            (&self.control, Action::Init { version, network }),
-            (&self.compute, Action::Create),
-            (&self.compute, Action::Join { version }),
-            (&self.given, Action::Prepare),
-            (&self.given, Action::Join { version }),
-            (&self.control, Action::Drain),
-            (&self.control, upgrade.clone()),
-            (&self.control, Action::Uncordon),
-            (&self.compute, Action::Drain),
-            (&self.compute, upgrade),
-            (&self.compute, Action::Uncordon),
-            (&self.given, Action::Drain),
-            (&self.given, Action::Leave),
-            (&self.given, Action::Release),
-            (&self.compute, Action::Drain),
-            (&self.compute, Action::Leave),
-            (&self.compute, Action::Delete),
-            (&self.control, Action::Delete),
-        ]
-        .map(|(machine, action)| self.task(machine, action))
-        .into()
+        let (control, compute, given) = (&self.control, &self.compute, &self.given);
+        let mut beats = vec![act(given, Action::Prepare)];
+        if self.hosts() {
+            beats.push(act(given, equip(given)));
+            if let Some(balancer) = &self.balancer {
+                beats.push(act(balancer, Action::Create));
+                beats.push(act(balancer, equip(balancer)));
+            }
+            beats.push(Beat::Connect(self.machines()));
+        }
+        beats.push(act(given, join));
+        if let Some(balancer) = &self.balancer {
+            beats.push(act(balancer, balance(balancer, &[compute, given])));
+        }
+        if self.hosts() {
+            beats.push(act(compute, equip_through_proxy(compute)));
+        }
+        for machine in [control, compute] {
+            beats.push(act(machine, Action::Drain));
+            beats.push(act(machine, upgrade.clone()));
+            beats.push(act(machine, Action::Uncordon));
+        }
+        beats
+    }
+
+    /// Everybody goes.
+    fn end(&self) -> Vec<Beat> {
+        let (control, compute, given) = (&self.control, &self.compute, &self.given);
+        let mut beats = Vec::new();
+        if let Some(balancer) = &self.balancer {
+            beats.push(act(balancer, balance(balancer, &[compute])));
+        }
+        beats.push(act(given, Action::Drain));
+        beats.push(act(given, Action::Leave));
+        beats.push(act(given, Action::Release));
+        if self.hosts() {
+            let mut left = self.machines();
+            left.retain(|machine| machine.id != given.id);
+            beats.push(Beat::Connect(left));
+        }
+        beats.push(act(compute, Action::Drain));
+        beats.push(act(compute, Action::Leave));
+        beats.push(act(compute, Action::Delete));
+        if let Some(balancer) = &self.balancer {
+            beats.push(act(balancer, Action::Delete));
+        }
+        beats.push(act(control, Action::Delete));
+        beats
     }
 
     /// Every machine of the cast.
     pub fn machines(&self) -> Vec<Machine> {
-        vec![
-            self.control.clone(),
-            self.compute.clone(),
-            self.given.clone(),
-        ]
+        let three = [&self.control, &self.compute, &self.given];
+        let all = three.into_iter().chain(&self.balancer);
+        all.cloned().collect()
+    }
+}
+
+fn act(machine: &Machine, action: Action) -> Beat {
+    Beat::Do(Box::new(machine.clone()), action)
+}
+
+/// What a machine is made ready for, by its role.
+fn equip(machine: &Machine) -> Action {
+    let recipe = Recipe {
+        purpose: machine.role.purpose(),
+        proxy: None,
+        playbooks: Vec::new(),
+    };
+    Action::Equip { recipe }
+}
+
+fn equip_through_proxy(machine: &Machine) -> Action {
+    let proxy = Proxy {
+        endpoint: "http://127.0.0.1:3128".to_owned(),
+        except: vec!["localhost".to_owned()],
+    };
+    let recipe = Recipe {
+        purpose: machine.role.purpose(),
+        proxy: Some(proxy),
+        playbooks: Vec::new(),
+    };
+    Action::Equip { recipe }
+}
+
+/// Passes on connections and datagrams to the same targets.
+fn balance(balancer: &Machine, targets: &[&Machine]) -> Action {
+    let listener = |role: &Name, protocol| Listener {
+        role: role.clone(),
+        protocol,
+        port: 8_080,
+        target_port: 30_080,
+        targets: targets.iter().map(|machine| machine.address).collect(),
+        proxy_protocol: false,
+        sticky: false,
+    };
+    // A role is named as the machine is: any name will do.
+    let listeners = vec![
+        listener(&balancer.name, Protocol::Tcp),
+        listener(&balancer.pool, Protocol::Udp),
+    ];
+    let balance = Balance {
+        address: balancer.address,
+        listeners,
+    };
+    Action::Balance { balance }
+}
+
+/// Whether work of this kind is done by Kubernetes.
+const fn of_kubernetes(kind: Kind) -> bool {
+    match kind {
+        Kind::Init | Kind::Join | Kind::Drain | Kind::Upgrade | Kind::Uncordon | Kind::Leave => {
+            true
+        }
+        Kind::Key
+        | Kind::Create
+        | Kind::Prepare
+        | Kind::Equip
+        | Kind::Mesh
+        | Kind::Balance
+        | Kind::Delete
+        | Kind::Release => false,
     }
 }
 
@@ -187,57 +353,142 @@ pub async fn contract<F: Fixture>(fixture: &F) -> Report {
     let mut report = Report::default();
     report.note(
         "applying a task twice leaves the same world",
-        Box::pin(rules::apply_twice(fixture)).await,
+        Box::pin(rules::apply_twice(Play::of(fixture))).await,
     );
     report.note(
         "a whole life leaves nothing behind",
-        Box::pin(rules::nothing_is_left(fixture)).await,
+        Box::pin(rules::nothing_is_left(Play::of(fixture))).await,
     );
     report.note(
         "a create that was interrupted after its effect is adopted, not made twice",
-        Box::pin(rules::interrupted_create(fixture)).await,
+        Box::pin(rules::interrupted_create(Play::of(fixture))).await,
+    );
+    report.note(
+        "what was dropped in the middle can be done again",
+        Box::pin(rules::dropped_in_the_middle(Play::of(fixture))).await,
     );
     report.note(
         "removing what is not there is done",
-        Box::pin(rules::remove_absent(fixture)).await,
+        Box::pin(rules::remove_absent(Play::of(fixture))).await,
     );
     report.note(
         "looking changes nothing",
-        Box::pin(rules::probe_changes_nothing(fixture)).await,
+        Box::pin(rules::probe_changes_nothing(Play::of(fixture))).await,
     );
     report.note(
         "looking tells of what was asked for, and of absence only where it is known",
-        Box::pin(rules::probe_tells_what_it_knows(fixture)).await,
+        Box::pin(rules::probe_tells_what_it_knows(Play::of(fixture))).await,
     );
     report.note(
         "silence is not absence",
-        Box::pin(rules::silence_is_not_absence(fixture)).await,
+        Box::pin(rules::silence_is_not_absence(Play::of(fixture))).await,
     );
     report.note(
         "what an attempt saw, the next look sees too",
-        Box::pin(rules::observations_agree(fixture)).await,
+        Box::pin(rules::observations_agree(Play::of(fixture))).await,
     );
     report.note(
         "an attempt that is cancelled before it starts begins nothing",
-        Box::pin(rules::cancelled_begins_nothing(fixture)).await,
+        Box::pin(rules::cancelled_begins_nothing(Play::of(fixture))).await,
     );
     report.note(
         "an attempt that is cancelled in the middle ends soon",
-        Box::pin(rules::cancelled_ends_soon(fixture)).await,
+        Box::pin(rules::cancelled_ends_soon(Play::of(fixture))).await,
     );
     report.note(
         "what came of a task belongs to it, and comes again when it is asked again",
-        Box::pin(rules::outputs_come_again(fixture)).await,
+        Box::pin(rules::outputs_come_again(Play::of(fixture))).await,
     );
     report.note(
         "an attempt writes to its log",
-        Box::pin(rules::attempts_are_logged(fixture)).await,
+        Box::pin(rules::attempts_are_logged(Play::of(fixture))).await,
     );
     report.note(
         "what is stuck says what would help",
-        Box::pin(rules::stuck_has_a_hint(fixture)).await,
+        Box::pin(rules::stuck_has_a_hint(Play::of(fixture))).await,
     );
+    if fixture.cast().hosts() {
+        contract_of_hosts(fixture, &mut report).await;
+    }
     report
+}
+
+/// The rules for drivers whose machines are hosts.
+async fn contract_of_hosts<F: Fixture>(fixture: &F, report: &mut Report) {
+    report.note(
+        "what a host was told, it tells",
+        Box::pin(rules::told_is_told(Play::of(fixture))).await,
+    );
+    report.note(
+        "a host that follows another recipe keeps its key and its tunnels",
+        Box::pin(rules::equipped_in_place(Play::of(fixture))).await,
+    );
+    report.note(
+        "a host that is made again is bare, and has another key",
+        Box::pin(rules::made_again_is_bare(Play::of(fixture))).await,
+    );
+    report.note(
+        "a mesh that somebody does not hear of names them, and the others hear of it",
+        Box::pin(rules::mesh_names_the_silent(Play::of(fixture))).await,
+    );
+}
+
+/// One rule at work: a fresh cluster, and what came of its tasks so far.
+struct Play<'f, F> {
+    fixture: &'f F,
+    cast: Cast,
+    kept: Arc<Kept>,
+}
+
+impl<'f, F: Fixture> Play<'f, F> {
+    fn of(fixture: &'f F) -> Self {
+        let kept = Arc::new(Kept {
+            secrets: fixture.secrets(),
+            values: Mutex::default(),
+        });
+        Self {
+            fixture,
+            cast: fixture.cast(),
+            kept,
+        }
+    }
+
+    /// The means for one attempt.
+    fn trial(&self) -> Trial {
+        Trial::new(self.fixture.clock(), self.kept.clone())
+    }
+
+    /// What the next attempts may open.
+    fn keep(&self, outputs: &[Output]) {
+        let mut values = self
+            .kept
+            .values
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        for output in outputs {
+            let place = (output.owner.clone(), output.entry.clone());
+            values.insert(place, Secret::from(output.value.expose().to_vec()));
+        }
+    }
+}
+
+/// Keeps what comes of tasks, as the engine does, and opens it for the tasks that follow.
+struct Kept {
+    secrets: Arc<dyn Open>,
+    values: Mutex<BTreeMap<(Owner, EntryName), Secret>>,
+}
+
+impl Open for Kept {
+    fn open<'a>(&'a self, secret: &'a SecretRef) -> Opening<'a> {
+        self.secrets.open(secret)
+    }
+
+    fn kept<'a>(&'a self, owner: &'a Owner, entry: &'a EntryName) -> Keeping<'a> {
+        let values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = values.get(&(owner.clone(), entry.clone()));
+        let kept = kept.map(|value| Secret::from(value.expose().to_vec()));
+        Box::pin(std::future::ready(Ok(kept)))
+    }
 }
 
 /// One attempt as a rule makes it: with a log to read and a way to stop it.
@@ -258,11 +509,11 @@ impl Log for Lines {
 }
 
 impl Trial {
-    fn new(clock: Clock) -> Self {
+    fn new(clock: Clock, secrets: Arc<dyn Open>) -> Self {
         let cancel = CancellationToken::new();
         let lines = Arc::new(Lines::default());
         let log: Arc<dyn Log> = lines.clone();
-        let context = Context::new(clock, log, Arc::new(NoSecrets), cancel.clone(), 1);
+        let context = Context::new(clock, log, secrets, cancel.clone(), 1);
         Self {
             context,
             cancel,

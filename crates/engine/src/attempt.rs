@@ -239,11 +239,11 @@ async fn record<D: Driver>(
     }
 }
 
-/// Looks at the machine of the task; what cannot be seen in time is left out.
+/// Looks at the machines that the task touches; what cannot be seen in time is left out.
 async fn look<D: Driver>(shared: &Shared<D>, context: &Context, claim: &Claim) -> Vec<Observation> {
     let target = Target {
         cluster: claim.task.cluster,
-        machines: vec![claim.task.machine.clone()],
+        machines: claim.task.touched(),
     };
     let looked = AssertUnwindSafe(shared.driver.probe(context, &target)).catch_unwind();
     match tokio::time::timeout(PROBE_MAX, looked).await {

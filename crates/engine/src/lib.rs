@@ -19,6 +19,7 @@ mod settings;
 mod sweeping;
 mod working;
 
+pub use secrets::opener;
 pub use settings::Settings;
 
 use agenda::Agenda;

@@ -1,9 +1,10 @@
 //! Secrets on their way to drivers and back: opened for a task, sealed before the record.
 
-use driver::{Open, Opening, Output, Unopened};
+use driver::{Keeping, Open, Opening, Output, Unopened};
 use model::name::Name;
 use model::sealed::{Owner, Place};
 use model::secret::{EntryName, Secret, SecretRef};
+use std::sync::Arc;
 use store::{Actor, SealedRow};
 use vault::{OnlyEntry, Vault};
 
@@ -12,6 +13,16 @@ pub(crate) struct Opener {
     pub(crate) vault: Vault,
     pub(crate) project: Name,
     pub(crate) actor: Actor,
+}
+
+/// Opens the secrets of one project outside of any task, for somebody whose name is written
+/// down.
+pub fn opener(vault: Vault, project: Name, actor: Actor) -> Arc<dyn Open> {
+    Arc::new(Opener {
+        vault,
+        project,
+        actor,
+    })
 }
 
 impl Opener {
@@ -26,14 +37,14 @@ impl Opener {
             entry: entry.clone(),
         };
         let opened = self.vault.open(&place, &self.actor).await;
-        let opened = opened.map_err(|error| failed(secret, &error))?;
+        let opened = opened.map_err(|error| failed(&format!("secret {secret}"), &error))?;
         opened.ok_or_else(|| unset(secret, entry.as_str()))
     }
 
     /// The entry that is meant where none is named.
     async fn only_entry(&self, secret: &SecretRef) -> Result<EntryName, Unopened> {
         let found = self.vault.only_entry(&self.project, &secret.name).await;
-        match found.map_err(|error| failed(secret, &error))? {
+        match found.map_err(|error| failed(&format!("secret {secret}"), &error))? {
             OnlyEntry::One(entry) => Ok(entry),
             OnlyEntry::None => Err(unset(secret, "KEY")),
             OnlyEntry::Several => Err(Unopened::Stuck(driver::Error {
@@ -51,6 +62,18 @@ impl Open for Opener {
     fn open<'a>(&'a self, secret: &'a SecretRef) -> Opening<'a> {
         Box::pin(self.opened(secret))
     }
+
+    fn kept<'a>(&'a self, owner: &'a Owner, entry: &'a EntryName) -> Keeping<'a> {
+        Box::pin(async move {
+            let place = Place {
+                project: self.project.clone(),
+                owner: owner.clone(),
+                entry: entry.clone(),
+            };
+            let kept = self.vault.open(&place, &self.actor).await;
+            kept.map_err(|error| failed(&format!("{entry} of {owner}"), &error))
+        })
+    }
 }
 
 /// Nobody has set it, or somebody removed it since: it goes on by itself when it is set.
@@ -61,9 +84,9 @@ fn unset(secret: &SecretRef, entry: &str) -> Unopened {
     })
 }
 
-fn failed(secret: &SecretRef, error: &vault::Error) -> Unopened {
+fn failed(what: &str, error: &vault::Error) -> Unopened {
     let told = driver::Error {
-        attempted: format!("could not open secret {secret}: {error} ({})", error.code()),
+        attempted: format!("could not open {what}: {error} ({})", error.code()),
         hint: error.hint().into_owned(),
     };
     if error.is_passing() {

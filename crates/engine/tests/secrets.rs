@@ -80,8 +80,15 @@ impl Hands {
                 *self.started.lock().unwrap() = true;
                 facts.insert((machine.id, 1), Fact::Node(machine.id, joined(*version)));
             }
-            Action::Drain | Action::Uncordon | Action::Leave | Action::Delete | Action::Release => {
-            }
+            Action::Drain
+            | Action::Uncordon
+            | Action::Leave
+            | Action::Delete
+            | Action::Release
+            | Action::Key
+            | Action::Equip { .. }
+            | Action::Mesh { .. }
+            | Action::Balance { .. } => {}
         }
     }
 }

@@ -3,9 +3,12 @@
 //! Reading goes on behind a fault, so one submission shows everything that is wrong with
 //! a manifest, each fault with its path, what was found and what is allowed.
 
+mod balancers;
 mod disruption;
 mod fields;
 mod manifest;
+mod playbooks;
+mod proxy;
 mod references;
 mod secrets;
 

@@ -1,6 +1,8 @@
 //! One cluster as it should be, down to the last machine.
 
+use crate::balancer::Protocol;
 use crate::disruption::Disruption;
+use crate::host::{Playbooks, Proxy, Purpose, Recipe};
 use crate::id::{ClusterId, MachineId};
 use crate::manifest::Provider;
 use crate::name::Name;
@@ -58,6 +60,15 @@ pub struct Desired {
     pub leaving: Vec<Machine>,
     /// How many machines were ever made per pool, so that no id is used again.
     pub made: BTreeMap<Name, u32>,
+    /// Its load balancers, in the order in which they were declared.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub balancers: Vec<Balancer>,
+    /// How its hosts reach package sources and registries, where not directly.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proxy: Option<Proxy>,
+    /// What is played on its nodes besides.
+    #[serde(default, skip_serializing_if = "Playbooks::is_empty")]
+    pub playbooks: Playbooks,
     /// An explicit wish that the whole cluster be removed.
     pub tombstone: bool,
     /// How many of its machines may be out of service at once, and when that may begin.
@@ -71,10 +82,52 @@ impl Desired {
         self.all().find(|machine| machine.name.as_str() == name)
     }
 
+    /// What a machine of the cluster is made ready for; nodes that have joined get more.
+    pub fn recipe(&self, machine: &Machine, joined: bool) -> Recipe {
+        let playbooks = if machine.role.is_node() {
+            self.playbooks.due(joined)
+        } else {
+            Vec::new()
+        };
+        Recipe {
+            purpose: machine.role.purpose(),
+            proxy: self.proxy.clone(),
+            playbooks,
+        }
+    }
+
     /// Every machine this cluster is responsible for: those to stay, then those to leave.
     pub fn all(&self) -> impl Iterator<Item = &Machine> {
         self.machines.iter().chain(&self.leaving)
     }
+}
+
+/// A load balancer of a cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Balancer {
+    /// What people call it.
+    pub name: Name,
+    /// What it listens to, in the order of ports.
+    pub roles: Vec<Forward>,
+}
+
+/// One port of a load balancer, and the pools that answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Forward {
+    /// What people call it.
+    pub name: Name,
+    /// What is spoken.
+    pub protocol: Protocol,
+    /// Where it listens.
+    pub port: u16,
+    /// Where the targets listen.
+    pub target_port: u16,
+    /// The pools of the targets.
+    pub target_pools: Vec<Name>,
+    /// Whether targets are told by the PROXY protocol who is calling.
+    pub proxy_protocol: bool,
+    /// Whether a caller is always sent to the same target.
+    pub sticky: bool,
 }
 
 /// One machine as it should be.
@@ -94,6 +147,9 @@ pub struct Machine {
     pub incarnation: u32,
     /// Its address in the cluster's private network.
     pub address: Ipv4Addr,
+    /// The load balancer that it is part of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub balancer: Option<Name>,
     /// Where it comes from.
     pub origin: Origin,
 }
@@ -106,6 +162,8 @@ pub enum Role {
     Control,
     /// Runs workloads.
     Compute,
+    /// Takes what is sent to the cluster and passes it on; no node of Kubernetes.
+    Balancer,
 }
 
 impl Role {
@@ -114,6 +172,23 @@ impl Role {
         match self {
             Self::Control => "control",
             Self::Compute => "compute",
+            Self::Balancer => "balancer",
+        }
+    }
+
+    /// Whether such a machine becomes a node of Kubernetes.
+    pub const fn is_node(self) -> bool {
+        match self {
+            Self::Control | Self::Compute => true,
+            Self::Balancer => false,
+        }
+    }
+
+    /// What will run on such a machine.
+    pub const fn purpose(self) -> Purpose {
+        match self {
+            Self::Control | Self::Compute => Purpose::Node,
+            Self::Balancer => Purpose::Balancer,
         }
     }
 }
@@ -161,6 +236,19 @@ pub enum Origin {
 }
 
 impl Origin {
+    /// Whether the machine is a host that we enter: it is equipped, and joins the mesh. Those of
+    /// the simulated world are not, and neither are those at addresses of documentation
+    /// (RFC 5737), which lead there.
+    pub const fn is_host(&self) -> bool {
+        match self {
+            Self::Made { via, .. } => match via {
+                Provider::Simulated => false,
+                Provider::Sandbox => true,
+            },
+            Self::Given { endpoint, .. } => !endpoint.is_documentation(),
+        }
+    }
+
     /// The secret that it names.
     pub const fn secret(&self) -> Option<&SecretRef> {
         match self {
@@ -260,7 +348,8 @@ mod tests {
             free.map(Kind::as_str).collect()
         };
         let made = [
-            "prepare", "init", "join", "drain", "upgrade", "uncordon", "leave", "release",
+            "key", "prepare", "equip", "mesh", "balance", "init", "join", "drain", "upgrade",
+            "uncordon", "leave", "release",
         ];
         assert_eq!(without(&desired.machines[0]), made);
         assert_eq!(without(&desired.machines[1]), ["uncordon"]);

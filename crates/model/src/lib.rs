@@ -14,12 +14,15 @@
 pub mod access;
 pub mod admit;
 pub mod audit;
+pub mod balancer;
 pub mod cluster;
 pub mod disruption;
 pub mod fault;
+pub mod host;
 pub mod id;
 pub mod intent;
 pub mod manifest;
+pub mod mesh;
 pub mod name;
 pub mod network;
 pub mod observed;

@@ -3,7 +3,9 @@
 //! Only [`crate::admit`] makes a [`Manifest`], so a reader may rely on what it promises:
 //! every reference leads somewhere, every name is usable, every network has room.
 
+use crate::cluster::Forward;
 use crate::disruption::{PoolBudget, UNAVAILABLE_DEFAULT, Windows};
+use crate::host::{Playbooks, Proxy};
 use crate::name::Name;
 use crate::network::Network;
 use crate::secret::SecretRef;
@@ -34,6 +36,22 @@ pub struct Manifest {
     pub groups: BTreeMap<Name, u32>,
     /// The clusters, in the order in which they were written.
     pub clusters: Vec<Cluster>,
+    /// The load balancers, in the order in which they were written.
+    #[serde(default)]
+    pub balancers: Vec<Balancer>,
+}
+
+/// One load balancer as declared.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Balancer {
+    /// What people call it; unique among load balancers and clusters.
+    pub name: Name,
+    /// The cluster that it serves.
+    pub cluster: Name,
+    /// What it listens to, in the order of ports.
+    pub roles: Vec<Forward>,
+    /// The pools of its machines.
+    pub pools: Vec<Name>,
 }
 
 /// One account with somebody who lends machines.
@@ -85,6 +103,8 @@ pub struct Named {
 pub enum Provider {
     /// The simulated world: machines that exist in memory.
     Simulated,
+    /// This machine: hosts made of its own namespaces.
+    Sandbox,
 }
 
 /// Machines alike, scaled and replaced together.
@@ -161,6 +181,12 @@ pub struct Cluster {
     /// When machines may be taken out of service.
     #[serde(default)]
     pub windows: Windows,
+    /// How its hosts reach package sources and registries.
+    #[serde(default)]
+    pub proxy: Option<Proxy>,
+    /// What is played on its nodes besides.
+    #[serde(default)]
+    pub playbooks: Playbooks,
 }
 
 /// The budget of a cluster whose document is from before there were budgets.

@@ -31,6 +31,11 @@ impl Network {
         (1_u32 << (32 - u32::from(self.prefix))) - 2
     }
 
+    /// The length of its prefix.
+    pub const fn prefix(self) -> u8 {
+        self.prefix
+    }
+
     /// The addresses machines may have, lowest first.
     pub fn hosts(self) -> impl Iterator<Item = Ipv4Addr> {
         let base = u32::from(self.base);

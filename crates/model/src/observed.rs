@@ -4,7 +4,10 @@
 //! [`Observed`], the planner's only eyes. Absence is itself something that was *seen*: a
 //! probe that did not answer leaves the last observation standing, and never means "gone".
 
+use crate::balancer::BalanceFact;
+use crate::host::Fingerprint;
 use crate::id::{ClusterId, MachineId};
+use crate::mesh::{MeshFact, MeshKey};
 use crate::time::Timestamp;
 use crate::version::Version;
 use serde::{Deserialize, Serialize};
@@ -32,6 +35,10 @@ pub enum Fact {
     Node(MachineId, NodeFact),
     /// What is known of the control plane as a whole.
     ControlPlane(ControlPlaneFact),
+    /// What a host says of itself.
+    Host(MachineId, HostFact),
+    /// What opens the machines of the cluster.
+    Access(AccessFact),
 }
 
 /// Who saw a fact; with the object it names the row that a newer one replaces.
@@ -42,6 +49,10 @@ pub enum Source {
     Provider,
     /// The Kubernetes API of the cluster.
     Kubernetes,
+    /// The host itself, entered by SSH.
+    Host,
+    /// Whoever keeps the keys.
+    Keeper,
 }
 
 impl Source {
@@ -50,6 +61,8 @@ impl Source {
         match self {
             Self::Provider => "provider",
             Self::Kubernetes => "kubernetes",
+            Self::Host => "host",
+            Self::Keeper => "keeper",
         }
     }
 }
@@ -58,8 +71,10 @@ impl Fact {
     /// The machine it is about, unless it is about the cluster.
     pub const fn machine(&self) -> Option<MachineId> {
         match self {
-            Self::Machine(machine, _) | Self::Node(machine, _) => Some(*machine),
-            Self::ControlPlane(_) => None,
+            Self::Machine(machine, _) | Self::Node(machine, _) | Self::Host(machine, _) => {
+                Some(*machine)
+            }
+            Self::ControlPlane(_) | Self::Access(_) => None,
         }
     }
 
@@ -68,6 +83,8 @@ impl Fact {
         match self {
             Self::Machine(..) => Source::Provider,
             Self::Node(..) | Self::ControlPlane(_) => Source::Kubernetes,
+            Self::Host(..) => Source::Host,
+            Self::Access(_) => Source::Keeper,
         }
     }
 }
@@ -121,11 +138,47 @@ pub struct ControlPlaneFact {
     pub initialised: bool,
 }
 
+/// What opens the machines of a cluster: the public half of a key that is sealed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AccessFact {
+    /// As it is written into a machine's list of authorised keys.
+    pub public: String,
+}
+
+/// A host as it describes itself.
+///
+/// What moves all the time is rounded: only changes are worth telling.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostFact {
+    /// Where it was entered.
+    pub at: Option<IpAddr>,
+    /// Its operating system.
+    pub system: String,
+    /// Its kernel.
+    pub kernel: String,
+    /// Changes with every start.
+    pub boot: String,
+    /// How full its fullest disk is, in steps of five percent.
+    pub disk_used_percent: u8,
+    /// How far its clock is off, in whole seconds.
+    pub clock_off_seconds: i64,
+    /// The recipe that it followed.
+    pub equipped: Option<Fingerprint>,
+    /// The key that was born on it.
+    pub mesh_key: Option<MeshKey>,
+    /// Its end of the mesh.
+    pub mesh: Option<MeshFact>,
+    /// Its load balancer.
+    pub balance: Option<BalanceFact>,
+}
+
 /// One cluster as it was last seen.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Observed {
     /// Whether a control plane was ever started.
     pub initialised: bool,
+    /// The public half of the key that opens its machines.
+    pub access: Option<String>,
     /// Every machine that was reported.
     pub machines: BTreeMap<MachineId, Seen>,
 }
@@ -137,6 +190,8 @@ pub struct Seen {
     pub machine: Option<(MachineFact, Timestamp)>,
     /// As Kubernetes shows it, and since when we believe so.
     pub node: Option<(NodeFact, Timestamp)>,
+    /// As it describes itself, and since when we believe so.
+    pub host: Option<(HostFact, Timestamp)>,
 }
 
 impl Observed {
@@ -150,6 +205,15 @@ impl Observed {
         match fact {
             // Whether it *ever* was: no later look can undo that.
             Fact::ControlPlane(fact) => self.initialised |= fact.initialised,
+            // A key is made once in the life of a cluster.
+            Fact::Access(fact) => self.access = Some(fact.public),
+            Fact::Host(machine, fact) => {
+                replace(
+                    &mut self.machines.entry(machine).or_default().host,
+                    fact,
+                    at,
+                );
+            }
             Fact::Machine(machine, fact) => {
                 replace(
                     &mut self.machines.entry(machine).or_default().machine,

@@ -1,7 +1,10 @@
 //! Units of work with every choice already made.
 
+use crate::balancer::Balance;
 use crate::cluster::{Generation, Machine};
+use crate::host::Recipe;
 use crate::id::{ClusterId, MachineId, TaskId};
+use crate::mesh::Mesh;
 use crate::name::Name;
 use crate::network::Network;
 use crate::secret::SecretRef;
@@ -28,14 +31,57 @@ pub struct Task {
     pub action: Action,
 }
 
+impl Task {
+    /// The machines that it touches: its own, or all that a mesh is changed on.
+    pub fn touched(&self) -> Vec<Machine> {
+        match &self.action {
+            Action::Mesh { mesh } => {
+                let touched = mesh.members.iter();
+                let touched = touched.filter(|member| mesh.to.contains(&member.machine.id));
+                touched.map(|member| member.machine.clone()).collect()
+            }
+            Action::Key
+            | Action::Create
+            | Action::Prepare
+            | Action::Equip { .. }
+            | Action::Balance { .. }
+            | Action::Init { .. }
+            | Action::Join { .. }
+            | Action::Drain
+            | Action::Upgrade { .. }
+            | Action::Uncordon
+            | Action::Leave
+            | Action::Delete
+            | Action::Release => vec![self.machine.clone()],
+        }
+    }
+}
+
 /// What a task does to its machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Action {
+    /// Make the key that opens the cluster's machines, before the first of them is made.
+    Key,
     /// Have the provider make the machine, and wait until it answers.
     Create,
     /// Take a given machine into use: it answers and is clean.
     Prepare,
+    /// Bring a host to what its purpose needs: packages, settings, services, a key for the mesh.
+    Equip {
+        /// What it is made ready for.
+        recipe: Recipe,
+    },
+    /// Connect the machines of the cluster with each other, all that need it at once.
+    Mesh {
+        /// The mesh as it should be.
+        mesh: Mesh,
+    },
+    /// Listen, and send what comes to the targets.
+    Balance {
+        /// To what, and where.
+        balance: Balance,
+    },
     /// Start the first control plane of the cluster on it.
     Init {
         /// Which Kubernetes.
@@ -70,8 +116,12 @@ pub enum Action {
 #[serde(rename_all = "kebab-case")]
 #[expect(missing_docs, reason = "each is the action of the same name")]
 pub enum Kind {
+    Key,
     Create,
     Prepare,
+    Equip,
+    Mesh,
+    Balance,
     Init,
     Join,
     Drain,
@@ -112,8 +162,12 @@ impl Action {
     /// Its kind.
     pub const fn kind(&self) -> Kind {
         match self {
+            Self::Key => Kind::Key,
             Self::Create => Kind::Create,
             Self::Prepare => Kind::Prepare,
+            Self::Equip { .. } => Kind::Equip,
+            Self::Mesh { .. } => Kind::Mesh,
+            Self::Balance { .. } => Kind::Balance,
             Self::Init { .. } => Kind::Init,
             Self::Join { .. } => Kind::Join,
             Self::Drain => Kind::Drain,
@@ -133,8 +187,12 @@ impl Action {
             Self::Init { version, .. } | Self::Join { version } | Self::Upgrade { version } => {
                 Some(*version)
             }
-            Self::Create
+            Self::Key
+            | Self::Create
             | Self::Prepare
+            | Self::Equip { .. }
+            | Self::Mesh { .. }
+            | Self::Balance { .. }
             | Self::Drain
             | Self::Uncordon
             | Self::Leave
@@ -146,9 +204,13 @@ impl Action {
 
 impl Kind {
     /// Every kind, in the order of a machine's life.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 14] = [
+        Self::Key,
         Self::Create,
         Self::Prepare,
+        Self::Equip,
+        Self::Mesh,
+        Self::Balance,
         Self::Init,
         Self::Join,
         Self::Drain,
@@ -162,8 +224,12 @@ impl Kind {
     /// The word of the public contract.
     pub const fn as_str(self) -> &'static str {
         match self {
+            Self::Key => "key",
             Self::Create => "create",
             Self::Prepare => "prepare",
+            Self::Equip => "equip",
+            Self::Mesh => "mesh",
+            Self::Balance => "balance",
             Self::Init => "init",
             Self::Join => "join",
             Self::Drain => "drain",
@@ -178,8 +244,10 @@ impl Kind {
     /// What it means for what runs on the machine.
     pub const fn effect(self) -> Effect {
         match self {
-            Self::Create | Self::Prepare | Self::Init | Self::Join => Effect::Create,
-            Self::Upgrade | Self::Uncordon => Effect::InPlace,
+            Self::Key | Self::Create | Self::Prepare | Self::Init | Self::Join => Effect::Create,
+            Self::Equip | Self::Mesh | Self::Balance | Self::Upgrade | Self::Uncordon => {
+                Effect::InPlace
+            }
             Self::Drain | Self::Leave | Self::Release => Effect::Disturb,
             Self::Delete => Effect::DataLoss,
         }
@@ -192,7 +260,11 @@ impl Kind {
     pub const fn on_lost(self) -> OnLost {
         match self {
             Self::Create | Self::Init => OnLost::Verify,
-            Self::Prepare
+            Self::Key
+            | Self::Prepare
+            | Self::Equip
+            | Self::Mesh
+            | Self::Balance
             | Self::Join
             | Self::Drain
             | Self::Upgrade

@@ -78,7 +78,16 @@ fn alone(view: &View<'_>, task: &Task) -> Vec<&'static str> {
     }
     if matches!(
         kind,
-        Kind::Create | Kind::Prepare | Kind::Init | Kind::Join | Kind::Upgrade | Kind::Uncordon
+        Kind::Key
+            | Kind::Create
+            | Kind::Prepare
+            | Kind::Equip
+            | Kind::Mesh
+            | Kind::Balance
+            | Kind::Init
+            | Kind::Join
+            | Kind::Upgrade
+            | Kind::Uncordon
     ) && !wanted
     {
         broken.push("only what is to stay is built");
@@ -100,11 +109,37 @@ fn alone(view: &View<'_>, task: &Task) -> Vec<&'static str> {
     {
         broken.push("no node is ahead of the control plane");
     }
+    broken.extend(host(view, task));
     let secret = task.machine.origin.secret_for(kind);
     if secret.is_some_and(|secret| view.missing.contains(secret)) {
         broken.push("nothing is begun without the secret that it needs");
     }
     broken
+}
+
+/// What a task breaks of the order in which hosts come to serve.
+fn host(view: &View<'_>, task: &Task) -> Option<&'static str> {
+    let (machine, kind) = (&task.machine, task.action.kind());
+    let seen = view.observed.machines.get(&machine.id);
+    let seen = seen.and_then(|seen| seen.host.as_ref());
+    let connected = seen.is_some_and(|(host, _)| host.mesh.is_some());
+    let joins = matches!(kind, Kind::Init | Kind::Join);
+    let node = joins
+        || matches!(
+            kind,
+            Kind::Drain | Kind::Upgrade | Kind::Uncordon | Kind::Leave
+        );
+    if node && !machine.role.is_node() {
+        Some("a load balancer is no node")
+    } else if !machine.origin.is_host() {
+        None
+    } else if kind == Kind::Create && view.observed.access.is_none() {
+        Some("a host is made only when there is a key that opens it")
+    } else if (joins || kind == Kind::Balance) && !connected {
+        Some("a host is part of the mesh before it serves")
+    } else {
+        None
+    }
 }
 
 /// The oldest version that a member of the control plane runs.

@@ -5,9 +5,10 @@
 //! has too many of moves to `leaving`, highest ordinal first, and stays there, keeping its
 //! address, until it is seen to be gone.
 
-use model::cluster::{Desired, Generation, Machine, Origin, Role};
+use model::cluster::{Balancer, Desired, Generation, Machine, Origin, Role};
 use model::disruption::Disruption;
 use model::fault::{Code, Fault, Faults};
+use model::host::Playbooks;
 use model::id::{self, ClusterId, MachineId};
 use model::intent::{Intent, Wish};
 use model::manifest::{Cluster, Dynamic, Manifest, Pool, Static};
@@ -261,6 +262,9 @@ fn born(
         machines: Vec::new(),
         leaving: Vec::new(),
         made: BTreeMap::new(),
+        balancers: Vec::new(),
+        proxy: None,
+        playbooks: Playbooks::default(),
         tombstone: false,
         disruption: Disruption::default(),
     }
@@ -287,6 +291,9 @@ fn compare(mut grown: Desired, before: Option<&Desired>) -> Expansion {
 /// Whether only machines that are gone were dropped: no reason for a new generation.
 fn same_but_for_the_gone(grown: &Desired, before: &Desired) -> bool {
     grown.version == before.version
+        && grown.balancers == before.balancers
+        && grown.proxy == before.proxy
+        && grown.playbooks == before.playbooks
         && grown.disruption == before.disruption.only(&pools(grown))
         && grown.machines == before.machines
         && grown
@@ -306,14 +313,27 @@ fn grow(
 ) -> Desired {
     let mut growing = Growing::from(start, before, now);
     growing.desired.version = cluster.version;
-    for (role, pools) in [
+    growing.desired.proxy.clone_from(&cluster.proxy);
+    growing.desired.playbooks.clone_from(&cluster.playbooks);
+    growing.desired.balancers = balancers(manifest, cluster);
+    let of_cluster = [
         (Role::Control, &cluster.control),
         (Role::Compute, &cluster.compute),
-    ] {
+    ];
+    let serving = serving(manifest, cluster);
+    let of_balancers =
+        serving.map(|balancer| (Some(&balancer.name), Role::Balancer, &balancer.pools));
+    let of_cluster = of_cluster.map(|(role, pools)| (None, role, pools));
+    for (balancer, role, pools) in of_cluster.into_iter().chain(of_balancers) {
         for name in pools {
+            let place = Stand {
+                pool: name,
+                role,
+                balancer,
+            };
             match manifest.pools.get(name) {
-                Some(Pool::Dynamic(pool)) => growing.dynamic(manifest, name, role, pool, faults),
-                Some(Pool::Static(pool)) => growing.fixed(name, role, pool),
+                Some(Pool::Dynamic(pool)) => growing.dynamic(manifest, place, pool, faults),
+                Some(Pool::Static(pool)) => growing.fixed(place, pool),
                 None => {}
             }
         }
@@ -324,6 +344,23 @@ fn grow(
     }
     grown.disruption = disruption(manifest, cluster, &grown);
     grown
+}
+
+/// The load balancers that serve a cluster.
+fn serving<'a>(
+    manifest: &'a Manifest,
+    cluster: &'a Cluster,
+) -> impl Iterator<Item = &'a model::manifest::Balancer> {
+    let balancers = manifest.balancers.iter();
+    balancers.filter(|balancer| balancer.cluster == cluster.name)
+}
+
+fn balancers(manifest: &Manifest, cluster: &Cluster) -> Vec<Balancer> {
+    let balancer = |declared: &model::manifest::Balancer| Balancer {
+        name: declared.name.clone(),
+        roles: declared.roles.clone(),
+    };
+    serving(manifest, cluster).map(balancer).collect()
 }
 
 /// Gives a machine on its way out what opens its provider's account now: whoever corrects the
@@ -346,7 +383,13 @@ fn disruption(manifest: &Manifest, cluster: &Cluster, grown: &Desired) -> Disrup
     let mut allowed = grown.disruption.clone();
     allowed.unavailable = cluster.unavailable;
     allowed.windows = cluster.windows.clone();
-    for name in cluster.control.iter().chain(&cluster.compute) {
+    let serving = serving(manifest, cluster).flat_map(|balancer| &balancer.pools);
+    for name in cluster
+        .control
+        .iter()
+        .chain(&cluster.compute)
+        .chain(serving)
+    {
         if let Some(pool) = manifest.pools.get(name) {
             allowed.pools.insert(name.clone(), pool.budget().clone());
         }
@@ -358,6 +401,22 @@ fn disruption(manifest: &Manifest, cluster: &Cluster, grown: &Desired) -> Disrup
 /// The pools of its machines.
 fn pools(desired: &Desired) -> BTreeSet<&Name> {
     desired.all().map(|machine| &machine.pool).collect()
+}
+
+/// Where machines stand: their pool, what they do, and for which load balancer.
+#[derive(Clone, Copy)]
+struct Stand<'a> {
+    pool: &'a Name,
+    role: Role,
+    balancer: Option<&'a Name>,
+}
+
+impl Stand<'_> {
+    fn holds(&self, machine: &Machine) -> bool {
+        machine.pool == *self.pool
+            && machine.role == self.role
+            && machine.balancer.as_ref() == self.balancer
+    }
 }
 
 /// A cluster on its way from one generation to the next.
@@ -416,8 +475,7 @@ impl<'a> Growing<'a> {
     fn dynamic(
         &mut self,
         manifest: &Manifest,
-        name: &Name,
-        role: Role,
+        stand: Stand<'_>,
         pool: &Dynamic,
         faults: &mut Faults,
     ) {
@@ -425,12 +483,12 @@ impl<'a> Growing<'a> {
             .scaled
             .iter()
             .rev()
-            .find(|(of, _, was)| *of == name && *was == pool.count);
+            .find(|(of, _, was)| *of == stand.pool && *was == pool.count);
         let count = usize::try_from(wished.map_or(pool.count, |(_, count, _)| *count))
             .unwrap_or(usize::MAX);
         let (mut kept, others): (Vec<_>, Vec<_>) = std::mem::take(&mut self.spare)
             .into_iter()
-            .partition(|machine| machine.pool == *name && machine.role == role && made(machine));
+            .partition(|machine| stand.holds(machine) && made(machine));
         self.spare = others;
         let account = manifest.providers.get(&pool.provider);
         let origin = account.map(|account| Origin::Made {
@@ -454,13 +512,13 @@ impl<'a> Growing<'a> {
         self.desired.leaving.extend(excess);
         self.desired.leaving.extend(replaced);
 
-        let mut taken = self.ordinals(name);
+        let mut taken = self.ordinals(stand.pool);
         taken.extend(kept.iter().map(|machine| machine.ordinal));
         let mut free = (1..=u32::MAX).filter(|ordinal| !taken.contains(ordinal));
         while kept.len() < count
             && let (Some(origin), Some(ordinal)) = (&origin, free.next())
         {
-            kept.push(self.machine(name, role, ordinal, origin.clone()));
+            kept.push(self.machine(stand, ordinal, origin.clone()));
         }
         kept.sort_by_key(|machine| machine.ordinal);
         self.desired.machines.extend(kept);
@@ -503,8 +561,8 @@ impl<'a> Growing<'a> {
     }
 
     /// Keeps the given hosts that are still declared, takes in the new ones.
-    fn fixed(&mut self, name: &Name, role: Role, pool: &Static) {
-        let mut taken = self.ordinals(name);
+    fn fixed(&mut self, stand: Stand<'_>, pool: &Static) {
+        let mut taken = self.ordinals(stand.pool);
         let mut kept = Vec::new();
         for host in &pool.hosts {
             let origin = Origin::Given {
@@ -514,9 +572,7 @@ impl<'a> Growing<'a> {
                 secret: host.secret.as_ref().map(|named| named.secret.clone()),
             };
             let same = |machine: &Machine| {
-                machine.pool == *name
-                    && machine.role == role
-                    && endpoint(machine) == Some(host.endpoint)
+                stand.holds(machine) && endpoint(machine) == Some(host.endpoint)
             };
             // One that was to leave and is declared again stays: it stands at that address.
             let known = match self.spare.iter().position(same) {
@@ -535,7 +591,7 @@ impl<'a> Growing<'a> {
             let free = (1..=u32::MAX).find(|ordinal| !taken.contains(ordinal));
             if let Some(ordinal) = free {
                 taken.insert(ordinal);
-                kept.push(self.machine(name, role, ordinal, origin));
+                kept.push(self.machine(stand, ordinal, origin));
             }
         }
         kept.sort_by_key(|machine| machine.ordinal);
@@ -551,7 +607,12 @@ impl<'a> Growing<'a> {
             .collect()
     }
 
-    fn machine(&mut self, pool: &Name, role: Role, ordinal: u32, origin: Origin) -> Machine {
+    fn machine(&mut self, stand: Stand<'_>, ordinal: u32, origin: Origin) -> Machine {
+        let Stand {
+            pool,
+            role,
+            balancer,
+        } = stand;
         let made = self.desired.made.entry(pool.clone()).or_insert(0);
         let incarnation = *made;
         *made += 1;
@@ -565,24 +626,29 @@ impl<'a> Growing<'a> {
         });
         Machine {
             id,
-            name: Name::of_machine(&self.desired.name, pool, ordinal),
+            name: Name::of_machine(balancer.unwrap_or(&self.desired.name), pool, ordinal),
             pool: pool.clone(),
             role,
             ordinal,
             incarnation,
             // None left: `refuse_homeless` says so.
             address: address.unwrap_or(Ipv4Addr::UNSPECIFIED),
+            balancer: balancer.cloned(),
             origin,
         }
     }
 
     fn finish(mut self) -> Desired {
         self.desired.leaving.append(&mut self.spare);
-        self.desired
-            .machines
-            .sort_by(|a, b| (a.role, &a.pool, a.ordinal).cmp(&(b.role, &b.pool, b.ordinal)));
+        self.desired.machines.sort_by(|a, b| key(a).cmp(&key(b)));
         self.desired
     }
+}
+
+/// The order of machines: control first, load balancers last.
+fn key(machine: &Machine) -> (Role, Option<&Name>, &Name, u32) {
+    let balancer = machine.balancer.as_ref();
+    (machine.role, balancer, &machine.pool, machine.ordinal)
 }
 
 fn made(machine: &Machine) -> bool {

@@ -2,12 +2,15 @@
 
 use crate::ledger::{Elsewhere, Slot};
 use crate::planner::{Plan, View};
-use model::cluster::{Desired, Generation, Machine, Origin, Role};
+use crate::predict::predict;
+use model::balancer::{Listener, Protocol};
+use model::cluster::{Balancer, Desired, Forward, Generation, Machine, Origin, Role};
 use model::disruption::Disruption;
+use model::host::Playbooks;
 use model::id::{self, ClusterId, MachineId, TaskId};
 use model::manifest::Provider;
 use model::name::Name;
-use model::observed::{MachineFact, NodeFact, Observed, Seen};
+use model::observed::{HostFact, MachineFact, NodeFact, Observed, Seen};
 use model::secret::SecretRef;
 use model::task::{Action, Open, State};
 use model::time::Timestamp;
@@ -52,6 +55,9 @@ impl World {
                 machines: wanted,
                 leaving: Vec::new(),
                 made: BTreeMap::new(),
+                balancers: Vec::new(),
+                proxy: None,
+                playbooks: Playbooks::default(),
                 tombstone: want.is_empty(),
                 disruption: Disruption::default(),
             },
@@ -109,6 +115,7 @@ impl World {
         let seen = Seen {
             machine: fact.map(|fact| (fact, NOW)),
             node: node.map(|node| (node, NOW)),
+            host: None,
         };
         self.observed.machines.insert(machine.id, seen);
         if marked('/') {
@@ -241,6 +248,7 @@ pub(crate) fn machine(name: &str) -> Machine {
         ordinal,
         incarnation: 0,
         address: Ipv4Addr::from(0x0a08_0000 + ordinal),
+        balancer: None,
         origin: if name.starts_with('s') {
             Origin::Given {
                 endpoint: Ipv4Addr::new(203, 0, 113, 5),
@@ -273,11 +281,158 @@ pub(crate) fn secret(name: &str) -> SecretRef {
     }
 }
 
+/// Real machines.
+impl World {
+    /// A cluster of hosts of which nothing is seen yet: `c1` and `w1` as ever, `s1` a given
+    /// worker that is a real machine, `b1` one of the load balancer `front`.
+    pub(crate) fn hosts(want: &str) -> Self {
+        let mut world = Self::new("1.34.0", "", "");
+        world.desired.tombstone = false;
+        world.desired.machines = want.split_whitespace().map(host).collect();
+        let forward = |name: &str, port: u16, target_port: u16, pools: &[&str]| Forward {
+            name: name.parse().unwrap(),
+            protocol: Protocol::Tcp,
+            port,
+            target_port,
+            target_pools: pools.iter().map(|pool| pool.parse().unwrap()).collect(),
+            proxy_protocol: false,
+            sticky: false,
+        };
+        world.desired.balancers = vec![Balancer {
+            name: "front".parse().unwrap(),
+            roles: vec![
+                forward("web", 443, 30_443, &["compute", "attic"]),
+                forward("api", 6_443, 6_443, &["control"]),
+            ],
+        }];
+        world
+    }
+
+    /// Other machines are wanted; those that are not any more are to leave.
+    pub(crate) fn want(mut self, want: &str) -> Self {
+        let wanted: Vec<_> = want.split_whitespace().map(host).collect();
+        let desired = &mut self.desired;
+        let before = std::mem::replace(&mut desired.machines, wanted);
+        let stays = |machine: &Machine| desired.machines.iter().any(|kept| kept.id == machine.id);
+        let leaves = before.into_iter().filter(|machine| !stays(machine));
+        desired.leaving.extend(leaves);
+        desired.tombstone = want.is_empty();
+        self
+    }
+
+    /// Does what a plan says, and it goes well. Open tasks are left as they are.
+    pub(crate) fn follow(&mut self, plan: &Plan) {
+        let release = |slot: &Slot| plan.release.contains(&slot.machine);
+        self.ledger.retain(|slot| !release(slot));
+        self.ledger.extend(plan.disturbs.iter().cloned());
+        self.open.retain(|open| !plan.withdraw.contains(&open.id));
+        for task in &plan.tasks {
+            predict(&mut self.observed, &task.machine, &task.action, NOW);
+        }
+    }
+
+    /// Everything that can be done is done, and goes well.
+    pub(crate) fn settled(mut self) -> Self {
+        for _ in 0..100 {
+            let plan = crate::plan(&self.view());
+            if plan.tasks.is_empty() {
+                return self;
+            }
+            self.follow(&plan);
+        }
+        panic!("work without end");
+    }
+
+    /// So far, and no further: rounds of work that go well.
+    pub(crate) fn after(mut self, rounds: usize) -> Self {
+        for _ in 0..rounds {
+            let plan = crate::plan(&self.view());
+            self.follow(&plan);
+        }
+        self
+    }
+
+    /// What a host says of itself, to be changed.
+    pub(crate) fn host(&mut self, name: &str) -> &mut HostFact {
+        let seen = self.observed.machines.get_mut(&host(name).id).unwrap();
+        &mut seen.host.as_mut().unwrap().0
+    }
+
+    /// What is seen of a machine from now on, by the marks of [`World::new`].
+    pub(crate) fn seen(mut self, name: &str, mark: char) -> Self {
+        let seen = self.observed.machines.entry(host(name).id).or_default();
+        let reference = || "vm".to_owned();
+        let fact = match mark {
+            'x' => MachineFact::Absent,
+            '.' => MachineFact::Booting {
+                reference: reference(),
+            },
+            '?' => MachineFact::Unreachable {
+                reference: reference(),
+            },
+            _ => MachineFact::Running {
+                reference: reference(),
+                address: IpAddr::V4(host(name).address),
+            },
+        };
+        seen.machine = Some((fact, NOW));
+        self
+    }
+}
+
+/// The machine of that name as a host; each has an address of its own.
+pub(crate) fn host(name: &str) -> Machine {
+    let mut machine = machine(name);
+    let (block, balancer) = match &name[..1] {
+        "c" => (0, false),
+        "w" => (1, false),
+        "s" => (2, false),
+        _ => (3, true),
+    };
+    machine.address = Ipv4Addr::from(0x0a08_0000 + 0x1000 * block + machine.ordinal);
+    if balancer {
+        machine.role = Role::Balancer;
+        machine.pool = "door".parse().unwrap();
+        machine.balancer = Some("front".parse().unwrap());
+    }
+    match &mut machine.origin {
+        Origin::Made { via, .. } => *via = Provider::Sandbox,
+        Origin::Given { endpoint, .. } => {
+            *endpoint = Ipv4Addr::from(0xc0a8_0000 + machine.ordinal);
+        }
+    }
+    machine
+}
+
+/// What of a task its kind does not tell.
+fn details(action: &Action) -> String {
+    if let Action::Mesh { mesh } = action {
+        let name = |id: &MachineId| {
+            let mut members = mesh.members.iter();
+            let told = members.find(|member| member.machine.id == *id).unwrap();
+            told.machine.name.to_string()
+        };
+        let to: Vec<_> = mesh.to.iter().map(name).collect();
+        format!(" ({} members, to {})", mesh.members.len(), to.join(" "))
+    } else if let Action::Balance { balance } = action {
+        let listener = |listener: &Listener| {
+            let targets = listener.targets.iter().map(ToString::to_string);
+            let targets = targets.collect::<Vec<_>>().join(" ");
+            format!(" ({} > {targets})", listener.port)
+        };
+        balance.listeners.iter().map(listener).collect()
+    } else {
+        String::new()
+    }
+}
+
 /// A plan as people would draw it.
 pub(crate) fn picture(plan: &Plan) -> String {
     let mut told = String::new();
     for task in &plan.tasks {
-        writeln!(told, "{:<8} {}", task.action.kind(), task.machine.name).unwrap();
+        let details = details(&task.action);
+        let (kind, name) = (task.action.kind(), &task.machine.name);
+        writeln!(told, "{kind:<8} {name}{details}").unwrap();
     }
     if !plan.withdraw.is_empty() {
         writeln!(told, "withdraw {}", plan.withdraw.len()).unwrap();

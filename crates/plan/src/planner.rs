@@ -1,6 +1,7 @@
 //! The next safe step of one cluster, and why it is not a longer one.
 
 mod draft;
+mod hosts;
 mod rules;
 mod survey;
 
@@ -144,11 +145,14 @@ pub fn plan(view: &View<'_>) -> Plan {
         rules::tear_down(&mut draft);
     } else {
         rules::create(&mut draft);
+        hosts::equip(&mut draft);
+        hosts::mesh(&mut draft);
         rules::start_control_plane(&mut draft);
         rules::join_compute(&mut draft);
         rules::uncordon(&mut draft);
         rules::remove(&mut draft);
         rules::upgrade(&mut draft);
+        hosts::balance(&mut draft);
     }
     draft.finish()
 }

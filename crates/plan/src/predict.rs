@@ -2,8 +2,10 @@
 //!
 //! The happy path and nothing else; the simulator shows the others.
 
+use model::balancer::{Balance, BalanceFact};
 use model::cluster::Machine;
-use model::observed::{MachineFact, NodeFact, Observed, Seen};
+use model::mesh::{Mesh, MeshKey};
+use model::observed::{HostFact, MachineFact, NodeFact, Observed, Seen};
 use model::task::{Action, Kind};
 use model::time::Timestamp;
 use std::net::IpAddr;
@@ -11,8 +13,21 @@ use std::net::IpAddr;
 /// Changes `observed` to what will be seen after `action` on `machine` has gone well.
 pub fn predict(observed: &mut Observed, machine: &Machine, action: &Action, now: Timestamp) {
     let reference = || machine.name.to_string();
-    if matches!(action, Action::Init { .. }) {
-        observed.initialised = true;
+    match action {
+        Action::Init { .. } => observed.initialised = true,
+        Action::Key => observed.access = Some("a key to come".to_owned()),
+        Action::Mesh { mesh } => connect(observed, mesh, now),
+        Action::Create
+        | Action::Prepare
+        | Action::Equip { .. }
+        | Action::Balance { .. }
+        | Action::Join { .. }
+        | Action::Drain
+        | Action::Upgrade { .. }
+        | Action::Uncordon
+        | Action::Leave
+        | Action::Delete
+        | Action::Release => {}
     }
     let seen = observed.machines.entry(machine.id).or_default();
     match action {
@@ -25,7 +40,18 @@ pub fn predict(observed: &mut Observed, machine: &Machine, action: &Action, now:
                 },
                 now,
             ));
+            seen.host = machine.origin.is_host().then(|| (bare(address), now));
         }
+        Action::Equip { recipe } => {
+            let (host, _) = seen.host.get_or_insert_with(|| (HostFact::default(), now));
+            host.equipped = Some(recipe.fingerprint());
+            host.mesh_key = host.mesh_key.take().or_else(|| key_to_come(machine));
+        }
+        Action::Balance { balance } => {
+            let (host, _) = seen.host.get_or_insert_with(|| (HostFact::default(), now));
+            host.balance = Some(all_answer(balance));
+        }
+        Action::Key | Action::Mesh { .. } => {}
         Action::Init { version, .. } | Action::Join { version } => {
             seen.node = Some((
                 NodeFact::Joined {
@@ -47,6 +73,41 @@ pub fn predict(observed: &mut Observed, machine: &Machine, action: &Action, now:
     }
 }
 
+/// A host before anything was done to it.
+fn bare(address: IpAddr) -> HostFact {
+    HostFact {
+        at: Some(address),
+        ..HostFact::default()
+    }
+}
+
+/// Stands for the key that will be born on the host: nobody knows it yet, and no two are alike.
+fn key_to_come(machine: &Machine) -> Option<MeshKey> {
+    let digits: String = machine.id.to_string().replace('-', "/");
+    format!("{digits:A<43}=").parse().ok()
+}
+
+/// Every machine that is told of its peers has them.
+fn connect(observed: &mut Observed, mesh: &Mesh, now: Timestamp) {
+    let wishes = mesh.wishes();
+    for id in &mesh.to {
+        let seen = observed.machines.entry(*id).or_default();
+        let (host, _) = seen.host.get_or_insert_with(|| (HostFact::default(), now));
+        host.mesh = wishes.met(*id);
+    }
+}
+
+fn all_answer(balance: &Balance) -> BalanceFact {
+    let healthy = balance.listeners.iter().map(|listener| {
+        let all = u32::try_from(listener.targets.len()).unwrap_or(u32::MAX);
+        (listener.role.clone(), all)
+    });
+    BalanceFact {
+        told: balance.fingerprint(),
+        healthy: healthy.collect(),
+    }
+}
+
 fn change(seen: &mut Seen, edit: impl FnOnce(&mut bool, &mut model::version::Version)) {
     if let Some((
         NodeFact::Joined {
@@ -64,8 +125,15 @@ fn change(seen: &mut Seen, edit: impl FnOnce(&mut bool, &mut model::version::Ver
 /// How long a task takes, in minutes, on machines and networks of the usual kind.
 pub const fn minutes(kind: Kind) -> u32 {
     match kind {
-        Kind::Create | Kind::Join | Kind::Drain => 2,
-        Kind::Prepare | Kind::Uncordon | Kind::Leave | Kind::Delete | Kind::Release => 1,
+        Kind::Create | Kind::Equip | Kind::Join | Kind::Drain => 2,
+        Kind::Key
+        | Kind::Prepare
+        | Kind::Mesh
+        | Kind::Balance
+        | Kind::Uncordon
+        | Kind::Leave
+        | Kind::Delete
+        | Kind::Release => 1,
         Kind::Init | Kind::Upgrade => 3,
     }
 }

@@ -15,6 +15,7 @@ use plan::{Known, View, expand, journey, predict};
 use std::collections::BTreeMap;
 
 const MAINTENANCE: &str = include_str!("../../../examples/maintenance.yaml");
+const SANDBOX: &str = include_str!("../../../examples/sandbox.yaml");
 
 /// Friday, 6 March 2026, 09:00 UTC.
 const NOW: Timestamp = Timestamp::from_millis(1_772_787_600_000);
@@ -99,6 +100,25 @@ fn maintenance_is_built_at_once_and_upgraded_within_its_windows() {
             10-18  3 of compute-a, one at a time: drain, upgrade, uncordon       disturb      18 min
           ends ready after about 19 h, 6 machines touched
     "#]].assert_eq(&journeys);
+}
+
+#[test]
+fn sandbox_is_a_cluster_of_hosts_behind_a_load_balancer() {
+    let manifest = manifest(SANDBOX);
+    let role = &manifest.balancers[0].roles[0];
+    assert!(!role.proxy_protocol && !role.sticky);
+    let built = grown(&manifest, &[]);
+    expect![[r#"
+        cluster shed
+                1  key shed-control-01                                           create        1 min
+                2  create shed-control-01 + create 2 of compute + create porch-door-01  create        2 min
+                3  equip shed-control-01 + equip 2 of compute + equip porch-door-01  in place      2 min
+                4  mesh shed-control-01                                          in place      1 min
+                5  init shed-control-01 + balance porch-door-01                  in place      3 min
+                6  join 2 of compute                                             create        2 min
+                7  balance porch-door-01                                         in place      1 min
+          ends ready after about 12 min, 4 machines touched
+    "#]].assert_eq(&told(&built[0], &Observed::default()));
 }
 
 /// A cluster that is as it should be.

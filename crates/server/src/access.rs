@@ -23,6 +23,7 @@ use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt as _;
 use model::access::{Role, TokenId};
 use model::name::Name;
+use model::time::Timestamp;
 use store::{Actor, TokenRow};
 
 use crate::app::App;
@@ -72,6 +73,8 @@ pub(crate) struct Caller {
     pub(crate) role: Role,
     /// The project they may do it in; none means all.
     pub(crate) project: Option<Name>,
+    /// Until when.
+    pub(crate) expires_at: Option<Timestamp>,
     /// How history and audit name them.
     pub(crate) actor: Actor,
     digest: String,
@@ -88,6 +91,7 @@ impl Caller {
             name: row.name,
             role: row.role,
             project: row.project,
+            expires_at: row.expires_at,
             digest,
         }
     }

@@ -5,8 +5,8 @@
 
 use api::{
     ChangeView, ClusterHead, ClusterState, ClusterSummary, EventView, GenerationView, HeldView,
-    IntentView, LogLine, MachineSeen, MachineView, ManifestGeneration, ManifestState, ManifestView,
-    NodeSeen, Owner, ProjectView, TaskState, TaskView, TokenState, TokenView,
+    HostSeen, IntentView, LogLine, MachineSeen, MachineView, ManifestGeneration, ManifestState,
+    ManifestView, NodeSeen, Owner, ProjectView, TaskState, TaskView, TokenState, TokenView,
 };
 use model::observed::Fact;
 use model::task::State;
@@ -174,18 +174,21 @@ pub(crate) fn machine(row: &MachineRow) -> MachineView {
 /// Something that was seen to change.
 pub(crate) fn change(change: Change) -> ChangeView {
     let Change { at, source, fact } = change;
-    let (machine, node) = match fact {
-        Fact::Machine(_, fact) => (Some(MachineSeen::from(&(fact, at))), None),
-        Fact::Node(_, fact) => (None, Some(NodeSeen::from(&(fact, at)))),
-        // Facts about the whole cluster are not kept under any machine.
-        Fact::ControlPlane(_) => (None, None),
-    };
-    ChangeView {
+    let mut seen = ChangeView {
         at: at.into(),
         source: source.as_str().to_owned(),
-        machine,
-        node,
+        machine: None,
+        node: None,
+        host: None,
+    };
+    match fact {
+        Fact::Machine(_, fact) => seen.machine = Some(MachineSeen::from(&(fact, at))),
+        Fact::Node(_, fact) => seen.node = Some(NodeSeen::from(&(fact, at))),
+        Fact::Host(_, fact) => seen.host = Some(HostSeen::from(&(fact, at))),
+        // Facts about the whole cluster are not kept under any machine.
+        Fact::ControlPlane(_) | Fact::Access(_) => {}
     }
+    seen
 }
 
 /// One manifest.

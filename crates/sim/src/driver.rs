@@ -5,6 +5,7 @@
 //! what it cannot see. `driver::suite` holds it to that.
 
 mod kubeconfig;
+pub(crate) mod ssh_key;
 
 use crate::chronicle::Chronicle;
 use crate::faults::{Failure, Faults, INJECTED, Moment, Profile};
@@ -15,7 +16,7 @@ use model::id::ClusterId;
 use model::observed::{Fact, Observation};
 use model::sealed::Owner;
 use model::secret::EntryName;
-use model::task::{Action, Task};
+use model::task::{Action, Kind, Task};
 use model::time::Timestamp;
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,15 +32,37 @@ const PAUSE_MOST: Duration = Duration::from_millis(2_048);
 /// Which value of a cluster opens the door to it.
 pub(crate) const KUBECONFIG: &str = "kubeconfig";
 
+/// Which value of a cluster opens its machines.
+pub(crate) const SSH_KEY: &str = "ssh-key";
+
 /// A driver for the simulated world.
 pub struct Simulated {
     world: World,
+    reach: Reach,
     faults: Arc<Faults>,
     chronicle: Option<Arc<Chronicle>>,
 }
 
+/// How much of the world a driver reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    /// All of it.
+    Everything,
+    /// Kubernetes alone: another driver makes the machines.
+    Kubernetes,
+}
+
 /// What a finished task saw, and what came of it.
 type Done = (Vec<Observation>, Vec<Output>);
+
+/// Where a machine is that another driver made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lent {
+    /// In this world, as far as it should be.
+    Here,
+    /// With the other driver alone.
+    Back,
+}
 
 /// Why an attempt ended without success.
 enum Failed {
@@ -71,8 +94,22 @@ impl Simulated {
         let faults = Arc::new(Faults::by_chance(Profile::None, 0));
         Self {
             world,
+            reach: Reach::Everything,
             faults,
             chronicle: None,
+        }
+    }
+
+    /// A driver that does the work of Kubernetes alone, on machines that another driver makes.
+    ///
+    /// A machine is lent to the world when it is to become a node, and taken back, with its
+    /// node, when it is to be removed: whoever puts the two drivers together gives `delete` and
+    /// `release` to this one first, then to the other. Looks tell of nodes alone. That a
+    /// machine lost its power is not known here; [`World::cut_power`] says so.
+    pub fn kubernetes_only(world: World) -> Self {
+        Self {
+            reach: Reach::Kubernetes,
+            ..Self::new(world)
         }
     }
 
@@ -80,6 +117,7 @@ impl Simulated {
     pub(crate) fn rehearsing(world: World, faults: Arc<Faults>, chronicle: Arc<Chronicle>) -> Self {
         Self {
             world,
+            reach: Reach::Everything,
             faults,
             chronicle: Some(chronicle),
         }
@@ -87,7 +125,14 @@ impl Simulated {
 
     async fn attempt(&self, cx: &Context, task: &Task) -> Result<Done, Failed> {
         go_on(cx)?;
-        authorise(cx, task).await?;
+        match self.reach {
+            Reach::Everything => authorise(cx, task).await?,
+            Reach::Kubernetes => {
+                if self.borrow(cx, task).await? == Lent::Back {
+                    return Ok((self.seen(cx, task).await?, Vec::new()));
+                }
+            }
+        }
         let begun = match self.ask(cx, || self.world.step(task)).await? {
             Step::Done => {
                 cx.log(&format!("{} is as wished already", task.machine.name));
@@ -134,10 +179,53 @@ impl Simulated {
         }
     }
 
+    /// Takes the machine of a task from the driver that made it, or gives it back.
+    async fn borrow(&self, cx: &Context, task: &Task) -> Result<Lent, Failed> {
+        let machine = &task.machine;
+        match &task.action {
+            Action::Init { .. } | Action::Join { .. } => {
+                self.ask(cx, || self.world.lend_briefly(task)).await?;
+                Ok(Lent::Here)
+            }
+            Action::Drain | Action::Upgrade { .. } | Action::Uncordon | Action::Leave => {
+                Ok(Lent::Here)
+            }
+            Action::Delete | Action::Release => {
+                let back = || self.world.take_back_briefly(machine.id);
+                self.ask(cx, back).await?;
+                cx.log(&format!(
+                    "{} is no machine of Kubernetes any more",
+                    machine.name
+                ));
+                Ok(Lent::Back)
+            }
+            Action::Key
+            | Action::Create
+            | Action::Prepare
+            | Action::Equip { .. }
+            | Action::Mesh { .. }
+            | Action::Balance { .. } => Err(Failed::Never(Error {
+                attempted: format!(
+                    "{} of {} is no work of Kubernetes",
+                    task.action.kind(),
+                    machine.name
+                ),
+                hint: "give it to the driver of its hosts".to_owned(),
+            })),
+        }
+    }
+
     async fn begin(&self, cx: &Context, task: &Task) -> Result<Begun, Failed> {
         let stretch = self.faults.stretch();
         let (kind, name) = (task.action.kind(), &task.machine.name);
         match Change::of(&task.action) {
+            None if task.action == Action::Key => {
+                let public = ssh_key::public(task.cluster);
+                let order = || self.world.order_key(task, &public, stretch);
+                let begun = self.ask(cx, order).await?;
+                cx.log(&format!("began to make {}", begun.reference));
+                Ok(begun)
+            }
             None => {
                 let order = || self.world.order(task, stretch);
                 let begun = self.ask(cx, order).await?;
@@ -145,7 +233,7 @@ impl Simulated {
                 Ok(begun)
             }
             Some(change) => {
-                let begin = || self.world.begin(task, change, stretch);
+                let begin = || self.world.begin(task, &change, stretch);
                 let begun = self.ask(cx, begin).await?;
                 cx.log(&format!("began to {kind} {name} on {}", begun.reference));
                 Ok(begun)
@@ -191,17 +279,8 @@ impl Simulated {
 
     /// What is seen of the machine when its task is done.
     async fn seen(&self, cx: &Context, task: &Task) -> Result<Vec<Observation>, Failed> {
-        let machines = std::slice::from_ref(&task.machine);
-        let (at, facts) = self.look(cx, task.cluster, machines).await?;
-        let about_machine = matches!(
-            task.action,
-            Action::Create | Action::Prepare | Action::Delete | Action::Release
-        );
-        let told = facts.into_iter().filter(|fact| match fact {
-            Fact::Machine(..) => about_machine,
-            Fact::Node(..) => !about_machine,
-            Fact::ControlPlane(_) => matches!(task.action, Action::Init { .. }),
-        });
+        let (at, facts) = self.look(cx, task.cluster, &touched(task)).await?;
+        let told = facts.into_iter().filter(|fact| self.concerns(fact, task));
         let seen: Vec<_> = told
             .map(|fact| Observation {
                 cluster: task.cluster,
@@ -217,6 +296,35 @@ impl Simulated {
         Ok(seen)
     }
 
+    /// Whether a fact is about what a task did.
+    fn concerns(&self, fact: &Fact, task: &Task) -> bool {
+        let kind = task.action.kind();
+        let machine = match kind {
+            Kind::Create | Kind::Prepare | Kind::Delete | Kind::Release => true,
+            Kind::Key
+            | Kind::Equip
+            | Kind::Mesh
+            | Kind::Balance
+            | Kind::Init
+            | Kind::Join
+            | Kind::Drain
+            | Kind::Upgrade
+            | Kind::Uncordon
+            | Kind::Leave => false,
+        };
+        let host = matches!(kind, Kind::Equip | Kind::Mesh | Kind::Balance);
+        match fact {
+            Fact::Machine(..) => machine,
+            Fact::Host(..) => machine || host,
+            Fact::Node(..) => {
+                let nodes = self.reach == Reach::Kubernetes;
+                nodes || !machine && !host && kind != Kind::Key
+            }
+            Fact::ControlPlane(_) => kind == Kind::Init,
+            Fact::Access(_) => kind == Kind::Key,
+        }
+    }
+
     /// What there is to see, and since when at least.
     async fn look(
         &self,
@@ -226,7 +334,11 @@ impl Simulated {
     ) -> Result<(Timestamp, Vec<Fact>), Failed> {
         let look = || {
             let at = cx.now();
-            Ok((at, self.world.facts(cluster, machines)?))
+            let facts = match self.reach {
+                Reach::Everything => self.world.facts(cluster, machines)?,
+                Reach::Kubernetes => self.world.node_facts(cluster, machines)?,
+            };
+            Ok((at, facts))
         };
         self.ask(cx, look).await
     }
@@ -234,7 +346,7 @@ impl Simulated {
 
 impl Driver for Simulated {
     async fn apply(&self, cx: &Context, task: &Task) -> Outcome {
-        let failure = self.faults.attempt(task.action.kind());
+        let failure = self.faults.attempt(task);
         let ended = match failure {
             Some(Failure::Retry) => Err(Failed::Later(injected())),
             Some(Failure::Stuck) => Err(Failed::Never(injected())),
@@ -268,7 +380,12 @@ impl Driver for Simulated {
                 return Vec::new();
             }
         };
-        let seen = facts.into_iter().map(|fact| Observation {
+        // What opens machines comes with its secret half, from whoever made it: who heard of it
+        // from a look would never ask for the rest.
+        let facts = facts
+            .into_iter()
+            .filter(|fact| !matches!(fact, Fact::Access(_)));
+        let seen = facts.map(|fact| Observation {
             cluster: target.cluster,
             fact,
             at,
@@ -330,17 +447,39 @@ async fn authorise(cx: &Context, task: &Task) -> Result<(), Failed> {
     Ok(())
 }
 
-/// What came of a task: whoever starts a control plane gets the keys to it.
+/// The machines that a task changes.
+fn touched(task: &Task) -> Vec<Machine> {
+    let Action::Mesh { mesh } = &task.action else {
+        return vec![task.machine.clone()];
+    };
+    let members = mesh.members.iter().map(|member| &member.machine);
+    let told = members.filter(|machine| mesh.to.contains(&machine.id));
+    told.cloned().collect()
+}
+
+/// What came of a task: whoever makes a key or starts a control plane gets what opens it.
 fn outputs(task: &Task) -> Vec<Output> {
-    if !matches!(task.action, Action::Init { .. }) {
-        return Vec::new();
-    }
-    let owner = Owner::Cluster(task.cluster);
-    let entry: Result<EntryName, _> = KUBECONFIG.parse();
+    let (entry, value) = match task.action {
+        Action::Init { .. } => (KUBECONFIG, kubeconfig::of(task)),
+        Action::Key => (SSH_KEY, ssh_key::private(task.cluster)),
+        Action::Create
+        | Action::Prepare
+        | Action::Equip { .. }
+        | Action::Mesh { .. }
+        | Action::Balance { .. }
+        | Action::Join { .. }
+        | Action::Drain
+        | Action::Upgrade { .. }
+        | Action::Uncordon
+        | Action::Leave
+        | Action::Delete
+        | Action::Release => return Vec::new(),
+    };
+    let entry: Result<EntryName, _> = entry.parse();
     let output = entry.map(|entry| Output {
-        owner,
+        owner: Owner::Cluster(task.cluster),
         entry,
-        value: kubeconfig::of(task),
+        value,
     });
     output.into_iter().collect()
 }

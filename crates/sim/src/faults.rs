@@ -8,8 +8,9 @@ mod profile;
 
 pub use profile::{Error, Profile};
 
+use model::name::Name;
 use model::observed::Observation;
-use model::task::Kind;
+use model::task::{Kind, Task};
 use profile::Odds;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -86,7 +87,7 @@ struct State {
     script: Script,
     random: fastrand::Rng,
     counted: Counted,
-    ordered: BTreeMap<Kind, u32>,
+    ordered: BTreeMap<(Kind, Option<Name>), u32>,
     /// Whether the engine is dead: nothing that it had begun may go on.
     dead: bool,
     /// What earlier looks saw, for those that come late.
@@ -131,9 +132,9 @@ impl Faults {
         state.ordered.clear();
     }
 
-    /// Lets the next attempts of a kind fail.
-    pub fn fail_next(&self, kind: Kind, attempts: u32) {
-        self.lock().ordered.insert(kind, attempts);
+    /// Lets the next attempts of a kind fail, on one machine or on any.
+    pub fn fail_next(&self, kind: Kind, machine: Option<Name>, attempts: u32) {
+        self.lock().ordered.insert((kind, machine), attempts);
     }
 
     /// How much was tried so far.
@@ -171,7 +172,7 @@ impl Faults {
     }
 
     /// Counts an attempt, and says how it fails if it does.
-    pub(crate) fn attempt(&self, kind: Kind) -> Option<Failure> {
+    pub(crate) fn attempt(&self, task: &Task) -> Option<Failure> {
         let mut state = self.lock();
         let number = state.counted.attempts;
         state.counted.attempts += 1;
@@ -181,11 +182,14 @@ impl Faults {
         if state.script.stuck == Some(number) {
             return Some(Failure::Stuck);
         }
-        if let Some(left) = state.ordered.get_mut(&kind)
-            && *left > 0
-        {
-            *left -= 1;
-            return Some(Failure::Retry);
+        let kind = task.action.kind();
+        for machine in [None, Some(task.machine.name.clone())] {
+            if let Some(left) = state.ordered.get_mut(&(kind, machine))
+                && *left > 0
+            {
+                *left -= 1;
+                return Some(Failure::Retry);
+            }
         }
         let (fails, loses) = (state.odds.attempt_fails, state.odds.answer_lost);
         match state.random.u8(0..100) {

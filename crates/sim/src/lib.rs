@@ -14,6 +14,7 @@ pub mod story;
 
 mod chronicle;
 mod driver;
+mod made_up;
 mod rehearse;
 mod stage;
 mod world;

@@ -174,6 +174,7 @@ async fn begin(twin: &Store) -> Result<Timestamp, store::Error> {
                 machine
                     .into_iter()
                     .chain(seen.node.as_ref().map(|(_, at)| *at))
+                    .chain(seen.host.as_ref().map(|(_, at)| *at))
             });
             begin = seen.chain(live.probed_at).fold(begin, Timestamp::max);
         }

@@ -4,7 +4,7 @@
 //! do, time jumps to whatever is due next. Nothing here may wait for another thread.
 
 use crate::chronicle::Chronicle;
-use crate::driver::{KUBECONFIG, Simulated};
+use crate::driver::{KUBECONFIG, SSH_KEY, Simulated};
 use crate::faults::{Faults, INJECTED};
 use crate::world::{Pace, World};
 use driver::Clock;
@@ -234,18 +234,21 @@ impl Stage {
         let mut wrong = Vec::new();
         let mut expected = 0;
         for row in self.clusters().await? {
-            let Ok(entry) = KUBECONFIG.parse() else {
-                continue;
-            };
-            let place = Place {
-                project: self.project.clone(),
-                owner: Owner::Cluster(row.id),
-                entry,
-            };
-            let kept = self.vault.open(&place, &"proof".into()).await?;
-            expected += u64::from(kept.is_some());
-            if kept.is_none() && row.summary.phase == Phase::Done {
-                wrong.push(format!("{} has lost its {KUBECONFIG}", row.name));
+            let view = self.store.cluster_view(row.id).await?;
+            let access = view.is_some_and(|view| view.observed.access.is_some());
+            let done = row.summary.phase == Phase::Done;
+            for (entry, needed) in [(KUBECONFIG, done), (SSH_KEY, access)] {
+                let Ok(name) = entry.parse() else { continue };
+                let place = Place {
+                    project: self.project.clone(),
+                    owner: Owner::Cluster(row.id),
+                    entry: name,
+                };
+                let kept = self.vault.open(&place, &"proof".into()).await?;
+                expected += u64::from(kept.is_some());
+                if kept.is_none() && needed {
+                    wrong.push(format!("{} has lost its {entry}", row.name));
+                }
             }
         }
         let page = Page {

@@ -14,7 +14,7 @@
 //! restore power of MACHINE      somebody plugs it in again
 //! provider refuses TYPE         a server type is sold out
 //! provider offers TYPE          and back
-//! fail the next N attempts of KIND
+//! fail the next N attempts of KIND [on MACHINE]
 //! kill the engine               as kill -9 would; another one starts by itself
 //! restart the engine            it is told to end, and ends; another one starts
 //! wait until settled            until nothing happens any more by itself
@@ -23,8 +23,10 @@
 //! ```
 //!
 //! CLAUSES are `N control`, `N compute`, `hosts ADDRESS …` (a static pool instead of made
-//! compute machines), `on TYPE` (the server type), `at VERSION`, `allowing N per cent`;
-//! `and` and commas are for the reader.
+//! compute machines), `N balancers` (machines of a load balancer with the roles `api` and
+//! `web`), `sandboxed` (machines are hosts: they are equipped and connected before they
+//! join), `through URL` (the proxy of hosts), `on TYPE` (the server type), `at VERSION`,
+//! `allowing N per cent`; `and` and commas are for the reader.
 //!
 //! What is printed is what happened: each line with the minutes and seconds since the
 //! beginning, commands at the margin, attempts of the engine indented.

@@ -15,6 +15,8 @@ mod effect;
 mod error;
 mod furnish;
 mod journal;
+mod kit;
+mod lend;
 mod lock;
 mod look;
 mod pace;
@@ -30,7 +32,7 @@ pub(crate) use effect::Change;
 pub(crate) use look::{Refusal, Step};
 
 use driver::Clock;
-use effect::{Computer, Effect, Operation, bearer, endpoint};
+use effect::{Bearer, Computer, Effect, Operation, bearer, endpoint};
 use journal::{COMPACT_FROM, Journal};
 use lock::{Held, Share};
 use model::cluster::Machine;
@@ -38,7 +40,7 @@ use model::id::{ClusterId, MachineId};
 use model::observed::{Fact, Observed};
 use model::task::{Kind, Task};
 use model::time::Timestamp;
-use state::State;
+use state::{Key, State};
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
@@ -195,6 +197,61 @@ impl World {
         });
     }
 
+    /// Puts a running computer into the world for a machine that another driver makes, so that
+    /// it can carry a node. Does nothing where the machine is there already.
+    ///
+    /// May wait for another process; drivers use [`crate::Simulated::kubernetes_only`].
+    pub fn lend(&self, cluster: ClusterId, machine: &Machine) -> Result<(), Error> {
+        self.lend_within(PATIENTLY, cluster, machine)
+    }
+
+    /// Removes the computer of such a machine, and its node with it. Does nothing where there
+    /// is none, and never to machines of this world.
+    pub fn take_back(&self, machine: MachineId) -> Result<(), Error> {
+        self.take_back_within(PATIENTLY, machine)
+    }
+
+    pub(crate) fn lend_briefly(&self, task: &Task) -> Result<(), Refusal> {
+        Ok(self.lend_within(BRIEFLY, task.cluster, &task.machine)?)
+    }
+
+    pub(crate) fn take_back_briefly(&self, machine: MachineId) -> Result<(), Refusal> {
+        Ok(self.take_back_within(BRIEFLY, machine)?)
+    }
+
+    fn lend_within(
+        &self,
+        patience: Duration,
+        cluster: ClusterId,
+        machine: &Machine,
+    ) -> Result<(), Error> {
+        self.act(patience, |kept, now| {
+            if kept.state.whose(machine.id).is_some() {
+                return Ok(());
+            }
+            let on = match endpoint(machine) {
+                Some(address) => Computer::Host(address),
+                None => Computer::Vm(kept.state.vm_last + 1),
+            };
+            let by = Bearer {
+                machine: machine.id,
+                name: machine.name.clone(),
+                cluster,
+            };
+            let address = machine.address;
+            kept.happen(now, Effect::Lend { on, by, address })
+        })
+    }
+
+    fn take_back_within(&self, patience: Duration, machine: MachineId) -> Result<(), Error> {
+        self.act(patience, |kept, now| {
+            if kept.state.lent(machine).is_none() {
+                return Ok(());
+            }
+            kept.happen(now, Effect::TakeBack { machine })
+        })
+    }
+
     /// Says that a cluster is to go as a whole: its removal breaks no rule.
     pub fn condemn(&self, cluster: ClusterId) {
         self.happen(Effect::Condemn { cluster });
@@ -269,6 +326,7 @@ impl World {
                 by: bearer(task),
                 address: task.machine.address,
                 boots_at: until,
+                host: task.machine.origin.is_host(),
             };
             kept.happen(now, order)?;
             Ok(Begun {
@@ -279,11 +337,40 @@ impl World {
         })
     }
 
+    /// Has the key made that opens the machines of a cluster, unless there is one.
+    pub(crate) fn order_key(
+        &self,
+        task: &Task,
+        public: &str,
+        stretch: u32,
+    ) -> Result<Begun, Refusal> {
+        let span = self.span(task.machine.id, Kind::Key) * stretch;
+        self.act(BRIEFLY, |kept, now| {
+            let until = match kept.state.keys.get(&task.cluster) {
+                Some(key) => key.from,
+                None => now.plus(span),
+            };
+            if !kept.state.keys.contains_key(&task.cluster) {
+                let key = Effect::Key {
+                    cluster: task.cluster,
+                    public: public.to_owned(),
+                    from: until,
+                };
+                kept.happen(now, key)?;
+            }
+            Ok(Begun {
+                operation: None,
+                until,
+                reference: format!("the key of {}", task.cluster_name),
+            })
+        })
+    }
+
     /// Begins the change that a task asks for, unless it is there or under way by now.
     pub(crate) fn begin(
         &self,
         task: &Task,
-        change: Change,
+        change: &Change,
         stretch: u32,
     ) -> Result<Begun, Refusal> {
         let span = self.span(task.machine.id, change.kind()) * stretch;
@@ -298,8 +385,9 @@ impl World {
                         by: bearer(task),
                         role: task.machine.role,
                         on,
-                        change,
+                        change: change.clone(),
                         until,
+                        host: task.machine.origin.is_host(),
                     };
                     kept.happen(now, Effect::Begin { operation, of })?;
                     let by_itself = matches!(change, Change::Delete);
@@ -339,6 +427,17 @@ impl World {
         Ok(self.look(BRIEFLY, |state, now| state.facts(cluster, machines, now))?)
     }
 
+    /// What Kubernetes says of some machines of a cluster, and nothing else.
+    pub(crate) fn node_facts(
+        &self,
+        cluster: ClusterId,
+        machines: &[Machine],
+    ) -> Result<Vec<Fact>, Refusal> {
+        Ok(self.look(BRIEFLY, |state, now| {
+            state.node_facts(cluster, machines, now)
+        })?)
+    }
+
     /// Puts into the world what was observed of a cluster elsewhere. It is not written down:
     /// only a world in memory begins that way.
     pub(crate) fn furnish(&self, cluster: ClusterId, machines: &[&Machine], observed: &Observed) {
@@ -346,11 +445,10 @@ impl World {
         let mut kept = self.lock();
         kept.settle(now);
         for machine in machines {
-            if let Some(seen) = observed.machines.get(&machine.id) {
-                let fact = seen.machine.as_ref().map(|(fact, _)| fact);
-                let node = seen.node.as_ref().map(|(fact, _)| fact);
-                kept.state.furnish(cluster, machine, fact, node, now);
-            }
+            kept.state.furnish(cluster, machine, observed, now);
+        }
+        if let Some(public) = observed.access.clone() {
+            kept.state.keys.insert(cluster, Key { public, from: now });
         }
         if observed.initialised {
             let kube = kept.state.clusters.entry(cluster).or_default();
@@ -369,7 +467,10 @@ impl World {
             })
         };
         for computer in computers {
-            self.happen(Effect::Power { computer, on });
+            // Whoever says the same again and again does not fill the file.
+            if self.seen(|state, _| state.powered(computer)) != on {
+                self.happen(Effect::Power { computer, on });
+            }
         }
     }
 

@@ -194,3 +194,59 @@ spec:
         .collect();
     assert_eq!(actions, ["secret.set", "key.use"]);
 }
+
+/// Three hosts and a load balancer in a sandbox.
+fn sandboxed(compute: usize) -> Manifest {
+    let text = format!(
+        "apiVersion: slipway.dev/v1
+kind: InputManifest
+metadata: {{name: edge}}
+spec:
+  providers: [{{name: here, providerType: sandbox}}]
+  nodePools:
+    dynamic:
+      - {{name: brain, providerSpec: {{name: here, region: n}}, count: 1, serverType: lite, image: debian-12}}
+      - {{name: muscle, providerSpec: {{name: here, region: n}}, count: {compute}, serverType: lite, image: debian-12}}
+      - {{name: door, providerSpec: {{name: here, region: n}}, count: 1, serverType: lite, image: debian-12}}
+  kubernetes:
+    clusters:
+      - {{name: c0, version: v1.34.0, network: 10.20.0.0/24, pools: {{control: [brain], compute: [muscle]}}}}
+  loadBalancers:
+    roles:
+      - {{name: web, protocol: tcp, port: 443, targetPort: 30443, targetPools: [muscle]}}
+    clusters:
+      - {{name: lb, targetedK8s: c0, roles: [web], pools: [door]}}
+"
+    );
+    model::admit::admit(&model::source::parse(&text).unwrap()).unwrap()
+}
+
+#[test]
+fn a_rehearsal_with_hosts_begins_with_what_they_told() {
+    let store = Store::in_memory().unwrap();
+    let built = rehearse(store.clone(), sandboxed(1), Profile::None);
+    assert!(built.converged, "{}", built.text);
+    let again = rehearse(store.clone(), sandboxed(1), Profile::None);
+    assert_eq!((again.tasks, again.machines), (0, 3), "{}", again.text);
+    let report = rehearse(store, sandboxed(2), Profile::None);
+    expect![[r#"
+        rehearsal of edge with seed 7 and faults: none
+        times are those of a virtual clock, hours before minutes where there are any
+
+        02:00    create c0-muscle-02 … done
+        04:00    equip c0-muscle-02 … done
+        05:00    mesh c0-brain-01 … done
+        07:00    join c0-muscle-02 … done
+        08:00    balance lb-door-01 … done
+
+                      done  failed  stuck    first     last
+          create         1       0      0    02:00    02:00
+          equip          1       0      0    04:00    04:00
+          mesh           1       0      0    05:00    05:00
+          balance        1       0      0    08:00    08:00
+          join           1       0      0    07:00    07:00
+
+        ends after 08:00: 1 of 1 clusters are as declared
+    "#]]
+    .assert_eq(&report.text);
+}

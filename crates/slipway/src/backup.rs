@@ -155,7 +155,8 @@ async fn apart(store: &Store) -> Result<Apart, store::Error> {
 fn is_simulated(machine: &Machine) -> bool {
     match &machine.origin {
         Origin::Made { via, .. } => match via {
-            Provider::Simulated => true,
+            // Kubernetes on hosts of a sandbox is simulated.
+            Provider::Simulated | Provider::Sandbox => true,
         },
         Origin::Given { .. } => false,
     }

@@ -1,126 +1,214 @@
 //! `slipway demo`: the whole flow on this machine, from nothing to ready clusters.
 
+#[cfg(feature = "sandbox")]
+mod traffic;
+mod world;
+
 use crate::failure::Failure;
-use crate::roles::{self, Options, Running};
+use crate::roles::{self, Installation, Options};
 use crate::{Command, Program, logging, serve};
 use anyhow::{Context as _, bail};
 use clap::{CommandFactory as _, Parser as _};
+use hosts::artifacts::Source;
 use std::io::Write as _;
-use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
 use tokio_util::sync::CancellationToken;
-
-/// What the demo applies.
-const MANIFEST: &str = include_str!("../../../examples/hello.yaml");
+use world::World;
 
 /// Show the whole flow on this machine: start a server, build the example's clusters, watch
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  slipway demo           stays up until Ctrl-C, with the page open to look at
-  slipway demo --once    ends when all is ready, and cleans up
+  slipway demo                  stays up until Ctrl-C, with the page open to look at
+  slipway demo --once           ends when all is ready, and cleans up
+  slipway demo --mirror DIR     with real hosts, made of this machine's namespaces
 
-Everything lives in a temporary directory and is gone afterwards.")]
+Real hosts need root, or uidmap and lines in /etc/subuid and /etc/subgid; and a mirror that has
+Envoy. Without, the demo runs in the simulated world and says why. Everything lives in a temporary
+directory and is gone afterwards.")]
 pub(crate) struct Arguments {
     /// End when everything is ready, and clean up
     #[arg(long)]
     once: bool,
+    /// Where hosts get what their distribution does not have: a directory or a URL
+    #[arg(
+        long,
+        value_name = "SOURCE",
+        env = "SLIPWAY_MIRROR",
+        hide_env_values = true
+    )]
+    mirror: Option<Source>,
+    /// Stay in the simulated world, also where this machine could have real hosts
+    #[arg(long)]
+    simulated: bool,
 }
 
 /// Runs the demo from nothing to ready, and cleans up.
 pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     logging::start(logging::Format::Text, "warn");
+    let options = Options {
+        mirror: arguments.mirror.clone().into_iter().collect(),
+        #[cfg(feature = "sandbox")]
+        sandbox_ends: true,
+        ..Options::default()
+    };
+    let world = if arguments.simulated {
+        World::Simulated("it was asked for".to_owned())
+    } else {
+        world::find(&options)
+    };
+    #[cfg(feature = "sandbox")]
+    if matches!(world, World::Hosts)
+        && let Some(ended) = world::enter(say).await?
+    {
+        return Ok(ended);
+    }
     let home = tempfile::Builder::new()
         .prefix("slipway-demo-")
         .tempdir()
         .context("could not make a directory")?;
-    let stop = CancellationToken::new();
-    let (address, running) = start(home.path(), &stop).await?;
-    let url = format!("http://{address}");
-    let manifest = home.path().join("hello.yaml");
-    std::fs::write(&manifest, MANIFEST).context("could not write the example")?;
-    let token = std::fs::read_to_string(home.path().join(server::auth::TOKEN_FILE))
-        .context("could not read the token")?;
+    let ended = shown(home.path(), &arguments, &options, &world).await;
+    // A directory that could not be removed says so; the demo's own end counts more.
+    if let Err(error) = home.close() {
+        say(&format!("could not remove the demo's directory: {error}"));
+    }
+    ended
+}
 
+/// The demo in a directory of its own.
+async fn shown(
+    home: &Path,
+    arguments: &Arguments,
+    options: &Options,
+    world: &World,
+) -> anyhow::Result<ExitCode> {
+    let stop = CancellationToken::new();
+    let ears = match world {
+        #[cfg(feature = "sandbox")]
+        World::Hosts => world::ears().await?,
+        World::Simulated(_) => world::here().await?,
+    };
+    let (installation, running) = serve::start(home, options, ears.listeners, &stop).await?;
+    let manifest = home.join("demo.yaml");
+    std::fs::write(&manifest, world.manifest()).context("could not write the example")?;
+    let token = std::fs::read_to_string(home.join(server::auth::TOKEN_FILE))
+        .context("could not read the token")?;
+    let page = format!("http://{}", ears.page);
+    let own = format!("http://{}", ears.own);
     say(&format!(
-        "Slipway runs on {url}, on machines of the simulated world.\n\n  page   {url}/\n  token  {}\n\n\
+        "Slipway runs on {page}.\n{}\n\n  page   {page}/\n  token  {}\n\n\
          First the whole journey, then the work itself:\n",
+        introduced(world),
         token.trim()
     ));
+    let stage = Stage {
+        url: &own,
+        home,
+        manifest: &manifest,
+    };
     let told = tokio::select! {
         biased;
         stopped = roles::told_to_stop() => stopped.map(|()| None),
-        shown = show(&url, home.path(), &manifest, arguments.once) => shown.map(Some),
+        shown = stage.show(world, &installation, arguments.once) => shown.map(Some),
     };
     let told = match told {
-        Ok(Some(ExitCode::SUCCESS)) if !arguments.once => {
+        Ok(Some(())) if !arguments.once => {
             say(&format!(
-                "\nEverything is ready. Look at {url}/ or try, in another terminal:\n\n  \
-                 export SLIPWAY_SERVER={url} SLIPWAY_DATA={}\n  slipway get clusters\n  \
+                "\nEverything is ready. Look at {page}/ or try, in another terminal:\n\n  \
+                 export SLIPWAY_SERVER={page} SLIPWAY_DATA={}\n  slipway get machines\n  \
                  slipway pool scale hello/compute 5\n\nCtrl-C ends the demo and cleans up.",
-                home.path().display()
+                home.display()
             ));
-            roles::told_to_stop()
-                .await
-                .map(|()| Some(ExitCode::SUCCESS))
+            roles::told_to_stop().await.map(|()| Some(()))
         }
         other => other,
     };
     stop.cancel();
     running.ended().await?;
-    Ok(told?.unwrap_or(ExitCode::SUCCESS))
+    #[cfg(feature = "sandbox")]
+    if matches!(world, World::Hosts) {
+        installation.hosts.clear().await?;
+    }
+    told.map(|_| ExitCode::SUCCESS)
 }
 
-/// Starts on the usual port, or on any where that one is taken.
-async fn start(home: &Path, stop: &CancellationToken) -> anyhow::Result<(SocketAddr, Running)> {
-    let usual = SocketAddr::from(([127, 0, 0, 1], 7077));
-    let free = tokio::net::TcpListener::bind(usual).await.is_ok();
-    let listen = if free {
-        usual
-    } else {
-        SocketAddr::from(([127, 0, 0, 1], 0))
-    };
-    serve::start(home, &Options::default(), listen, stop).await
+/// What is real of the demo, and what is not.
+fn introduced(world: &World) -> String {
+    match world {
+        #[cfg(feature = "sandbox")]
+        World::Hosts => "Its machines are real hosts, made of namespaces of this one, with SSH, a \
+                         WireGuard mesh and an Envoy load balancer; Kubernetes on them is simulated."
+            .to_owned(),
+        World::Simulated(why) => {
+            format!("Its machines are of the simulated world, because {why}.")
+        }
+    }
 }
 
-/// Plans, applies and, when asked to, deletes again, as a person would.
-async fn show(url: &str, home: &Path, manifest: &Path, once: bool) -> anyhow::Result<ExitCode> {
-    let file = manifest
-        .to_str()
-        .context("the temporary directory has a strange name")?;
-    verb(url, home, &["plan", "-f", file]).await?;
-    say("");
-    verb(url, home, &["apply", "--wait", "-f", file]).await?;
-    verb(url, home, &["get", "clusters"]).await?;
-    if once {
+/// Where the demo's verbs go.
+struct Stage<'a> {
+    url: &'a str,
+    home: &'a Path,
+    manifest: &'a Path,
+}
+
+impl Stage<'_> {
+    /// Plans, applies, looks and, when asked to, deletes again, as a person would.
+    async fn show(
+        &self,
+        world: &World,
+        installation: &Installation,
+        once: bool,
+    ) -> anyhow::Result<()> {
+        let file = self.manifest.to_str();
+        let file = file.context("the temporary directory has a strange name")?;
+        self.verb(&["plan", "-f", file]).await?;
         say("");
-        verb(url, home, &["delete", "--yes", "--wait", "-f", file]).await?;
+        self.verb(&["apply", "--wait", "-f", file]).await?;
+        self.verb(&["get", "clusters"]).await?;
+        match world {
+            #[cfg(feature = "sandbox")]
+            World::Hosts => {
+                say("");
+                self.verb(&["get", "machines"]).await?;
+                say("");
+                self.verb(&["describe", "machine", traffic::BALANCER])
+                    .await?;
+                say("");
+                traffic::show(installation).await?;
+            }
+            World::Simulated(_) => {}
+        }
+        if once {
+            say("");
+            self.verb(&["delete", "--yes", "--wait", "-f", file])
+                .await?;
+        }
+        Ok(())
     }
-    Ok(ExitCode::SUCCESS)
-}
 
-/// Runs a client verb against the demo's own server.
-async fn verb(url: &str, home: &Path, words: &[&str]) -> anyhow::Result<()> {
-    let home = home
-        .to_str()
-        .context("the temporary directory has a strange name")?;
-    let line = ["slipway", "--server", url, "--data-dir", home]
-        .into_iter()
-        .chain(words.iter().copied());
-    let Program { global, command } =
-        Program::try_parse_from(line).context("the demo spoke badly")?;
-    let Command::Client(verb) = command else {
-        bail!("the demo may use client verbs only")
-    };
-    if cli::run(verb, &global, Program::command).await == ExitCode::SUCCESS {
-        return Ok(());
+    /// Runs a client verb against the demo's own server.
+    async fn verb(&self, words: &[&str]) -> anyhow::Result<()> {
+        let home = self.home.to_str();
+        let home = home.context("the temporary directory has a strange name")?;
+        let line = ["slipway", "--server", self.url, "--data-dir", home]
+            .into_iter()
+            .chain(words.iter().copied());
+        let Program { global, command } =
+            Program::try_parse_from(line).context("the demo spoke badly")?;
+        let Command::Client(verb) = command else {
+            bail!("the demo may use client verbs only")
+        };
+        if cli::run(verb, &global, Program::command).await == ExitCode::SUCCESS {
+            return Ok(());
+        }
+        Err(Failure {
+            what: format!("the demo stopped at `slipway {}`", words.join(" ")),
+            code: "DEMO-001",
+            hint: "the lines above say why".to_owned(),
+        }
+        .into())
     }
-    Err(Failure {
-        what: format!("the demo stopped at `slipway {}`", words.join(" ")),
-        code: "DEMO-001",
-        hint: "the lines above say why".to_owned(),
-    }
-    .into())
 }
 
 fn say(text: &str) {

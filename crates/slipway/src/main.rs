@@ -7,8 +7,10 @@ mod demo;
 mod deploy;
 mod doctor;
 mod failure;
+mod hands;
 mod logging;
 mod migrate;
+mod mirror;
 mod place;
 #[cfg(test)]
 mod reference;
@@ -49,6 +51,8 @@ enum Command {
     Store(migrate::Group),
     #[command(subcommand)]
     Backup(backup::Group),
+    #[command(subcommand)]
+    Mirror(mirror::Group),
     Doctor(doctor::Arguments),
     Demo(demo::Arguments),
     #[command(flatten)]
@@ -69,6 +73,7 @@ fn main() -> ExitCode {
         Command::Migrate(_)
         | Command::Store(_)
         | Command::Backup(_)
+        | Command::Mirror(_)
         | Command::Doctor(_)
         | Command::Client(_) => tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -98,6 +103,7 @@ async fn run(program: Program) -> ExitCode {
             Box::pin(backup::restore(arguments, &global)).await
         }
         Command::Backup(backup::Group::Verify(arguments)) => backup::verify(&arguments, &global),
+        Command::Mirror(verb) => Box::pin(mirror::run(verb, &global)).await,
         Command::Doctor(arguments) => Box::pin(doctor::run(arguments, &global)).await,
         Command::Demo(arguments) => Box::pin(demo::run(arguments)).await,
         Command::Client(verb) => return cli::run(verb, &global, config::command).await,

@@ -1,11 +1,18 @@
 //! The roles of the program put together: what serving and working have in common.
 
 use crate::failure::{Failure, failed};
+use crate::hands::Hands;
 use crate::place::{Database, Place, make_directory};
 use anyhow::Context as _;
 use driver::Clock;
 use engine::{Engine, Settings};
-use sim::{Pace, Simulated, World};
+use hosts::artifacts::{Cache, Source};
+#[cfg(feature = "sandbox")]
+use hosts::sandbox;
+use hosts::{Hosts, Parts};
+#[cfg(feature = "sandbox")]
+use model::network::Network;
+use sim::{Pace, World};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -53,7 +60,52 @@ pub(crate) struct Options {
         hide_env_values = true
     )]
     pub(crate) key_command: Option<String>,
+    /// Where hosts get what their distribution does not have: a directory or a URL, made with
+    /// `slipway mirror`; may be given several times, the first that has something gives it
+    #[arg(
+        long,
+        value_name = "SOURCE",
+        env = "SLIPWAY_MIRROR",
+        value_delimiter = ',',
+        hide_env_values = true
+    )]
+    pub(crate) mirror: Vec<Source>,
+    /// The addresses of hosts that providers of type `sandbox` make out of this machine
+    /// [default: 10.213.0.0/20]
+    #[cfg(feature = "sandbox")]
+    #[arg(
+        long,
+        value_name = "NETWORK",
+        env = "SLIPWAY_SANDBOX_SUBNET",
+        hide_env_values = true
+    )]
+    pub(crate) sandbox_subnet: Option<Network>,
+    /// The root filesystem of these hosts, as an archive or a directory
+    /// [default: built once, from this machine's package sources]
+    #[cfg(feature = "sandbox")]
+    #[arg(
+        long,
+        value_name = "PATH",
+        env = "SLIPWAY_SANDBOX_ROOTFS",
+        hide_env_values = true
+    )]
+    pub(crate) sandbox_rootfs: Option<PathBuf>,
+    /// Whether these hosts end with the program, as those of a demo do.
+    #[cfg(feature = "sandbox")]
+    #[arg(skip)]
+    pub(crate) sandbox_ends: bool,
 }
+
+/// Where sandbox hosts are unless told otherwise: a part of the private addresses that few use.
+#[cfg(feature = "sandbox")]
+const SANDBOX_SUBNET: &str = "10.213.0.0/20";
+
+/// The directory in the data directory that holds the sandbox.
+#[cfg(feature = "sandbox")]
+const SANDBOX: &str = "sandbox";
+
+/// The directory in the data directory that holds what was fetched for hosts.
+const ARTIFACTS: &str = "artifacts";
 
 impl Options {
     /// Where the key file is, or would be.
@@ -79,6 +131,41 @@ impl Options {
         .into())
     }
 
+    /// What hosts are worked on with.
+    fn parts(&self, data_dir: &Path) -> anyhow::Result<Parts> {
+        let directory = data_dir.join(ARTIFACTS);
+        let cache = Cache::open(&directory).map_err(|error| Failure {
+            what: error.what.clone(),
+            code: error.kind.code(),
+            hint: error.kind.hint().to_owned(),
+        })?;
+        Ok(Parts {
+            #[cfg(feature = "sandbox")]
+            sandbox: self.sandbox(data_dir)?.into(),
+            cache,
+            sources: self.mirror.clone(),
+        })
+    }
+
+    #[cfg(feature = "sandbox")]
+    fn sandbox(&self, data_dir: &Path) -> anyhow::Result<sandbox::Settings> {
+        let subnet = match self.sandbox_subnet {
+            Some(subnet) => subnet,
+            None => SANDBOX_SUBNET.parse()?,
+        };
+        Ok(sandbox::Settings {
+            dir: data_dir.join(SANDBOX),
+            rootfs: self.sandbox_rootfs.clone(),
+            cache: None,
+            subnet,
+            ending: if self.sandbox_ends {
+                sandbox::Ending::WithUs
+            } else {
+                sandbox::Ending::Stay
+            },
+        })
+    }
+
     /// Where the master key is. With a command, a key file that is there still opens what it
     /// has wrapped, so that an installation can move from one to the other.
     pub(crate) fn keys(&self, data_dir: &Path) -> KeyConfig {
@@ -101,6 +188,7 @@ pub(crate) struct Installation {
     pub(crate) vault: Vault,
     /// The hands.
     world: World,
+    pub(crate) hosts: Hosts,
     clock: Clock,
 }
 
@@ -123,6 +211,7 @@ impl Installation {
             let hint = "check that the directory can be written, or move the file away".to_owned();
             failed(what, "SERVE-002", hint, error)
         })?;
+        let hosts = Hosts::new(options.parts(data_dir)?);
         let clock = Clock::System;
         let own = Actor::new(worker(), "start");
         let keys = options.keys(data_dir);
@@ -138,6 +227,7 @@ impl Installation {
             store,
             vault,
             world,
+            hosts,
             clock,
         })
     }
@@ -148,14 +238,14 @@ impl Installation {
     }
 
     /// The engine, ready to run.
-    pub(crate) fn engine(&self) -> Engine<Simulated> {
+    pub(crate) fn engine(&self) -> Engine<Hands> {
         let settings = Settings {
             worker: worker(),
             alone: !self.store.is_shared(),
             seed: u64::from(std::process::id()),
             ..Settings::default()
         };
-        let hands = Arc::new(Simulated::new(self.world.clone()));
+        let hands = Arc::new(Hands::new(&self.world, self.hosts.clone()));
         Engine::new(
             self.store.clone(),
             self.vault.clone(),

@@ -10,6 +10,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 /// Start the server on this machine: API, engine and page in one process
@@ -43,8 +44,10 @@ pub(crate) async fn run(arguments: Arguments, global: &cli::Global) -> anyhow::R
     logging::start(arguments.log, "info");
     let stop = CancellationToken::new();
     let data_dir = global.data_dir()?;
-    let (address, mut running) =
-        start(&data_dir, &arguments.options, arguments.listen, &stop).await?;
+    // Before anything is made: who cannot listen leaves nothing behind.
+    let (listener, address) = listening(arguments.listen).await?;
+    let started = start(&data_dir, &arguments.options, vec![listener], &stop);
+    let (_, mut running) = started.await?;
     tracing::info!("listening on http://{address}");
     tracing::info!(data = %data_dir.display(), "data is kept in {}", data_dir.display());
     running.until_told(&stop).await?;
@@ -56,13 +59,11 @@ pub(crate) async fn run(arguments: Arguments, global: &cli::Global) -> anyhow::R
 pub(crate) async fn start(
     data_dir: &Path,
     options: &Options,
-    listen: SocketAddr,
+    listeners: Vec<TcpListener>,
     stop: &CancellationToken,
-) -> anyhow::Result<(SocketAddr, Running)> {
+) -> anyhow::Result<(Installation, Running)> {
     // Before anything is counted: what goes up unseen would come down seen.
     let metrics = server::metrics::install().context("could not start the metrics")?;
-    // Before anything is made: who cannot listen leaves nothing behind.
-    let (listener, address) = listening(listen).await?;
     let installation = Installation::open(data_dir, options).await?;
     let admin = Admin::load_or_create(data_dir).map_err(|error| {
         let (code, hint) = (error.code(), error.hint().to_owned());
@@ -85,6 +86,8 @@ pub(crate) async fn start(
     };
     let mut running = Running::new();
     running.start(installation.engine().run(stop.clone()));
-    running.start(server::run(listener, server, stop.clone()));
-    Ok((address, running))
+    for listener in listeners {
+        running.start(server::run(listener, server.clone(), stop.clone()));
+    }
+    Ok((installation, running))
 }

@@ -59,10 +59,11 @@ impl Store {
 }
 
 const COLUMNS: &str = "SELECT m.cluster, m.cluster_name, m.leaving, m.format, m.body,
-        p.at, p.format, p.fact, k.at, k.format, k.fact
+        p.at, p.format, p.fact, k.at, k.format, k.fact, h.at, h.format, h.fact
     FROM machines m
     LEFT JOIN observations p ON p.cluster = m.cluster AND p.object = m.id AND p.source = 'provider'
-    LEFT JOIN observations k ON k.cluster = m.cluster AND k.object = m.id AND k.source = 'kubernetes'";
+    LEFT JOIN observations k ON k.cluster = m.cluster AND k.object = m.id AND k.source = 'kubernetes'
+    LEFT JOIN observations h ON h.cluster = m.cluster AND h.object = m.id AND h.source = 'host'";
 
 /// A machine that should go and was seen to be gone is history, though its cluster's
 /// newest generation still names it.
@@ -73,7 +74,7 @@ fn row(mut row: Row) -> Result<MachineRow, Error> {
     let (cluster, leaving) = (row.take()?, row.take()?);
     let machine: Machine = row.document()?;
     let mut observations = Vec::new();
-    for _ in 0..2 {
+    for _ in 0..3 {
         let at = row.take::<Option<Timestamp>>()?;
         let fact = row.maybe_document::<Fact>()?;
         observations.extend(at.zip(fact).map(|(at, fact)| Observation {

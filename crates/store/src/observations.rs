@@ -11,7 +11,7 @@ use crate::page::{Listed, Page, cursor};
 use crate::{claims, intents};
 use model::id::{ClusterId, MachineId};
 use model::name::Name;
-use model::observed::{Fact, MachineFact, NodeFact, Observation, Observed, Source, fold};
+use model::observed::{Fact, HostFact, MachineFact, NodeFact, Observation, Observed, Source, fold};
 use model::time::Timestamp;
 use std::time::Duration;
 
@@ -237,69 +237,75 @@ fn tell(
     before: Before,
     now: Timestamp,
 ) -> Result<(), Error> {
-    let about = (of.project, now);
-    match fact {
+    let (what, object, said) = match fact {
         Fact::Machine(machine, fact) => {
             let absent = *fact == MachineFact::Absent;
-            let row = first(
-                tx,
-                "UPDATE machines SET absent = $2 WHERE id = $1 RETURNING name, leaving",
-                &[(*machine).into(), absent.into()],
-            )?;
-            let (name, leaving) = match row {
-                Some(mut row) => (row.take()?, row.take()?),
-                None => (machine.to_string(), false),
-            };
-            if absent {
-                // A machine takes its node with it: one made later under the same name starts anew.
-                tx.execute(
-                    "DELETE FROM observations WHERE cluster = $1 AND object = $2 AND source = $3",
-                    &[
-                        of.cluster.into(),
-                        machine.to_string().into(),
-                        Source::Kubernetes.as_str().into(),
-                    ],
-                )?;
-            }
-            if absent && leaving {
-                intents::fulfil_machine(tx, *machine, now)?;
-            }
+            let name = tell_lists(tx, of, *machine, absent, now)?;
             // That a machine is not there before it was made is no news.
             if absent && before == Before::Nothing {
                 return Ok(());
             }
-            note(
-                tx,
-                about,
-                "machine.changed",
-                format!("machine/{name}"),
-                said_of_machine(fact),
-            );
+            let object = format!("machine/{name}");
+            ("machine.changed", object, said_of_machine(fact))
         }
-        Fact::Node(_, NodeFact::Absent) if before == Before::Nothing => {}
+        Fact::Node(_, NodeFact::Absent) if before == Before::Nothing => return Ok(()),
         Fact::Node(machine, fact) => {
-            let name = machine_name(tx, *machine)?;
-            note(
-                tx,
-                about,
-                "machine.changed",
-                format!("machine/{name}"),
-                said_of_node(fact),
-            );
+            let object = format!("machine/{}", machine_name(tx, *machine)?);
+            ("machine.changed", object, said_of_node(fact))
+        }
+        Fact::Host(machine, fact) => {
+            let object = format!("machine/{}", machine_name(tx, *machine)?);
+            ("machine.changed", object, said_of_host(fact))
         }
         Fact::ControlPlane(fact) if fact.initialised => {
             let message = "the control plane was started".to_owned();
-            note(
-                tx,
-                about,
-                "cluster.started",
-                format!("cluster/{}", of.name),
-                message,
-            );
+            ("cluster.started", format!("cluster/{}", of.name), message)
         }
-        Fact::ControlPlane(_) => {}
-    }
+        Fact::ControlPlane(_) => return Ok(()),
+        Fact::Access(_) => {
+            let message = "the key that opens its machines was made".to_owned();
+            ("cluster.changed", format!("cluster/{}", of.name), message)
+        }
+    };
+    note(tx, (of.project, now), what, object, said);
     Ok(())
+}
+
+/// Lets lists and wishes know whether a machine is there; answers what it is called.
+fn tell_lists(
+    tx: &mut dyn Tx,
+    of: Of<'_>,
+    machine: MachineId,
+    absent: bool,
+    now: Timestamp,
+) -> Result<String, Error> {
+    let row = first(
+        tx,
+        "UPDATE machines SET absent = $2 WHERE id = $1 RETURNING name, leaving",
+        &[machine.into(), absent.into()],
+    )?;
+    let (name, leaving) = match row {
+        Some(mut row) => (row.take()?, row.take()?),
+        None => (machine.to_string(), false),
+    };
+    if absent {
+        // A machine takes its node and its host with it: one made later under the same name
+        // starts anew.
+        for source in [Source::Kubernetes, Source::Host] {
+            tx.execute(
+                "DELETE FROM observations WHERE cluster = $1 AND object = $2 AND source = $3",
+                &[
+                    of.cluster.into(),
+                    machine.to_string().into(),
+                    source.as_str().into(),
+                ],
+            )?;
+        }
+    }
+    if absent && leaving {
+        intents::fulfil_machine(tx, machine, now)?;
+    }
+    Ok(name)
 }
 
 fn machine_name(tx: &mut dyn Tx, machine: MachineId) -> Result<String, Error> {
@@ -318,6 +324,22 @@ fn said_of_machine(fact: &MachineFact) -> String {
         MachineFact::Running { address, .. } => format!("the machine runs at {address}"),
         MachineFact::Unreachable { .. } => "the machine does not answer".to_owned(),
     }
+}
+
+fn said_of_host(fact: &HostFact) -> String {
+    let mut said = vec![if fact.equipped.is_some() {
+        "the host is equipped".to_owned()
+    } else {
+        "the host is bare".to_owned()
+    }];
+    if fact.mesh.is_some() {
+        said.push("part of the mesh".to_owned());
+    }
+    if let Some(balance) = &fact.balance {
+        let healthy = balance.healthy.iter();
+        said.extend(healthy.map(|(role, count)| format!("{role}: {count} healthy")));
+    }
+    said.join(", ")
 }
 
 fn said_of_node(fact: &NodeFact) -> String {

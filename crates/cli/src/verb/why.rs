@@ -124,6 +124,7 @@ fn shared(machine: &MachineView, cluster: &ClusterView) -> Vec<CauseView> {
 /// Whether this is yet to be done to a machine, as far as it was seen.
 fn needs(machine: &MachineView, cluster: &ClusterView, kind: TaskKind) -> bool {
     let node = machine.node.as_ref().filter(|node| node.joined);
+    let host = machine.host.as_ref();
     let made = machine
         .machine
         .as_ref()
@@ -133,7 +134,9 @@ fn needs(machine: &MachineView, cluster: &ClusterView, kind: TaskKind) -> bool {
         version.is_some_and(|version| version != cluster.head.version)
     });
     match kind {
-        TaskKind::Create => !machine.leaving && !made,
+        TaskKind::Key | TaskKind::Create => !machine.leaving && !made,
+        TaskKind::Equip => !machine.leaving && host.is_none_or(|host| !host.equipped),
+        TaskKind::Mesh | TaskKind::Balance => !machine.leaving && made,
         TaskKind::Prepare | TaskKind::Init | TaskKind::Join => !machine.leaving && node.is_none(),
         TaskKind::Drain => machine.leaving || old,
         TaskKind::Upgrade => !machine.leaving && old,

@@ -1,12 +1,13 @@
 //! One thing with all that is known of it.
 
 use super::{
-    ago, ends, held, kubernetes_says, machines, node_words, observed, provider_says, tasks,
+    ago, ends, held, host_words, kubernetes_says, machines, node_words, observed, provider_says,
+    tasks,
 };
 use crate::table::{Table, count, indent, plain};
 use api::{
-    ChangeView, ClusterView, IntentView, LogLine, MachineView, ManifestView, OriginView, TaskView,
-    Time, WishView,
+    ChangeView, ClusterView, HostSeen, IntentView, LogLine, MachineView, ManifestView, OriginView,
+    Simulated, TaskView, Time, WishView,
 };
 
 /// Lines of `name value`, aligned; values that are not there are left out.
@@ -122,10 +123,16 @@ pub(crate) fn machine(view: &MachineView, changes: &[ChangeView], now: Time) -> 
         .as_ref()
         .and_then(|seen| seen.reference.clone());
     let answers = view.machine.as_ref().and_then(|seen| seen.address.clone());
-    let facts = Facts(vec![
+    let simulated = match view.simulated {
+        Simulated::Nothing => String::new(),
+        Simulated::Kubernetes | Simulated::Machine => view.simulated.to_string(),
+    };
+    let mut facts = Facts(vec![
         ("machine", view.name.clone()),
         ("id", view.id.clone()),
         ("cluster", view.cluster.clone()),
+        ("load balancer", view.balancer.clone().unwrap_or_default()),
+        ("simulated", simulated),
         ("pool", format!("{}, place {}", view.pool, view.ordinal)),
         ("role", view.role.to_string()),
         (
@@ -145,7 +152,32 @@ pub(crate) fn machine(view: &MachineView, changes: &[ChangeView], now: Time) -> 
             kubernetes_says(view.node.as_ref(), now),
         ),
     ]);
+    if let Some(host) = &view.host {
+        facts.0.extend(host_says(host, now));
+    }
     facts.text() + &section("LAST CHANGES", &seen_to_change(changes))
+}
+
+/// What a host said of itself.
+fn host_says(host: &HostSeen, now: Time) -> Vec<(&'static str, String)> {
+    let said = |is: bool, yes: &str| if is { yes } else { "no" }.to_owned();
+    let mesh = host.mesh_key.as_ref().filter(|_| host.meshed);
+    let mesh = mesh.map_or_else(|| "no".to_owned(), |key| format!("yes, as {key}"));
+    let healthy = host.healthy.iter();
+    let healthy = healthy.map(|(role, count)| format!("{role}: {count} targets answer"));
+    let mut facts = vec![
+        ("observed by itself", ago(host.observed_at, now)),
+        ("system", format!("{}, kernel {}", host.system, host.kernel)),
+        ("started as", host.boot.clone()),
+        ("fullest disk", format!("{} % used", host.disk_used_percent)),
+        ("equipped", said(host.equipped, "yes")),
+        ("in the mesh", mesh),
+        ("balances", healthy.collect::<Vec<_>>().join(", ")),
+    ];
+    if host.clock_off_seconds != 0 {
+        facts.push(("clock", format!("{} s off", host.clock_off_seconds)));
+    }
+    facts
 }
 
 /// What was seen to change, each with its time and who saw it.
@@ -153,6 +185,7 @@ fn seen_to_change(changes: &[ChangeView]) -> String {
     changes.iter().fold(String::new(), |text, change| {
         let machine = change.machine.as_ref().map(|seen| seen.state.to_string());
         let said = machine.or_else(|| change.node.as_ref().map(node_words));
+        let said = said.or_else(|| change.host.as_ref().map(host_words));
         text + &format!(
             "{}  {:<10}  {}\n",
             change.at.aligned(),

@@ -1,7 +1,7 @@
 //! The manifest language, field by field.
 
 use super::fields::Fields;
-use super::{disruption, references, secrets};
+use super::{balancers, disruption, playbooks, proxy, references, secrets};
 use crate::fault::{Code, Fault, Faults};
 use crate::manifest::{
     Account, Cluster, Dynamic, Host, Manifest, POOL_COUNT_MAX, Pool, Provider, Static,
@@ -80,8 +80,9 @@ fn document_of(document: &Value, faults: &mut Faults) -> Option<Manifest> {
         Some(kubernetes) => clusters_of(kubernetes, faults),
         None => Vec::new(),
     };
+    let balancers = balancers::balancers_of(&mut spec, faults);
     spec.finish(faults);
-    references::check(&providers, &groups, &pools, &clusters, faults);
+    references::check(&providers, &groups, &pools, &clusters, &balancers, faults);
 
     Some(Manifest {
         name: name?,
@@ -92,6 +93,7 @@ fn document_of(document: &Value, faults: &mut Faults) -> Option<Manifest> {
             .into_iter()
             .filter_map(|read| read.value?.whole)
             .collect(),
+        balancers: balancers.whole(),
     })
 }
 
@@ -134,14 +136,18 @@ fn providers_of(spec: &mut Fields<'_>, faults: &mut Faults) -> Vec<Read<Account>
 }
 
 fn provider_of(kind: &str, path: &str, faults: &mut Faults) -> Option<Provider> {
-    if kind == "simulated" {
-        return Some(Provider::Simulated);
+    match kind {
+        "simulated" => return Some(Provider::Simulated),
+        "sandbox" => return Some(Provider::Sandbox),
+        _ => {}
     }
     let found = Value::Text(kind.to_owned());
     faults.note(
         format!("{path}.providerType"),
         Code::Unsupported,
-        format!("found {found}, allowed: simulated (this build has no hands for others)"),
+        format!(
+            "found {found}, allowed: simulated or sandbox (this build has no hands for others)"
+        ),
     );
     None
 }
@@ -284,17 +290,8 @@ fn host_of(value: &Value, path: &str, faults: &mut Faults) -> Option<Host> {
         .unwrap_or("root")
         .to_owned();
     let secret = secrets::named(&mut fields, Some(secrets::SSH_KEY), faults);
-    if let Some(endpoint) = endpoint
-        && !endpoint.is_documentation()
-    {
-        faults.note(
-            fields.path("endpoint"),
-            Code::Unsupported,
-            format!(
-                "found `{endpoint}`, allowed: 192.0.2.0/24, 198.51.100.0/24, 203.0.113.0/24, the simulated \
-                 world's addresses (this build has no hands for others)"
-            ),
-        );
+    if let Some(endpoint) = endpoint {
+        enterable(endpoint, secret.is_some(), &fields, faults);
     }
     fields.finish(faults);
     Some(Host {
@@ -302,6 +299,19 @@ fn host_of(value: &Value, path: &str, faults: &mut Faults) -> Option<Host> {
         username,
         secret,
     })
+}
+
+/// What a machine needs so that we can enter it: an address of its own, and a key. At addresses
+/// of documentation (RFC 5737) are machines of the simulated world, which let anybody in.
+fn enterable(endpoint: Ipv4Addr, key: bool, fields: &Fields<'_>, faults: &mut Faults) {
+    let first = endpoint.octets()[0];
+    if first == 0 || first >= 224 || endpoint.is_link_local() {
+        let message = format!("found `{endpoint}`, allowed: an address that one machine has");
+        faults.note(fields.path("endpoint"), Code::Range, message);
+    } else if !key && !endpoint.is_documentation() && !fields.has("secretRef") {
+        let message = "found nothing, allowed: the name of a secret that holds a private SSH key";
+        faults.note(fields.path("secretRef"), Code::Required, message);
+    }
 }
 
 fn clusters_of(value: &Value, faults: &mut Faults) -> Vec<Read<Declared>> {
@@ -326,12 +336,14 @@ fn cluster_of(value: &Value, path: &str, faults: &mut Faults) -> Option<Read<Dec
         .required("pools", faults)
         .and_then(|pools| Fields::open(pools, pools_path, faults));
     let pools = pools.map(|mut pools| {
-        let control = names_of(&mut pools, "control", faults);
-        let compute = names_of(&mut pools, "compute", faults);
+        let control = pools_named(&mut pools, "control", faults);
+        let compute = pools_named(&mut pools, "compute", faults);
         pools.finish(faults);
         (control, compute)
     });
     let (unavailable, windows) = disruption::of_cluster(&mut fields, faults);
+    let proxy = proxy::of_cluster(&mut fields, network, faults);
+    let playbooks = playbooks::of_cluster(&mut fields, faults);
     fields.finish(faults);
     let name = name?;
     let value = pools.map(|(control, compute)| {
@@ -344,6 +356,8 @@ fn cluster_of(value: &Value, path: &str, faults: &mut Faults) -> Option<Read<Dec
                 compute: compute.clone(),
                 unavailable,
                 windows,
+                proxy,
+                playbooks,
             })
         };
         let whole = whole();
@@ -360,12 +374,25 @@ fn cluster_of(value: &Value, path: &str, faults: &mut Faults) -> Option<Read<Dec
     })
 }
 
-fn names_of(pools: &mut Fields<'_>, field: &'static str, faults: &mut Faults) -> Vec<Name> {
+/// The pools that a list names.
+fn pools_named(pools: &mut Fields<'_>, field: &'static str, faults: &mut Faults) -> Vec<Name> {
+    let named = names_at(pools, field, "pool", POOL_NAME_MAX, faults);
+    named.into_iter().map(|(_, name)| name).collect()
+}
+
+/// The names in a list, each with its place.
+pub(super) fn names_at(
+    fields: &mut Fields<'_>,
+    field: &'static str,
+    what: &str,
+    max: usize,
+    faults: &mut Faults,
+) -> Vec<(String, Name)> {
     let mut names = Vec::new();
-    for (path, item) in pools.items(field, ENTRIES_MAX, faults) {
+    for (path, item) in fields.items(field, ENTRIES_MAX, faults) {
         match item {
-            Value::Text(text) => match Name::checked(text, POOL_NAME_MAX) {
-                Ok(name) => names.push(name),
+            Value::Text(text) => match Name::checked(text, max) {
+                Ok(name) => names.push((path, name)),
                 Err(error) => faults.note(path, Code::Format, format!("found {item}: {error}")),
             },
             Value::Null
@@ -374,11 +401,8 @@ fn names_of(pools: &mut Fields<'_>, field: &'static str, faults: &mut Faults) ->
             | Value::Float(_)
             | Value::List(_)
             | Value::Map(_) => {
-                faults.note(
-                    path,
-                    Code::Type,
-                    format!("found {item}, allowed: the name of a pool"),
-                );
+                let message = format!("found {item}, allowed: the name of a {what}");
+                faults.note(path, Code::Type, message);
             }
         }
     }

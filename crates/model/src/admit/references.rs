@@ -1,12 +1,14 @@
 //! What no field can tell alone: names used twice, references that lead nowhere, networks
 //! too small or shared.
 
+use super::balancers::{self, Balancers};
 use super::manifest::{Declared, Read, listed};
 use crate::fault::{Code, Faults};
 use crate::manifest::{Account, Cluster, Pool};
 use crate::name::Name;
 use crate::network::Network;
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
 
 type Pools<'a> = BTreeMap<&'a Name, &'a Read<Pool>>;
 
@@ -16,6 +18,7 @@ pub(super) fn check(
     groups: &[Read<u32>],
     pools: &[Read<Pool>],
     clusters: &[Read<Declared>],
+    balancers: &Balancers,
     faults: &mut Faults,
 ) {
     unique(providers, "provider", faults);
@@ -24,6 +27,12 @@ pub(super) fn check(
     unique(clusters, "cluster", faults);
     endpoints(pools, faults);
     let by_name: Pools<'_> = pools.iter().map(|pool| (&pool.name, pool)).collect();
+    balancers::check(
+        balancers,
+        &by_name.keys().copied().collect(),
+        clusters,
+        faults,
+    );
     let listed: Vec<_> = clusters.iter().filter_map(Listed::of).collect();
     let whole: Vec<_> = clusters.iter().filter_map(Placed::of).collect();
     for cluster in &listed {
@@ -31,14 +40,15 @@ pub(super) fn check(
         control_count(cluster, &by_name, faults);
     }
     for cluster in &whole {
-        network_room(cluster, &by_name, faults);
+        network_room(cluster, balancers, &by_name, faults);
         network_usable(cluster, faults);
+        endpoints_outside(cluster, balancers, &by_name, faults);
     }
-    static_pools_once(&listed, &by_name, faults);
-    machines_in_all(&listed, &by_name, faults);
-    // A cluster whose lists could not be read may use any pool.
-    if listed.len() == clusters.len() {
-        unused(pools, &listed, faults);
+    static_pools_once(&listed, balancers, &by_name, faults);
+    machines_in_all(&listed, balancers, &by_name, faults);
+    // A cluster or a load balancer that could not be read may use any pool.
+    if listed.len() == clusters.len() && balancers.read() {
+        unused(pools, &listed, balancers, faults);
     }
     unused_groups(groups, pools, faults);
 }
@@ -82,6 +92,12 @@ impl<'a> Placed<'a> {
             path: &read.path,
             value: read.value.as_ref()?.whole.as_ref()?,
         })
+    }
+
+    /// Every pool whose machines are in its network, those of its load balancers too.
+    fn pools<'s>(&'s self, balancers: &'s Balancers) -> impl Iterator<Item = &'s Name> {
+        let own = self.value.control.iter().chain(&self.value.compute);
+        own.chain(balancers.pools_for(&self.value.name))
     }
 }
 
@@ -143,7 +159,7 @@ fn lists(cluster: &Listed<'_>, pools: &Pools<'_>, faults: &mut Faults) {
 
 /// An even number of members survives no more losses than one less, and etcd stops at 7.
 fn control_count(cluster: &Listed<'_>, pools: &Pools<'_>, faults: &mut Faults) {
-    let count = machines(cluster.control, pools);
+    let count = machines(cluster.control.iter(), pools);
     if !matches!(count, Some(1 | 3 | 5 | 7))
         && let Some(count) = count
     {
@@ -155,17 +171,15 @@ fn control_count(cluster: &Listed<'_>, pools: &Pools<'_>, faults: &mut Faults) {
     }
 }
 
-fn network_room(cluster: &Placed<'_>, pools: &Pools<'_>, faults: &mut Faults) {
-    let names: Vec<_> = cluster
-        .value
-        .control
-        .iter()
-        .chain(&cluster.value.compute)
-        .cloned()
-        .collect();
+fn network_room(
+    cluster: &Placed<'_>,
+    balancers: &Balancers,
+    pools: &Pools<'_>,
+    faults: &mut Faults,
+) {
     let capacity = cluster.value.network.capacity();
     // Every machine may have to be replaced, one after the other, by one that comes first.
-    if let Some(count) = machines(&names, pools)
+    if let Some(count) = machines(cluster.pools(balancers), pools)
         && count.saturating_add(1) > capacity
     {
         faults.note(
@@ -180,8 +194,8 @@ fn network_room(cluster: &Placed<'_>, pools: &Pools<'_>, faults: &mut Faults) {
 }
 
 /// How many machines the named pools declare; `None` where one is not defined or has faults.
-fn machines(names: &[Name], pools: &Pools<'_>) -> Option<u32> {
-    names.iter().try_fold(0_u32, |sum, name| {
+fn machines<'a>(mut names: impl Iterator<Item = &'a Name>, pools: &Pools<'_>) -> Option<u32> {
+    names.try_fold(0_u32, |sum, name| {
         Some(sum.saturating_add(pools.get(name)?.value.as_ref()?.count()))
     })
 }
@@ -205,15 +219,51 @@ fn network_usable(cluster: &Placed<'_>, faults: &mut Faults) {
     }
 }
 
+/// Given machines whose own address is one of the private network: there would be two ways to
+/// it, and the mesh would take the one to itself.
+fn endpoints_outside(
+    cluster: &Placed<'_>,
+    balancers: &Balancers,
+    pools: &Pools<'_>,
+    faults: &mut Faults,
+) {
+    let network = cluster.value.network;
+    for pool in cluster.pools(balancers).filter_map(|name| pools.get(name)) {
+        let Some(Pool::Static(fixed)) = &pool.value else {
+            continue;
+        };
+        for (at, host) in fixed.hosts.iter().enumerate() {
+            if contains(network, host.endpoint) {
+                let message = format!(
+                    "found {}, allowed: an address outside {network}, the private network of cluster `{}`",
+                    host.endpoint, cluster.value.name
+                );
+                let path = format!("{}.nodes[{at}].endpoint", pool.path);
+                faults.note(path, Code::Range, message);
+            }
+        }
+    }
+}
+
+fn contains(network: Network, address: Ipv4Addr) -> bool {
+    let behind = 32 - u32::from(network.prefix());
+    let base = Ipv4Addr::from(u32::from(address) >> behind << behind);
+    format!("{base}/{}", network.prefix()).parse() == Ok(network)
+}
+
 /// More machines than one manifest should hold: a typing error in a count, or several fleets.
-fn machines_in_all(clusters: &[Listed<'_>], pools: &Pools<'_>, faults: &mut Faults) {
-    let of = |cluster: &Listed<'_>| {
-        let both = cluster
-            .both()
-            .map(|(_, names)| machines(names, pools).unwrap_or(0));
-        both.into_iter().fold(0, u32::saturating_add)
-    };
-    let all = clusters.iter().map(of).fold(0, u32::saturating_add);
+fn machines_in_all(
+    clusters: &[Listed<'_>],
+    balancers: &Balancers,
+    pools: &Pools<'_>,
+    faults: &mut Faults,
+) {
+    let named = clusters.iter().flat_map(Listed::both);
+    let named = named.flat_map(|(_, names)| names);
+    let named = named.chain(balancers.pools().map(|(_, pool)| pool));
+    // Those that are not defined, or have faults, count for nothing.
+    let of = |pool| machines(std::iter::once(pool), pools).unwrap_or(0);
+    let all = named.map(of).fold(0, u32::saturating_add);
     if all > MACHINES_MAX {
         let message =
             format!("found {all} machines in all, allowed: at most {MACHINES_MAX} in one manifest");
@@ -228,43 +278,54 @@ const MACHINES_MAX: u32 = 20_000;
 /// Networks inside every cluster that its machines' network must not meet.
 const RESERVED: [(&str, &str); 2] = [("10.244.0.0/16", "pods"), ("10.96.0.0/12", "services")];
 
-fn static_pools_once(clusters: &[Listed<'_>], pools: &Pools<'_>, faults: &mut Faults) {
+fn static_pools_once(
+    clusters: &[Listed<'_>],
+    balancers: &Balancers,
+    pools: &Pools<'_>,
+    faults: &mut Faults,
+) {
+    let fixed = |name: &Name| {
+        let pool = pools.get(name);
+        pool.is_some_and(|pool| matches!(pool.value, Some(Pool::Static(_))))
+    };
     let mut seen: BTreeMap<&Name, String> = BTreeMap::new();
+    let mut uses: Vec<(String, &Name)> = Vec::new();
     for cluster in clusters {
         for (field, names) in cluster.both() {
-            for (at, name) in names.iter().enumerate() {
-                let fixed = pools
-                    .get(name)
-                    .is_some_and(|pool| matches!(pool.value, Some(Pool::Static(_))));
-                let path = format!("{}.pools.{field}[{at}]", cluster.path);
-                let first = if fixed {
-                    seen.insert(name, path.clone())
-                } else {
-                    None
-                };
-                // The same list twice was told already.
-                if let Some(first) = first
-                    .filter(|first| !first.starts_with(&format!("{}.pools.{field}[", cluster.path)))
-                {
-                    let message = format!(
-                        "found static pool `{name}` again; its machines are used at {first}"
-                    );
-                    faults.note(path, Code::Duplicate, message);
-                }
-            }
+            let place = |at| format!("{}.pools.{field}[{at}]", cluster.path);
+            let names = names.iter().enumerate();
+            uses.extend(names.map(|(at, name)| (place(at), name)));
+        }
+    }
+    let serving = balancers.pools();
+    uses.extend(serving.map(|(path, name)| (path.to_owned(), name)));
+    for (path, name) in uses.into_iter().filter(|(_, name)| fixed(name)) {
+        let list = |path: &str| path.rsplit_once('[').map(|(list, _)| list.to_owned());
+        let first = seen.insert(name, path.clone());
+        // The same list twice was told already.
+        if let Some(first) = first.filter(|first| list(first) != list(&path)) {
+            let message =
+                format!("found static pool `{name}` again; its machines are used at {first}");
+            faults.note(path, Code::Duplicate, message);
         }
     }
 }
 
-fn unused(pools: &[Read<Pool>], clusters: &[Listed<'_>], faults: &mut Faults) {
+fn unused(
+    pools: &[Read<Pool>],
+    clusters: &[Listed<'_>],
+    balancers: &Balancers,
+    faults: &mut Faults,
+) {
     let used: BTreeSet<_> = clusters
         .iter()
         .flat_map(|cluster| cluster.control.iter().chain(cluster.compute))
+        .chain(balancers.pools().map(|(_, pool)| pool))
         .collect();
     for pool in pools {
         if !used.contains(&pool.name) {
             let message = format!(
-                "found `{}`, which no cluster uses; remove it or name it in a cluster",
+                "found `{}`, which no cluster and no load balancer uses; remove it or name it in one",
                 pool.name
             );
             faults.note(format!("{}.name", pool.path), Code::Unused, message);

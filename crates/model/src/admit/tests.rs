@@ -4,6 +4,10 @@ use super::admit;
 use crate::source;
 use expect_test::{Expect, expect};
 
+mod balancers;
+mod hosts;
+mod playbooks;
+
 const HELLO: &str = "
 apiVersion: slipway.dev/v1
 kind: InputManifest
@@ -88,7 +92,7 @@ fn all_faults_are_told_at_once() {
             spec.nodePools.dynamic[0].image: found nothing; this field is required
             spec.nodePools.dynamic[0].imagee: unknown field; did you mean `image`? allowed: name, providerSpec, count, serverType, image, disruption
             spec.nodePools.dynamic[1].count: found `many` (a text), allowed: a whole number from 1 to 5000
-            spec.nodePools.static[0].nodes[0].endpoint: found `10.0.0.5`, allowed: 192.0.2.0/24, 198.51.100.0/24, 203.0.113.0/24, the simulated world's addresses (this build has no hands for others)
+            spec.nodePools.static[0].nodes[0].secretRef: found nothing, allowed: the name of a secret that holds a private SSH key
             spec.kubernetes.clusters[0].version: found `1.34` (a number), allowed: a text
         "#]],
     );
@@ -144,7 +148,7 @@ fn a_pool_nobody_uses_is_a_mistake() {
     check(
         &[("compute: [muscle, attic]", "compute: [muscle]")],
         &expect![[r#"
-            spec.nodePools.static[0].name: found `attic`, which no cluster uses; remove it or name it in a cluster
+            spec.nodePools.static[0].name: found `attic`, which no cluster and no load balancer uses; remove it or name it in one
         "#]],
     );
 }

@@ -14,6 +14,7 @@ use model::time::Timestamp;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+mod balancers;
 mod declared;
 
 const NOW: Timestamp = Timestamp::from_millis(5);
@@ -101,6 +102,7 @@ impl History {
         let seen = Seen {
             machine: Some((MachineFact::Absent, NOW)),
             node: None,
+            host: None,
         };
         self.observed.machines.insert(id, seen);
         self

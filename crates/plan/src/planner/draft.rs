@@ -11,7 +11,7 @@ use model::intent::Wish;
 use model::name::Name;
 use model::task::{Action, Kind, Open, State, Task};
 use model::time::Timestamp;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Attempts after which a failure that is still being retried is shown as an error.
 ///
@@ -27,8 +27,8 @@ pub(super) struct Draft<'a> {
     kept: BTreeSet<TaskId>,
     reopen: Vec<TaskId>,
     held: Vec<Held>,
-    /// Machines that a kept or new task touches.
-    busy: BTreeSet<MachineId>,
+    /// Machines that a kept or new task touches, and what it does.
+    busy: BTreeMap<MachineId, Kind>,
     /// Machines that are out of service, and those that this plan takes out of it.
     out: Vec<Slot>,
     /// The member of the control plane that is being changed.
@@ -54,7 +54,7 @@ impl<'a> Draft<'a> {
             kept: BTreeSet::new(),
             reopen: Vec::new(),
             held: Vec::new(),
-            busy: BTreeSet::new(),
+            busy: BTreeMap::new(),
             out: out.map(|place| Slot::of(place.machine, budgets)).collect(),
             member: survey.members().find(|place| changing(place)).map(named),
             closed: budgets.windows.opens(view.now),
@@ -65,6 +65,12 @@ impl<'a> Draft<'a> {
     /// Asks for `action` on a machine: begins it, keeps it going, or says why not.
     pub(super) fn want(&mut self, place: &Place<'_>, action: Action) {
         let kind = action.kind();
+        // An earlier rule has asked for something else; that comes first.
+        let other = self.busy.get(&place.machine.id).copied();
+        if let Some(other) = other.filter(|other| *other != kind) {
+            self.hold(place, kind, Reason::Running { kind: other });
+            return;
+        }
         if let Some(by) = self.cancelled(place.machine.id, kind) {
             self.hold(place, kind, Reason::Cancelled { by });
             if let Some(open) = place.open.filter(|open| open.state == State::Running) {
@@ -76,7 +82,7 @@ impl<'a> Draft<'a> {
             Some(open) if same(place, open, &action) => self.keep(place, open),
             Some(open) if open.state == State::Running => {
                 self.kept.insert(open.id);
-                self.busy.insert(place.machine.id);
+                self.busy.insert(place.machine.id, open.action.kind());
                 self.hold(
                     place,
                     kind,
@@ -91,8 +97,8 @@ impl<'a> Draft<'a> {
 
     fn keep(&mut self, place: &Place<'_>, open: &Open) {
         self.kept.insert(open.id);
-        self.busy.insert(place.machine.id);
         let kind = open.action.kind();
+        self.busy.insert(place.machine.id, kind);
         self.note_out(place, kind);
         // What has failed and may fail for ever keeps nobody else waiting.
         if open.error.is_none() {
@@ -149,7 +155,7 @@ impl<'a> Draft<'a> {
             ordinal: self.view.parent,
             incarnation: desired.generation.0,
         });
-        self.busy.insert(place.machine.id);
+        self.busy.insert(place.machine.id, action.kind());
         self.tasks.push(Task {
             id,
             project: desired.project.clone(),
@@ -202,7 +208,7 @@ impl<'a> Draft<'a> {
     /// Whether another member of the control plane is out of service: whatever the budgets
     /// say, they go one at a time.
     fn member_out(&self, place: &Place<'_>) -> Option<Reason> {
-        if place.machine.role == Role::Compute {
+        if place.machine.role != Role::Control {
             return None;
         }
         let out = |other: &&Place<'_>| {
@@ -235,6 +241,26 @@ impl<'a> Draft<'a> {
             .iter()
             .find(|intent| this(&intent.wish) && intent.counts(self.view.now));
         found.map(|intent| intent.author.clone())
+    }
+
+    /// Whether a task of this plan or an unfinished one keeps its node from its own work.
+    fn is_disturbed(&self, machine: MachineId) -> bool {
+        let busy = self.busy.get(&machine);
+        busy.is_some_and(|kind| disturbs(*kind) || *kind == Kind::Uncordon)
+    }
+
+    /// Whether a task of this plan or an unfinished one touches the machine.
+    pub(super) fn is_busy(&self, place: &Place<'_>) -> bool {
+        self.busy.contains_key(&place.machine.id)
+    }
+
+    /// Lets the mesh wait. One that is under way goes on: the next one adds what came since.
+    pub(super) fn hold_mesh(&mut self, place: &Place<'_>, reason: Reason) {
+        if let Some(open) = place.open.filter(|_| place.doing(Kind::Mesh)) {
+            self.kept.insert(open.id);
+            self.busy.insert(place.machine.id, Kind::Mesh);
+        }
+        self.hold(place, Kind::Mesh, reason);
     }
 
     /// Notes that `kind` must wait for `reason`; equal reasons become one line.
@@ -301,7 +327,7 @@ impl<'a> Draft<'a> {
                 .iter()
                 .find(|place| place.machine.id == machine);
             place.is_some_and(|place| {
-                place.slot || place.node.is_some() && self.busy.contains(&machine)
+                place.slot || place.node.is_some() && self.is_disturbed(machine)
             })
         };
         self.view

@@ -4,10 +4,11 @@
 //! was interrupted before what is new, removals after additions, upgrades last of all.
 
 use super::draft::Draft;
+use super::hosts;
 use super::survey::{Life, Place, Survey, count};
 use crate::held::Reason;
 use model::cluster::{Machine, Origin, Role};
-use model::task::{Action, Kind};
+use model::task::{Action, Kind, State};
 use model::version::Version;
 
 /// How many of `members` must be ready so that etcd can decide.
@@ -17,8 +18,14 @@ pub(super) const fn quorum(members: u32) -> u32 {
 
 /// Machines that should be and are not.
 pub(super) fn create(draft: &mut Draft<'_>) {
+    let mut keyless = Vec::new();
     for place in draft.survey.wanted() {
         match place.life {
+            Life::Unseen | Life::Absent | Life::Booting
+                if hosts::lacks_key(draft, place.machine) =>
+            {
+                keyless.push(place);
+            }
             Life::Unseen | Life::Absent | Life::Booting => {
                 let action = acquire(place.machine);
                 match at_its_address(draft.survey, place) {
@@ -29,9 +36,18 @@ pub(super) fn create(draft: &mut Draft<'_>) {
                     Some(_) | None => draft.want(place, action),
                 }
             }
-            Life::Unreachable => draft.hold(place, Kind::Join, Reason::Unreachable),
+            Life::Unreachable => draft.hold(place, serves_by(place), Reason::Unreachable),
             Life::Running => {}
         }
+    }
+    hosts::make_key(draft, &keyless);
+}
+
+/// The work that lets a machine serve.
+fn serves_by(place: &Place<'_>) -> Kind {
+    match place.machine.role {
+        Role::Control | Role::Compute => Kind::Join,
+        Role::Balancer => Kind::Balance,
     }
 }
 
@@ -51,7 +67,7 @@ fn dispose(machine: &Machine) -> Action {
 
 /// Whether a machine runs and waits to become a node.
 fn joinable(place: &Place<'_>) -> bool {
-    place.wanted && place.node.is_none() && place.life == Life::Running
+    place.wanted && place.node.is_none() && place.life == Life::Running && place.connected()
 }
 
 /// The first member of the control plane, then the others one after the other.
@@ -108,10 +124,11 @@ pub(super) fn start_control_plane(draft: &mut Draft<'_>) {
 fn starting_elsewhere<'s, 'a>(survey: &'s Survey<'a>, but: &Place<'_>) -> Option<&'s Place<'a>> {
     survey.places.iter().find(|place| {
         place.machine.id != but.machine.id
-            && place.life != Life::Absent
-            && place
-                .open
-                .is_some_and(|open| open.action.kind() == Kind::Init && open.attempts > 0)
+            && place.open.is_some_and(|open| {
+                // That its machine is absent may have been seen before the attempt that runs.
+                let may_be = place.life != Life::Absent || open.state == State::Running;
+                may_be && open.action.kind() == Kind::Init && open.attempts > 0
+            })
     })
 }
 
@@ -280,7 +297,8 @@ fn unsettled(survey: &Survey<'_>) -> Option<Reason> {
 /// Machines that should be nodes and are not, and could come now.
 fn missing(survey: &Survey<'_>) -> Option<Reason> {
     let mut missing = survey.wanted().filter(|place| {
-        place.node.is_none() && !place.blocked && at_its_address(survey, place).is_none()
+        let comes = place.machine.role.is_node() && !place.blocked;
+        comes && place.node.is_none() && at_its_address(survey, place).is_none()
     });
     let first = missing.next()?;
     Some(Reason::Additions {
@@ -311,7 +329,7 @@ enum After {
 
 /// Whether etcd could lose its quorum while a member is changed or removed.
 fn quorum_at_risk(survey: &Survey<'_>, place: &Place<'_>, after: After) -> Option<Reason> {
-    if place.machine.role == Role::Compute {
+    if place.machine.role != Role::Control {
         return None;
     }
     let members = count(survey.members());
@@ -373,10 +391,13 @@ pub(super) fn remove(draft: &mut Draft<'_>) {
         let ahead = match (one_by_one, place.machine.role) {
             (true, _) => first,
             (false, Role::Control) => first_member,
-            (false, Role::Compute) => None,
+            (false, Role::Compute | Role::Balancer) => None,
         };
         let closed = draft.closed().filter(|_| !out_already(place));
         match (place.node, ahead) {
+            (None, _) if let Some(reason) = hosts::still_needed(draft, place) => {
+                draft.hold(place, dispose(place.machine).kind(), reason);
+            }
             (None, _) => draft.want(place, dispose(place.machine)),
             (Some(_), _) if let Some(reason) = closed => draft.hold(place, Kind::Drain, reason),
             (Some(_), Some(ahead)) if ahead.machine.id != place.machine.id => {

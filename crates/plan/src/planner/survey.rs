@@ -3,8 +3,8 @@
 use super::View;
 use model::cluster::{Machine, Role};
 use model::id::MachineId;
-use model::observed::{MachineFact, NodeFact, Seen};
-use model::task::Open;
+use model::observed::{HostFact, MachineFact, NodeFact, Seen};
+use model::task::{Kind, Open};
 use model::version::Version;
 use std::collections::BTreeMap;
 
@@ -17,6 +17,8 @@ pub(super) struct Place<'a> {
     pub(super) wanted: bool,
     /// As its provider shows it.
     pub(super) life: Life,
+    /// As it describes itself.
+    pub(super) host: Option<&'a HostFact>,
     /// As Kubernetes shows it.
     pub(super) node: Option<Node>,
     /// The unfinished task that touches it.
@@ -76,6 +78,16 @@ impl Place<'_> {
         self.reachable() && self.node.is_some_and(Node::serves)
     }
 
+    /// Whether it has an end of the mesh, where it should have one.
+    pub(super) fn connected(&self) -> bool {
+        !self.machine.origin.is_host() || self.host.is_some_and(|host| host.mesh.is_some())
+    }
+
+    /// Whether its unfinished task is of this kind.
+    pub(super) fn doing(&self, kind: Kind) -> bool {
+        self.open.is_some_and(|open| open.action.kind() == kind)
+    }
+
     fn reachable(&self) -> bool {
         self.life != Life::Unreachable
     }
@@ -100,6 +112,7 @@ impl<'a> Survey<'a> {
                 machine,
                 wanted,
                 life: life(seen),
+                host: host(seen),
                 node,
                 open,
                 slot: slot && needed,
@@ -153,6 +166,13 @@ fn life(seen: Option<&Seen>) -> Life {
         Some(MachineFact::Running { .. }) => Life::Running,
         Some(MachineFact::Unreachable { .. }) => Life::Unreachable,
     }
+}
+
+/// What a host says of itself, unless it is seen to be gone.
+fn host(seen: Option<&Seen>) -> Option<&HostFact> {
+    let there = matches!(life(seen), Life::Running | Life::Unreachable);
+    let (host, _) = seen.filter(|_| there)?.host.as_ref()?;
+    Some(host)
 }
 
 /// The node, unless its machine is seen to be gone: Kubernetes keeps the names of the dead.

@@ -9,6 +9,7 @@ use model::intent::Wish;
 use model::task::{Action, Kind, State};
 
 mod disruption;
+mod hosts;
 
 /// The only place that knows how to call the planner; every plan passes the checker.
 #[track_caller]

@@ -106,7 +106,7 @@ impl Problem {
             "AUTH-008",
             "more than you have",
             detail,
-            "ask for the role that you have or a lower one, in a project that your token is good for",
+            "ask for the role that you have or a lower one, in a project that your token is good for, and for no longer",
         )
     }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::header;
+use axum::http::{Method, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::stream;
@@ -30,7 +30,15 @@ const PIECE_BYTES: usize = 256 << 10;
     responses((status = 200, description = "the backup: one JSON value per line, the last one with a digest of all others",
         body = serde_json::Value, content_type = "application/x-ndjson")),
 )]
-pub(crate) async fn create(State(app): State<App>, caller: Caller) -> Result<Response, Problem> {
+pub(crate) async fn create(
+    State(app): State<App>,
+    method: Method,
+    caller: Caller,
+) -> Result<Response, Problem> {
+    // Who asks only for the head of the answer gets no backup made for it.
+    if method == Method::HEAD {
+        return Ok([(header::CONTENT_TYPE, api::backup::MEDIA_TYPE)].into_response());
+    }
     let turn = app.backup_turn()?;
     let file = unnamed(&app).await?;
     let written = file.try_clone().map_err(Problem::no_scratch)?;

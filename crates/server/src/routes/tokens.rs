@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use api::{TokenMade, TokenRequest, TokenView};
+use api::{Time, TokenMade, TokenRequest, TokenView};
 use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use model::access::{Role, TokenId};
 use model::name::Name;
+use model::time::Timestamp;
 use serde::Deserialize;
 use store::{TokenDraft, TokenRow};
 use utoipa::IntoParams;
@@ -78,11 +79,6 @@ pub(crate) async fn create(
     let project = extract::name_of("project", project.as_deref())?;
     let role = Role::from(role);
     may_give(&caller, role, project.as_ref())?;
-    if let Some(project) = &project
-        && app.store().project(project).await?.is_none()
-    {
-        return Err(Problem::no_project(project));
-    }
     let now = app.now();
     let expires_at = match expires_in_seconds {
         Some(0) => {
@@ -92,6 +88,12 @@ pub(crate) async fn create(
         Some(seconds) => Some(now.plus(Duration::from_secs(seconds.into()))),
         None => None,
     };
+    may_outlive(&caller, expires_at)?;
+    if let Some(project) = &project
+        && app.store().project(project).await?.is_none()
+    {
+        return Err(Problem::no_project(project));
+    }
     let token = auth::draw().map_err(|error| Problem::busy(&error.to_string()))?;
     let digest = auth::digest(&token);
     let row = TokenRow {
@@ -156,6 +158,20 @@ fn may_give(caller: &Caller, role: Role, project: Option<&Name>) -> Result<(), P
         (Some(own), None) => Err(Problem::beyond_own(format!(
             "the token is good for project {own} and cannot make one for all projects"
         ))),
+    }
+}
+
+/// What somebody has for a time they give for that time: else it would never end.
+fn may_outlive(caller: &Caller, expires_at: Option<Timestamp>) -> Result<(), Problem> {
+    match caller.expires_at {
+        Some(own) if expires_at.is_none_or(|wanted| wanted > own) => {
+            let detail = format!(
+                "the token is good until {} and cannot make one that lasts longer",
+                Time::from(own)
+            );
+            Err(Problem::beyond_own(detail))
+        }
+        Some(_) | None => Ok(()),
     }
 }
 

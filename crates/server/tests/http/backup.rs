@@ -44,6 +44,16 @@ async fn a_backup_is_whole_can_be_loaded_and_is_audited() {
 }
 
 #[tokio::test]
+async fn who_asks_for_the_head_of_a_backup_has_none_made() {
+    let world = World::with_hello().await;
+    let before = world.store.audit_after(0, 100).await.unwrap().len();
+    let answer = world.send(request(Method::HEAD, BACKUP)).await;
+    assert_eq!(answer.status, StatusCode::OK);
+    assert_eq!(answer.header("content-type"), "application/x-ndjson");
+    assert_eq!(world.store.audit_after(0, 100).await.unwrap().len(), before);
+}
+
+#[tokio::test]
 async fn one_backup_is_made_at_a_time() {
     let world = World::with_hello().await;
     // Until the last byte was taken, or nobody wants it any more.

@@ -114,13 +114,33 @@ async fn nobody_gives_more_than_they_have() {
     expect![[r#"
         201 Created application/json
         403 AUTH-008: the token is good for project lab and cannot make one for all projects
-          hint: ask for the role that you have or a lower one, in a project that your token is good for
+          hint: ask for the role that you have or a lower one, in a project that your token is good for, and for no longer
         403 AUTH-006: the token is good for another project than the one asked for
           hint: name your own project with --project, or ask an administrator for a token of this one
         403 AUTH-006: the token is good for another project than the one asked for
           hint: name your own project with --project, or ask an administrator for a token of this one
         404 PROJECT-001: there is no project `nowhere`
           hint: list them with `slipway get projects`; an administrator makes one with `slipway project create`
+    "#]].assert_eq(&told);
+}
+
+#[tokio::test]
+async fn what_somebody_has_for_a_time_they_give_for_that_time() {
+    let world = World::new();
+    let brief = json!({"name": "ada", "role": "admin", "expiresInSeconds": 60});
+    let ada = create(&world, TOKEN, brief).await.json()["token"].clone();
+    let mut told = String::new();
+    for seconds in [json!(null), json!(61), json!(60)] {
+        let body = json!({"name": "mine", "role": "viewer", "expiresInSeconds": seconds});
+        let answer = create(&world, ada.as_str().unwrap(), body).await;
+        told.push_str(&answer.picture());
+    }
+    expect![[r#"
+        403 AUTH-008: the token is good until 2026-01-01T00:01:00Z and cannot make one that lasts longer
+          hint: ask for the role that you have or a lower one, in a project that your token is good for, and for no longer
+        403 AUTH-008: the token is good until 2026-01-01T00:01:00Z and cannot make one that lasts longer
+          hint: ask for the role that you have or a lower one, in a project that your token is good for, and for no longer
+        201 Created application/json
     "#]].assert_eq(&told);
 }
 

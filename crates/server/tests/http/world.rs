@@ -384,7 +384,12 @@ fn seen(task: &Task, at: Timestamp) -> Vec<Observation> {
                 Fact::Node(id, NodeFact::Absent),
             ]
         }
-        Action::Drain | Action::Uncordon => Vec::new(),
+        Action::Drain
+        | Action::Uncordon
+        | Action::Key
+        | Action::Equip { .. }
+        | Action::Mesh { .. }
+        | Action::Balance { .. } => Vec::new(),
     };
     facts
         .into_iter()

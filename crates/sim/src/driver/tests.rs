@@ -1,9 +1,11 @@
 //! The simulated driver keeps the contract, and drivers with one bad habit are found out.
 
 use super::Simulated;
-use crate::world::{Pace, World};
-use ::driver::suite::{Cast, Fixture, contract};
-use ::driver::{Clock, Context, Driver, Log, NoSecrets, Open, Opening, Outcome, Target, Unopened};
+use crate::world::{LetGo, Pace, World};
+use ::driver::suite::{Beat, Cast, Fixture, contract};
+use ::driver::{
+    Clock, Context, Driver, Keeping, Log, NoSecrets, Open, Opening, Outcome, Target, Unopened,
+};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use expect_test::{Expect, expect};
@@ -13,7 +15,7 @@ use model::manifest::Provider;
 use model::name::Name;
 use model::observed::{Fact, MachineFact, Observation};
 use model::sealed::Owner;
-use model::secret::{Secret, SecretRef};
+use model::secret::{EntryName, Secret, SecretRef};
 use model::task::{Action, Kind, Task};
 use model::time::Timestamp;
 use std::collections::BTreeSet;
@@ -46,6 +48,12 @@ enum Bad {
     Forgetful,
     /// Gives what came of a task to somebody else.
     Generous,
+    /// Calls a mesh done though somebody did not hear of it.
+    Hasty,
+    /// Gives every host the same key.
+    Lazy,
+    /// Does not say what a host has.
+    Taciturn,
 }
 
 struct Unheard;
@@ -55,6 +63,22 @@ impl Log for Unheard {
 }
 
 impl Habit {
+    /// Says of hosts what this driver says.
+    fn tell(&self, seen: &mut [Observation]) {
+        for observation in seen {
+            if let Fact::Host(_, host) = &mut observation.fact {
+                match self.bad {
+                    Some(Bad::Lazy) => {
+                        let same = || format!("{}=", "A".repeat(43)).parse().unwrap();
+                        host.mesh_key = host.mesh_key.take().map(|_| same());
+                    }
+                    Some(Bad::Taciturn) => host.balance = None,
+                    Some(_) | None => {}
+                }
+            }
+        }
+    }
+
     /// Makes a machine, whatever there is.
     async fn grab(&self, task: &Task) {
         let world = &self.driver.world;
@@ -91,12 +115,22 @@ impl Driver for Habit {
                 }
                 Outcome::Done(seen, outputs)
             }
-            Outcome::Stuck(_) | Outcome::Retry(_) | Outcome::Done(..) => outcome,
+            Outcome::Retry(_)
+                if self.bad == Some(Bad::Hasty) && task.action.kind() == Kind::Mesh =>
+            {
+                Outcome::Done(Vec::new(), Vec::new())
+            }
+            Outcome::Done(mut seen, outputs) => {
+                self.tell(&mut seen);
+                Outcome::Done(seen, outputs)
+            }
+            Outcome::Stuck(_) | Outcome::Retry(_) => outcome,
         }
     }
 
     async fn probe(&self, cx: &Context, target: &Target) -> Vec<Observation> {
         let mut seen = self.driver.probe(cx, target).await;
+        self.tell(&mut seen);
         for observation in &mut seen {
             if let Fact::Machine(machine, MachineFact::Unreachable { .. }) = observation.fact
                 && self.bad == Some(Bad::Rash)
@@ -122,10 +156,15 @@ struct Lab {
     driver: Habit,
     clock: Clock,
     casts: AtomicU8,
+    hosts: bool,
 }
 
 impl Lab {
     fn new(bad: Option<Bad>) -> Self {
+        Self::with(bad, false)
+    }
+
+    fn with(bad: Option<Bad>, hosts: bool) -> Self {
         let clock = Clock::starting_at(Timestamp::from_millis(1_000_000));
         let world = World::new(clock, Pace::Realistic, 0);
         let driver = Simulated::new(world.clone());
@@ -138,6 +177,7 @@ impl Lab {
             },
             clock,
             casts: AtomicU8::new(0),
+            hosts,
         }
     }
 }
@@ -157,6 +197,7 @@ fn machine(cluster: ClusterId, name: &str, role: Role) -> Machine {
         ordinal: 1,
         incarnation: 0,
         address: Ipv4Addr::new(10, 8, 0, 1),
+        balancer: None,
         origin: Origin::Made {
             provider: "lab".parse().unwrap(),
             via: Provider::Simulated,
@@ -189,11 +230,24 @@ impl Fixture for Lab {
             ordinal: 0,
             incarnation: 0,
         });
+        let endpoint = if self.hosts {
+            Ipv4Addr::new(172, 16, 5, number)
+        } else {
+            Ipv4Addr::new(192, 0, 2, number)
+        };
         let given = Origin::Given {
-            endpoint: Ipv4Addr::new(192, 0, 2, number),
+            endpoint,
             ssh_port: 22,
             username: "root".to_owned(),
             secret: None,
+        };
+        let machine = |name: &str, role, last| {
+            let mut made = machine(cluster, name, role);
+            if let (Origin::Made { via, .. }, true) = (&mut made.origin, self.hosts) {
+                *via = Provider::Sandbox;
+                made.address = Ipv4Addr::new(10, 8, 0, last);
+            }
+            made
         };
         Cast {
             cluster,
@@ -201,20 +255,27 @@ impl Fixture for Lab {
             network: "10.8.0.0/24".parse().unwrap(),
             version: "1.34.0".parse().unwrap(),
             next_version: "1.35.0".parse().unwrap(),
-            control: machine(cluster, "control", Role::Control),
-            compute: machine(cluster, "compute", Role::Compute),
+            control: machine("control", Role::Control, 1),
+            compute: machine("compute", Role::Compute, 2),
             given: Machine {
                 origin: given,
-                ..machine(cluster, "given", Role::Compute)
+                ..machine("given", Role::Compute, 3)
             },
+            balancer: self.hosts.then(|| machine("door", Role::Balancer, 4)),
+            kubernetes: true,
         }
     }
 
     fn impossible(&self, cast: &Cast) -> Task {
         let mut task = cast.task(&cast.compute, Action::Create);
-        if let Origin::Made { image, .. } = &mut task.machine.origin {
+        if let Origin::Made {
+            image, server_type, ..
+        } = &mut task.machine.origin
+        {
             "windows-3.11".clone_into(image);
+            "gold".clone_into(server_type);
         }
+        self.world.refuse("gold");
         task
     }
 
@@ -237,7 +298,16 @@ impl Fixture for Lab {
 
 /// Names the rules that a driver with this habit breaks.
 async fn check(bad: Option<Bad>, expected: &Expect) {
-    let report = contract(&Lab::new(bad)).await;
+    judge(&Lab::new(bad), expected).await;
+}
+
+/// The same where machines are hosts.
+async fn check_hosts(bad: Option<Bad>, expected: &Expect) {
+    judge(&Lab::with(bad, true), expected).await;
+}
+
+async fn judge(lab: &Lab, expected: &Expect) {
+    let report = contract(lab).await;
     let mut told: Vec<_> = report.broken().map(|checked| checked.rule).collect();
     let count = format!("{} rules checked", report.checked.len());
     told.push(&count);
@@ -246,14 +316,64 @@ async fn check(bad: Option<Bad>, expected: &Expect) {
 
 #[tokio::test(start_paused = true)]
 async fn a_whole_life_has_every_kind_of_task() {
-    let life = Lab::new(None).cast().life();
-    let kinds: BTreeSet<_> = life.iter().map(|task| task.action.kind()).collect();
-    assert_eq!(kinds, Kind::ALL.into());
+    let kinds = |hosts: bool| -> BTreeSet<_> {
+        let life = Lab::with(None, hosts).cast().life();
+        life.iter().map(Beat::kind).collect()
+    };
+    assert_eq!(kinds(true), Kind::ALL.into());
+    let of_hosts = [Kind::Key, Kind::Equip, Kind::Mesh, Kind::Balance];
+    let others = Kind::ALL
+        .into_iter()
+        .filter(|kind| !of_hosts.contains(kind));
+    assert_eq!(kinds(false), others.collect());
+}
+
+#[tokio::test(start_paused = true)]
+async fn with_hosts_too_it_keeps_every_rule() {
+    check_hosts(None, &expect!["18 rules checked"]).await;
+    for let_go in [LetGo::Stops, LetGo::Either] {
+        let lab = Lab::with(None, true);
+        lab.world.when_let_go(let_go);
+        judge(&lab, &expect!["18 rules checked"]).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_driver_that_forgets_who_did_not_hear_is_found_out() {
+    check_hosts(
+        Some(Bad::Hasty),
+        &expect![[r#"
+        a mesh that somebody does not hear of names them, and the others hear of it
+        18 rules checked"#]],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_driver_that_gives_everybody_one_key_is_found_out() {
+    check_hosts(
+        Some(Bad::Lazy),
+        &expect![[r#"
+        a host that is made again is bare, and has another key
+        18 rules checked"#]],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_driver_that_does_not_tell_what_a_host_has_is_found_out() {
+    check_hosts(
+        Some(Bad::Taciturn),
+        &expect![[r#"
+        what a host was told, it tells
+        18 rules checked"#]],
+    )
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_simulated_driver_keeps_every_rule() {
-    check(None, &expect!["13 rules checked"]).await;
+    check(None, &expect!["14 rules checked"]).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -261,8 +381,8 @@ async fn a_driver_that_takes_silence_for_absence_is_found_out() {
     check(
         Some(Bad::Rash),
         &expect![[r#"
-        silence is not absence
-        13 rules checked"#]],
+            silence is not absence
+            14 rules checked"#]],
     )
     .await;
 }
@@ -272,10 +392,10 @@ async fn a_driver_that_neither_hears_nor_writes_is_found_out() {
     check(
         Some(Bad::Aloof),
         &expect![[r#"
-        an attempt that is cancelled before it starts begins nothing
-        an attempt that is cancelled in the middle ends soon
-        an attempt writes to its log
-        13 rules checked"#]],
+            an attempt that is cancelled before it starts begins nothing
+            an attempt that is cancelled in the middle ends soon
+            an attempt writes to its log
+            14 rules checked"#]],
     )
     .await;
 }
@@ -287,11 +407,12 @@ async fn a_driver_that_makes_without_looking_is_found_out() {
         &expect![[r#"
             applying a task twice leaves the same world
             a create that was interrupted after its effect is adopted, not made twice
+            what was dropped in the middle can be done again
             an attempt that is cancelled before it starts begins nothing
             an attempt that is cancelled in the middle ends soon
             what came of a task belongs to it, and comes again when it is asked again
             what is stuck says what would help
-            13 rules checked"#]],
+            14 rules checked"#]],
     )
     .await;
 }
@@ -301,8 +422,8 @@ async fn a_driver_that_knows_no_remedy_is_found_out() {
     check(
         Some(Bad::Helpless),
         &expect![[r#"
-        what is stuck says what would help
-        13 rules checked"#]],
+            what is stuck says what would help
+            14 rules checked"#]],
     )
     .await;
 }
@@ -312,8 +433,8 @@ async fn a_driver_that_speaks_unasked_is_found_out() {
     check(
         Some(Bad::Chatty),
         &expect![[r#"
-        looking tells of what was asked for, and of absence only where it is known
-        13 rules checked"#]],
+            looking tells of what was asked for, and of absence only where it is known
+            14 rules checked"#]],
     )
     .await;
 }
@@ -325,7 +446,7 @@ async fn a_driver_that_keeps_what_came_of_a_task_is_found_out() {
             Some(bad),
             &expect![[r#"
             what came of a task belongs to it, and comes again when it is asked again
-            13 rules checked"#]],
+            14 rules checked"#]],
         )
         .await;
     }
@@ -338,6 +459,10 @@ impl Open for Same {
     fn open<'a>(&'a self, _: &'a SecretRef) -> Opening<'a> {
         let value = Secret::from_text(self.0.to_owned());
         Box::pin(std::future::ready(Ok::<_, Unopened>(value)))
+    }
+
+    fn kept<'a>(&'a self, _: &'a Owner, _: &'a EntryName) -> Keeping<'a> {
+        Box::pin(std::future::ready(Ok(None)))
     }
 }
 
@@ -387,7 +512,9 @@ async fn a_started_control_plane_gives_a_kubeconfig() {
     let lab = Lab::new(None);
     let cast = lab.cast();
     let mut given = Vec::new();
-    for task in cast.life().into_iter().take(2) {
+    let (version, network) = (cast.version, cast.network);
+    for action in [Action::Create, Action::Init { version, network }] {
+        let task = cast.task(&cast.control, action);
         let stop = CancellationToken::new();
         let cx = Context::new(lab.clock, Arc::new(Unheard), Arc::new(NoSecrets), stop, 1);
         let outcome = lab.driver.apply(&cx, &task).await;
@@ -421,4 +548,86 @@ async fn a_started_control_plane_gives_a_kubeconfig() {
             .unwrap();
         assert!(data.starts_with(b"-----BEGIN "), "{field}");
     }
+}
+
+/// Another driver makes the machines; this one makes nodes of them.
+#[tokio::test(start_paused = true)]
+async fn a_driver_for_kubernetes_alone_borrows_machines_and_gives_them_back() {
+    let lab = Lab::with(None, true);
+    let cast = lab.cast();
+    let driver = Simulated::kubernetes_only(lab.world.clone());
+    let (version, network) = (cast.version, cast.network);
+    let act = async |machine: &Machine, action: Action| {
+        let stop = CancellationToken::new();
+        let cx = Context::new(lab.clock, Arc::new(Unheard), Arc::new(NoSecrets), stop, 1);
+        let outcome = driver.apply(&cx, &cast.task(machine, action)).await;
+        match outcome {
+            Outcome::Done(seen, outputs) => {
+                let node = |seen: &Observation| {
+                    matches!(seen.fact, Fact::Node(..) | Fact::ControlPlane(_))
+                };
+                assert!(seen.iter().all(node), "{seen:?}");
+                format!("done, {} seen, {} kept", seen.len(), outputs.len())
+            }
+            Outcome::Retry(error) | Outcome::Stuck(error) => error.attempted,
+        }
+    };
+    let (control, given) = (&cast.control, &cast.given);
+    for _ in 0..2 {
+        let init = Action::Init { version, network };
+        assert_eq!(act(control, init).await, "done, 2 seen, 1 kept");
+        let join = Action::Join { version };
+        assert_eq!(act(given, join).await, "done, 1 seen, 0 kept");
+    }
+    assert_eq!((lab.world.machines(), lab.world.hosts()), (1, 1));
+    assert_eq!(act(given, Action::Drain).await, "done, 1 seen, 0 kept");
+    assert_eq!(act(given, Action::Leave).await, "done, 1 seen, 0 kept");
+    for _ in 0..2 {
+        assert_eq!(act(given, Action::Release).await, "done, 1 seen, 0 kept");
+    }
+    assert_eq!(
+        act(control, Action::Create).await,
+        "create of control is no work of Kubernetes"
+    );
+    lab.world.condemn(cast.cluster);
+    assert_eq!(act(control, Action::Delete).await, "done, 0 seen, 0 kept");
+    assert_eq!(lab.world.picture(cast.cluster), "");
+    assert_eq!(lab.world.violations(), []);
+}
+
+/// Whoever asks again gets the same key, and can tell that it opens nothing real.
+#[tokio::test(start_paused = true)]
+async fn a_key_comes_again_and_says_that_it_is_simulated() {
+    let lab = Lab::with(None, true);
+    let cast = lab.cast();
+    let mut keys = Vec::new();
+    for machine in [&cast.control, &cast.compute] {
+        let stop = CancellationToken::new();
+        let cx = Context::new(lab.clock, Arc::new(Unheard), Arc::new(NoSecrets), stop, 1);
+        let outcome = lab
+            .driver
+            .apply(&cx, &cast.task(machine, Action::Key))
+            .await;
+        let Outcome::Done(seen, outputs) = outcome else {
+            panic!("{outcome:?}");
+        };
+        let [
+            Observation {
+                fact: Fact::Access(access),
+                ..
+            },
+        ] = seen.as_slice()
+        else {
+            panic!("{seen:?}");
+        };
+        let [output] = outputs.as_slice() else {
+            panic!("{outputs:?}");
+        };
+        assert_eq!(output.owner, Owner::Cluster(cast.cluster));
+        assert_eq!(output.entry.as_str(), "ssh-key");
+        let text = output.value.expose_text().unwrap().to_owned();
+        assert!(text.contains("simulated key") && access.public.contains("simulated key"));
+        keys.push((text, access.public.clone()));
+    }
+    assert_eq!(keys[0], keys[1]);
 }

@@ -10,6 +10,9 @@ use std::net::Ipv4Addr;
 pub(super) struct Declared {
     control: u32,
     compute: u32,
+    balancers: u32,
+    sandboxed: bool,
+    proxy: Option<String>,
     hosts: Vec<Ipv4Addr>,
     server_type: String,
     account: Option<Name>,
@@ -24,6 +27,9 @@ impl Default for Declared {
         Self {
             control: 1,
             compute: 0,
+            balancers: 0,
+            sandboxed: false,
+            proxy: None,
             hosts: Vec::new(),
             server_type: "small".to_owned(),
             account: None,
@@ -45,6 +51,9 @@ impl Declared {
             match clause {
                 Clause::Control(count) => self.control = *count,
                 Clause::Compute(count) => self.compute = *count,
+                Clause::Balancers(count) => self.balancers = *count,
+                Clause::Sandboxed => self.sandboxed = true,
+                Clause::Through(proxy) => self.proxy = Some(proxy.clone()),
                 Clause::Hosts(hosts) => self.hosts.clone_from(hosts),
                 Clause::On(server_type) => self.server_type.clone_from(server_type),
                 Clause::Account(secret) => self.account = Some(secret.clone()),
@@ -59,7 +68,11 @@ impl Declared {
     pub(super) fn text(&self, name: &Name) -> String {
         let mut pools = String::new();
         let mut compute = Vec::new();
-        let dynamic = [("control", self.control), ("compute", self.compute)];
+        let dynamic = [
+            ("control", self.control),
+            ("compute", self.compute),
+            ("door", self.balancers),
+        ];
         pools.push_str("    dynamic:\n");
         for (pool, count) in dynamic.into_iter().filter(|(_, count)| *count > 0) {
             pools.push_str(&dynamic_pool(pool, count, &self.server_type));
@@ -82,6 +95,18 @@ impl Declared {
         let account = self.account.as_ref().map_or(String::new(), |secret| {
             format!("      secretRef: {{ name: {secret} }}\n")
         });
+        let provider = if self.sandboxed {
+            "sandbox"
+        } else {
+            "simulated"
+        };
+        let proxy = self.proxy.as_ref().map_or(String::new(), |proxy| {
+            format!("        installationProxy: {{ mode: \"on\", endpoint: \"{proxy}\" }}\n")
+        });
+        let balancers = match self.balancers {
+            0 => String::new(),
+            _ => balancers(name, &compute),
+        };
         format!(
             "apiVersion: slipway.dev/v1
 kind: InputManifest
@@ -90,7 +115,7 @@ metadata:
 spec:
   providers:
     - name: lab
-      providerType: simulated
+      providerType: {provider}
 {account}  nodePools:
 {pools}  kubernetes:
     clusters:
@@ -100,11 +125,31 @@ spec:
         pools:
           control: [control]
           compute: [{}]
-",
+{proxy}{balancers}",
             self.version,
             compute.join(", ")
         )
     }
+}
+
+/// A load balancer with an entrance to the API and one to workloads.
+fn balancers(cluster: &Name, compute: &[&str]) -> String {
+    let web = match compute {
+        [] => "control".to_owned(),
+        pools => pools.join(", "),
+    };
+    format!(
+        "  loadBalancers:
+    roles:
+      - {{ name: api, protocol: tcp, port: 6443, targetPort: 6443, targetPools: [control] }}
+      - {{ name: web, protocol: tcp, port: 443, targetPort: 30443, targetPools: [{web}] }}
+    clusters:
+      - name: {cluster}-lb
+        targetedK8s: {cluster}
+        roles: [api, web]
+        pools: [door]
+"
+    )
 }
 
 fn dynamic_pool(name: &str, count: u32, server_type: &str) -> String {

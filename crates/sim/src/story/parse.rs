@@ -40,6 +40,7 @@ pub(super) enum Command {
     Fail {
         attempts: u32,
         kind: Kind,
+        machine: Option<Name>,
     },
     Set {
         secret: Name,
@@ -61,6 +62,12 @@ pub(super) enum Command {
 pub(super) enum Clause {
     Control(u32),
     Compute(u32),
+    /// Machines of a load balancer with two roles.
+    Balancers(u32),
+    /// Machines are hosts of a sandbox.
+    Sandboxed,
+    /// Hosts reach the outside through a proxy.
+    Through(String),
     Hosts(Vec<Ipv4Addr>),
     On(String),
     /// The secret that opens the account with the provider.
@@ -117,6 +124,22 @@ fn command(said: &str) -> Result<Command, String> {
         ["fail", "the", "next", attempts, "attempts", "of", kind] => Ok(Command::Fail {
             attempts: parsed(attempts)?,
             kind: known(kind)?,
+            machine: None,
+        }),
+        [
+            "fail",
+            "the",
+            "next",
+            attempts,
+            "attempts",
+            "of",
+            kind,
+            "on",
+            machine,
+        ] => Ok(Command::Fail {
+            attempts: parsed(attempts)?,
+            kind: known(kind)?,
+            machine: Some(parsed(machine)?),
         }),
         ["set", "secret", secret, entry] => set(secret, entry, "correct horse battery staple"),
         ["set", "secret", secret, entry, "to", "nothing"] => set(secret, entry, ""),
@@ -151,6 +174,18 @@ fn clauses(mut words: &[&str]) -> Result<Vec<Clause>, String> {
             }
             [number, "compute", rest @ ..] => {
                 clauses.push(Clause::Compute(parsed(number)?));
+                rest
+            }
+            [number, "balancer" | "balancers", rest @ ..] => {
+                clauses.push(Clause::Balancers(parsed(number)?));
+                rest
+            }
+            ["sandboxed", rest @ ..] => {
+                clauses.push(Clause::Sandboxed);
+                rest
+            }
+            ["through", proxy, rest @ ..] => {
+                clauses.push(Clause::Through((*proxy).to_owned()));
                 rest
             }
             ["hosts", rest @ ..] => {

@@ -11,7 +11,7 @@ use model::fault::Fault;
 use model::id::MachineId;
 use model::intent::Wish;
 use model::name::Name;
-use model::observed::{MachineFact, NodeFact, Seen};
+use model::observed::{HostFact, MachineFact, NodeFact, Seen};
 use model::secret::{EntryName, Secret};
 use model::time::Timestamp;
 use plan::Phase;
@@ -206,7 +206,14 @@ impl Player {
                 server_type,
                 offered: false,
             } => self.stage.world.refuse(server_type),
-            Command::Fail { attempts, kind } => self.stage.faults.fail_next(*kind, *attempts),
+            Command::Fail {
+                attempts,
+                kind,
+                machine,
+            } => {
+                let faults = &self.stage.faults;
+                faults.fail_next(*kind, machine.clone(), *attempts);
+            }
             Command::Kill => self.stage.faults.kill(),
             Command::Restart => self.stage.faults.restart(),
             Command::Set {
@@ -415,6 +422,18 @@ fn told(faults: &[Fault]) -> String {
     faults.join("; ")
 }
 
+/// A host as it describes itself, in words.
+fn said(host: &HostFact) -> String {
+    let mut words = vec![match (&host.equipped, &host.mesh) {
+        (None, _) => "bare".to_owned(),
+        (Some(_), None) => "equipped".to_owned(),
+        (Some(_), Some(_)) => "in the mesh".to_owned(),
+    }];
+    let healthy = host.balance.iter().flat_map(|balance| &balance.healthy);
+    words.extend(healthy.map(|(role, count)| format!("{role} to {count}")));
+    words.join(", ")
+}
+
 /// A machine as it was last seen, in words.
 fn seen(seen: &Seen) -> String {
     let machine = match seen.machine.as_ref().map(|(fact, _)| fact) {
@@ -424,8 +443,12 @@ fn seen(seen: &Seen) -> String {
         Some(MachineFact::Running { .. }) => "running",
         Some(MachineFact::Unreachable { .. }) => "unreachable",
     };
+    let machine = match seen.host.as_ref() {
+        Some((host, _)) => format!("{machine}, {}", said(host)),
+        None => machine.to_owned(),
+    };
     match seen.node.as_ref().map(|(fact, _)| fact) {
-        None | Some(NodeFact::Absent) => machine.to_owned(),
+        None | Some(NodeFact::Absent) => machine,
         Some(NodeFact::Joined {
             ready,
             cordoned,

@@ -1,6 +1,8 @@
 //! What can happen in the simulated world: the lines of its journal.
 
+use super::kit::{End, Passing, ends};
 use model::cluster::{Machine, Origin, Role};
+use model::host::Fingerprint;
 use model::id::{ClusterId, MachineId};
 use model::name::Name;
 use model::task::{Action, Kind, Task};
@@ -23,6 +25,32 @@ pub(crate) enum Effect {
         address: Ipv4Addr,
         /// From when on it answers.
         boots_at: Timestamp,
+        /// Whether it is a host that somebody enters.
+        #[serde(default, skip_serializing_if = "is_false")]
+        host: bool,
+    },
+    /// Somebody has the key made that opens the machines of a cluster.
+    Key {
+        /// Of which cluster.
+        cluster: ClusterId,
+        /// Its public half.
+        public: String,
+        /// From when on it is there.
+        from: Timestamp,
+    },
+    /// A machine that another driver made is there from now on, to carry a node.
+    Lend {
+        /// Where.
+        on: Computer,
+        /// Whose.
+        by: Bearer,
+        /// Its address in its cluster's network.
+        address: Ipv4Addr,
+    },
+    /// Such a machine is there no more.
+    TakeBack {
+        /// Which machine.
+        machine: MachineId,
     },
     /// A change of a machine began; it takes effect when its time has come.
     Begin {
@@ -103,14 +131,23 @@ pub(crate) struct Operation {
     pub(crate) change: Change,
     /// When it takes effect.
     pub(crate) until: Timestamp,
+    /// Whether the machine is a host that somebody enters.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) host: bool,
 }
 
 /// What happens to a machine or its node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Change {
     /// A given host is taken into use.
     Prepare,
+    /// A host is brought to what its purpose needs.
+    Equip { recipe: Fingerprint },
+    /// Hosts are connected with each other.
+    Mesh { ends: Vec<End> },
+    /// A load balancer is told what to do.
+    Balance { passing: Passing },
     /// A control plane is started.
     Init { version: Version },
     /// A node joins.
@@ -130,11 +167,18 @@ pub(crate) enum Change {
 }
 
 impl Change {
-    /// The change that a task asks for; making a machine is an order, not a change.
-    pub(crate) const fn of(action: &Action) -> Option<Self> {
+    /// The change that a task asks for; making a machine or a key is an order, not a change.
+    pub(crate) fn of(action: &Action) -> Option<Self> {
         Some(match action {
-            Action::Create => return None,
+            Action::Key | Action::Create => return None,
             Action::Prepare => Self::Prepare,
+            Action::Equip { recipe } => Self::Equip {
+                recipe: recipe.fingerprint(),
+            },
+            Action::Mesh { mesh } => Self::Mesh { ends: ends(mesh) },
+            Action::Balance { balance } => Self::Balance {
+                passing: Passing::of(balance),
+            },
             Action::Init {
                 version,
                 network: _,
@@ -150,9 +194,12 @@ impl Change {
     }
 
     /// The kind of task that asks for it.
-    pub(crate) const fn kind(self) -> Kind {
+    pub(crate) const fn kind(&self) -> Kind {
         match self {
             Self::Prepare => Kind::Prepare,
+            Self::Equip { .. } => Kind::Equip,
+            Self::Mesh { .. } => Kind::Mesh,
+            Self::Balance { .. } => Kind::Balance,
             Self::Init { .. } => Kind::Init,
             Self::Join { .. } => Kind::Join,
             Self::Drain => Kind::Drain,
@@ -164,15 +211,18 @@ impl Change {
         }
     }
 
-    /// Whether it happens on the machine itself, which must answer until the end.
-    pub(crate) const fn on_the_machine(self) -> bool {
+    /// Whether it happens on the machine itself, which must answer until the end. A mesh is
+    /// told to many: who does not answer then misses it.
+    pub(crate) const fn on_the_machine(&self) -> bool {
         match self {
             Self::Prepare
+            | Self::Equip { .. }
+            | Self::Balance { .. }
             | Self::Init { .. }
             | Self::Join { .. }
             | Self::Upgrade { .. }
             | Self::Release => true,
-            Self::Drain | Self::Uncordon | Self::Leave | Self::Delete => false,
+            Self::Mesh { .. } | Self::Drain | Self::Uncordon | Self::Leave | Self::Delete => false,
         }
     }
 }
@@ -184,6 +234,14 @@ pub(crate) fn bearer(task: &Task) -> Bearer {
         name: task.machine.name.clone(),
         cluster: task.cluster,
     }
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes what it asks about by reference"
+)]
+fn is_false(flag: &bool) -> bool {
+    !*flag
 }
 
 /// The address of a machine that was given.

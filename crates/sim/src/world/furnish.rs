@@ -1,10 +1,11 @@
 //! A world that begins with what was observed in another.
 
 use super::effect::{Bearer, Computer, endpoint};
+use super::kit::Kit;
 use super::state::{Duty, Host, Node, State, Vm};
 use model::cluster::Machine;
 use model::id::ClusterId;
-use model::observed::{MachineFact, NodeFact};
+use model::observed::{MachineFact, NodeFact, Observed};
 use model::time::Timestamp;
 
 impl State {
@@ -13,10 +14,16 @@ impl State {
         &mut self,
         cluster: ClusterId,
         machine: &Machine,
-        fact: Option<&MachineFact>,
-        node: Option<&NodeFact>,
+        observed: &Observed,
         now: Timestamp,
     ) {
+        let Some(seen) = observed.machines.get(&machine.id) else {
+            return;
+        };
+        let fact = seen.machine.as_ref().map(|(fact, _)| fact);
+        let node = seen.node.as_ref().map(|(fact, _)| fact);
+        let host = machine.origin.is_host();
+        let kit = host.then(|| Kit::observed(machine, observed));
         let powered = match fact {
             None | Some(MachineFact::Absent) => return,
             Some(MachineFact::Unreachable { .. }) => false,
@@ -35,6 +42,9 @@ impl State {
                     Some(MachineFact::Running { .. } | MachineFact::Unreachable { .. })
                 ),
                 powered,
+                kit,
+                lives: 0,
+                lent: false,
             };
             self.hosts.insert(address, host);
             Computer::Host(address)
@@ -46,6 +56,8 @@ impl State {
                 boots_at: now,
                 powered,
                 stopping: false,
+                kit,
+                lent: false,
             };
             self.vms.insert(self.vm_last, vm);
             Computer::Vm(self.vm_last)

@@ -1,12 +1,16 @@
 //! What a driver finds when it looks: facts, and whether a task may begin.
 
 use super::effect::{Change, Computer, endpoint};
-use super::state::{Course, Duty, State};
+use super::kit::{End, Kit, Passing, ends};
+use super::state::{Course, Duty, Kube, State};
 use crate::world;
 use driver::Error;
 use model::cluster::{Machine, Origin};
+use model::host::Fingerprint;
 use model::id::ClusterId;
-use model::observed::{ControlPlaneFact, Fact, MachineFact, NodeFact};
+use model::manifest::Provider;
+use model::mesh::Mesh;
+use model::observed::{AccessFact, ControlPlaneFact, Fact, MachineFact, NodeFact};
 use model::task::{Action, Task};
 use model::time::Timestamp;
 use std::net::{IpAddr, Ipv4Addr};
@@ -90,8 +94,12 @@ impl State {
             }
         }
         match &task.action {
+            Action::Key => Ok(self.step_key(task.cluster, now)),
             Action::Create => self.step_create(machine, now),
             Action::Prepare => self.step_prepare(machine),
+            Action::Equip { recipe } => self.step_equip(machine, &recipe.fingerprint(), now),
+            Action::Mesh { mesh } => self.step_mesh(mesh, &ends(mesh), now),
+            Action::Balance { balance } => self.step_balance(machine, &Passing::of(balance), now),
             Action::Init { .. } => self.step_init(task, now),
             Action::Join { .. } => self.step_join(task, now),
             Action::Drain | Action::Upgrade { .. } | Action::Uncordon | Action::Leave => {
@@ -99,6 +107,80 @@ impl State {
             }
             Action::Delete => Ok(self.step_delete(machine)),
             Action::Release => self.step_release(machine),
+        }
+    }
+
+    fn step_key(&self, cluster: ClusterId, now: Timestamp) -> Step {
+        match self.keys.get(&cluster) {
+            None => Step::Begin(None),
+            Some(key) if key.from > now => Step::UnderWay { until: key.from },
+            Some(_) => Step::Done,
+        }
+    }
+
+    fn step_equip(
+        &self,
+        machine: &Machine,
+        recipe: &Fingerprint,
+        now: Timestamp,
+    ) -> Result<Step, Refusal> {
+        let (on, kit) = self.host(machine, now)?;
+        if kit.equipped.as_ref() == Some(recipe) && kit.mesh_key.is_some() {
+            return Ok(Step::Done);
+        }
+        Ok(Step::Begin(Some(on)))
+    }
+
+    fn step_balance(
+        &self,
+        machine: &Machine,
+        passing: &Passing,
+        now: Timestamp,
+    ) -> Result<Step, Refusal> {
+        let (on, kit) = self.host(machine, now)?;
+        if kit.end.is_none() {
+            let attempted = format!("{} is not part of the mesh", machine.name);
+            return Err(later(attempted, BY_ITSELF));
+        }
+        if kit.passing.as_ref() == Some(passing) {
+            return Ok(Step::Done);
+        }
+        Ok(Step::Begin(Some(on)))
+    }
+
+    /// The computer that a host runs on, if it answers, and what is on it.
+    fn host(&self, machine: &Machine, now: Timestamp) -> Result<(Computer, &Kit), Refusal> {
+        let on = self.computer(machine, now)?;
+        let kit = self.kit(on).map(|kit| (on, kit));
+        kit.ok_or_else(|| {
+            never(
+                format!("{} is no host that could be entered", machine.name),
+                "declare it with a provider of another type, or at its real address",
+            )
+        })
+    }
+
+    /// A mesh is begun for as long as anybody who answers lacks it. Who does not answer is
+    /// named when all others have it.
+    fn step_mesh(&self, mesh: &Mesh, ends: &[End], now: Timestamp) -> Result<Step, Refusal> {
+        let mut silent = None;
+        for end in ends {
+            let on = self.whose(end.machine);
+            let on = on.filter(|on| self.answers(*on, now));
+            let kit = on.and_then(|on| self.kit(on));
+            let keyed = |kit: &&Kit| kit.mesh_key.is_some();
+            match (on, kit.filter(keyed)) {
+                (Some(_), Some(kit))
+                    if kit.end.as_ref().map(|has| &has.fact) == Some(&end.fact) => {}
+                (Some(on), Some(_)) => return Ok(Step::Begin(Some(on))),
+                (Some(_) | None, Some(_) | None) => silent = silent.or(Some(end.machine)),
+            }
+        }
+        let members = mesh.members.iter().map(|member| &member.machine);
+        let mut named = members.filter(|machine| Some(machine.id) == silent);
+        match named.next() {
+            Some(machine) => Err(unanswered(machine)),
+            None => Ok(Step::Done),
         }
     }
 
@@ -118,7 +200,10 @@ impl State {
     /// Whether the provider sells what the machine asks for.
     fn sold(&self, machine: &Machine) -> Result<(), Refusal> {
         let Origin::Made {
-            server_type, image, ..
+            via,
+            server_type,
+            image,
+            ..
         } = &machine.origin
         else {
             return Err(never(
@@ -130,13 +215,18 @@ impl State {
             .into_iter()
             .filter(|name| !self.refused.contains(*name))
             .collect();
-        if !sells.contains(&server_type.as_str()) {
+        // What somebody else sells under which names is not known here.
+        let known = match via {
+            Provider::Simulated => sells.contains(&server_type.as_str()),
+            Provider::Sandbox => !self.refused.contains(server_type),
+        };
+        if !known {
             return Err(never(
                 format!("the provider refuses server type `{server_type}`"),
                 format!("choose one of {}", sells.join(", ")),
             ));
         }
-        if !IMAGES.contains(&image.as_str()) {
+        if *via == Provider::Simulated && !IMAGES.contains(&image.as_str()) {
             return Err(never(
                 format!("the provider has no image `{image}`"),
                 format!("choose one of {}", IMAGES.join(", ")),
@@ -214,8 +304,12 @@ impl State {
                 Action::Drain | Action::Leave => Ok(Step::Done),
                 Action::Upgrade { .. }
                 | Action::Uncordon
+                | Action::Key
                 | Action::Create
                 | Action::Prepare
+                | Action::Equip { .. }
+                | Action::Mesh { .. }
+                | Action::Balance { .. }
                 | Action::Init { .. }
                 | Action::Join { .. }
                 | Action::Delete
@@ -232,8 +326,12 @@ impl State {
                 node.version >= version && node.course != Course::Changing
             }
             Action::Leave
+            | Action::Key
             | Action::Create
             | Action::Prepare
+            | Action::Equip { .. }
+            | Action::Mesh { .. }
+            | Action::Balance { .. }
             | Action::Init { .. }
             | Action::Join { .. }
             | Action::Delete
@@ -314,28 +412,58 @@ impl State {
         machines: &[Machine],
         now: Timestamp,
     ) -> Vec<Fact> {
-        let mut facts = Vec::with_capacity(machines.len() * 2 + 1);
-        let kube = self
-            .clusters
-            .get(&cluster)
-            .filter(|_| self.quorum(cluster, now));
-        if kube.is_some_and(|kube| kube.started.is_some()) {
-            facts.push(Fact::ControlPlane(ControlPlaneFact { initialised: true }));
-        }
+        let mut facts = Vec::with_capacity(machines.len() * 3 + 2);
+        facts.extend(self.control_plane_fact(cluster, now));
         for machine in machines {
             facts.push(Fact::Machine(machine.id, self.machine_fact(machine, now)));
-            let Some(kube) = kube else { continue };
-            let node = match kube.nodes.get(&machine.id) {
-                None => NodeFact::Absent,
-                Some(node) => NodeFact::Joined {
-                    ready: self.ready(node, now),
-                    cordoned: node.duty != Duty::Serves,
-                    version: node.version,
-                },
-            };
-            facts.push(Fact::Node(machine.id, node));
+            facts.extend(self.node_fact(cluster, machine, now));
+            let on = self.computer(machine, now).ok();
+            let told = on.and_then(|on| self.host_told(cluster, on, now));
+            facts.extend(told.map(|told| Fact::Host(machine.id, told)));
         }
+        let key = self.keys.get(&cluster).filter(|key| key.from <= now);
+        facts.extend(key.map(|key| {
+            let public = key.public.clone();
+            Fact::Access(AccessFact { public })
+        }));
         facts
+    }
+
+    /// What Kubernetes says of some machines of a cluster.
+    pub(crate) fn node_facts(
+        &self,
+        cluster: ClusterId,
+        machines: &[Machine],
+        now: Timestamp,
+    ) -> Vec<Fact> {
+        let nodes = machines
+            .iter()
+            .filter_map(|machine| self.node_fact(cluster, machine, now));
+        let control_plane = self.control_plane_fact(cluster, now);
+        control_plane.into_iter().chain(nodes).collect()
+    }
+
+    /// A cluster as Kubernetes sees it, while it answers.
+    fn answering(&self, cluster: ClusterId, now: Timestamp) -> Option<&Kube> {
+        let kube = self.clusters.get(&cluster);
+        kube.filter(|_| self.quorum(cluster, now))
+    }
+
+    fn control_plane_fact(&self, cluster: ClusterId, now: Timestamp) -> Option<Fact> {
+        self.answering(cluster, now)?.started?;
+        Some(Fact::ControlPlane(ControlPlaneFact { initialised: true }))
+    }
+
+    fn node_fact(&self, cluster: ClusterId, machine: &Machine, now: Timestamp) -> Option<Fact> {
+        let node = match self.answering(cluster, now)?.nodes.get(&machine.id) {
+            None => NodeFact::Absent,
+            Some(node) => NodeFact::Joined {
+                ready: self.ready(node, now),
+                cordoned: node.duty != Duty::Serves,
+                version: node.version,
+            },
+        };
+        Some(Fact::Node(machine.id, node))
     }
 
     fn machine_fact(&self, machine: &Machine, now: Timestamp) -> MachineFact {
@@ -384,6 +512,16 @@ impl State {
             MachineFact::Booting { reference }
         }
     }
+}
+
+fn unanswered(machine: &Machine) -> Refusal {
+    later(
+        format!(
+            "{} does not answer and was not told of its peers; all others were",
+            machine.name
+        ),
+        "continues when it answers again",
+    )
 }
 
 fn silent(machine: &Machine) -> Refusal {

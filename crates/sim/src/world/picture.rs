@@ -16,26 +16,35 @@ impl State {
         for vm in self.vms.values().filter(|vm| shown(vm.by.cluster)) {
             let by = &vm.by;
             let word = match () {
+                () if vm.lent => "lent",
                 () if vm.stopping => "stopping",
                 () if !vm.powered => "off",
                 () if vm.boots_at > now => "booting",
                 () => "running",
             };
             let key = (by.cluster, by.name.to_string(), by.machine);
-            lines.entry(key).or_default().push(word.to_owned());
+            let line = lines.entry(key).or_default();
+            line.push(word.to_owned());
+            if let Some(kit) = &vm.kit {
+                line.extend(self.drawn(by.cluster, kit, now));
+            }
         }
         for (address, host) in &self.hosts {
             let Some(by) = host.owner.as_ref().filter(|by| shown(by.cluster)) else {
                 continue;
             };
             let word = match (host.powered, host.prepared) {
+                _ if host.lent => "lent",
                 (false, _) => "off",
                 (true, true) => "running",
                 (true, false) => "in preparation",
             };
             let key = (by.cluster, by.name.to_string(), by.machine);
-            let line = format!("at {address}, {word}");
-            lines.entry(key).or_default().push(line);
+            let line = lines.entry(key).or_default();
+            line.push(format!("at {address}, {word}"));
+            if let Some(kit) = &host.kit {
+                line.extend(self.drawn(by.cluster, kit, now));
+            }
         }
         for (id, kube) in self.clusters.iter().filter(|(id, _)| shown(**id)) {
             for (machine, node) in &kube.nodes {

@@ -8,6 +8,7 @@
 //! **Invariant:** equal effects at equal times give equal states; the journal relies on it.
 
 use super::effect::{Bearer, Change, Computer, Effect, Operation};
+use super::kit::Kit;
 use super::watch::Violation;
 use model::cluster::Role;
 use model::id::{ClusterId, MachineId};
@@ -26,6 +27,10 @@ pub(crate) struct State {
     pub(crate) hosts: BTreeMap<Ipv4Addr, Host>,
     pub(crate) clusters: BTreeMap<ClusterId, Kube>,
     pub(crate) operations: BTreeMap<u64, Operation>,
+    /// The keys that open the machines of clusters. Nothing in the world ends with them: they
+    /// are kept where secrets are.
+    #[serde(default)]
+    pub(crate) keys: BTreeMap<ClusterId, Key>,
     /// The last number that the provider gave to a machine.
     pub(crate) vm_last: u64,
     /// The last number of a change.
@@ -56,6 +61,20 @@ pub(crate) struct Vm {
     pub(crate) boots_at: Timestamp,
     pub(crate) powered: bool,
     pub(crate) stopping: bool,
+    /// What is on it, where it is a host.
+    #[serde(default)]
+    pub(crate) kit: Option<Kit>,
+    /// Whether another driver made it.
+    #[serde(default)]
+    pub(crate) lent: bool,
+}
+
+/// What opens the machines of a cluster.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Key {
+    pub(crate) public: String,
+    /// From when on it is there.
+    pub(crate) from: Timestamp,
 }
 
 /// A machine that was always there.
@@ -64,6 +83,15 @@ pub(crate) struct Host {
     pub(crate) owner: Option<Bearer>,
     pub(crate) prepared: bool,
     pub(crate) powered: bool,
+    /// What is on it, where it is a host that somebody enters.
+    #[serde(default)]
+    pub(crate) kit: Option<Kit>,
+    /// How often it was given back: what is born on it anew is not what was there before.
+    #[serde(default)]
+    pub(crate) lives: u32,
+    /// Whether another driver takes care of it.
+    #[serde(default)]
+    pub(crate) lent: bool,
 }
 
 /// A cluster as Kubernetes itself sees it.
@@ -159,7 +187,24 @@ impl State {
                 by,
                 address,
                 boots_at,
-            } => self.order(at, vm, by, address, boots_at),
+                host,
+            } => {
+                *self.made.entry(by.machine).or_insert(0) += 1;
+                self.watch_order(at, &by, host);
+                self.put(vm, by, address, boots_at);
+                if let Some(vm) = self.vms.get_mut(&vm) {
+                    vm.kit = host.then(Kit::default);
+                }
+            }
+            Effect::Key {
+                cluster,
+                public,
+                from,
+            } => {
+                self.keys.entry(cluster).or_insert(Key { public, from });
+            }
+            Effect::Lend { on, by, address } => self.lend(at, on, by, address),
+            Effect::TakeBack { machine } => self.take_back(at, machine),
             Effect::Begin { operation, of } => self.begin(at, operation, of),
             Effect::LetGo { operation } => {
                 self.forget(operation);
@@ -184,17 +229,9 @@ impl State {
         }
     }
 
-    fn order(
-        &mut self,
-        at: Timestamp,
-        number: u64,
-        by: Bearer,
-        address: Ipv4Addr,
-        boots_at: Timestamp,
-    ) {
+    /// Puts a machine that the provider made into the world.
+    pub(super) fn put(&mut self, number: u64, by: Bearer, address: Ipv4Addr, boots_at: Timestamp) {
         self.vm_last = self.vm_last.max(number);
-        *self.made.entry(by.machine).or_insert(0) += 1;
-        self.watch_order(at, &by);
         let label = self.labels.entry(by.machine).or_default();
         label.insert(number);
         let vm = Vm {
@@ -203,6 +240,8 @@ impl State {
             boots_at,
             powered: true,
             stopping: false,
+            kit: None,
+            lent: false,
         };
         self.vms.insert(number, vm);
     }
@@ -214,14 +253,14 @@ impl State {
             self.forget(other);
         }
         let had_quorum = self.quorum(of.by.cluster, at);
-        self.start(&of);
+        self.start(at, &of);
         self.watch_begin(at, &of, had_quorum);
         self.due.insert((of.until, operation));
         self.busy.insert(of.by.machine, operation);
         self.operations.insert(operation, of);
     }
 
-    fn forget(&mut self, operation: u64) -> Option<Operation> {
+    pub(super) fn forget(&mut self, operation: u64) -> Option<Operation> {
         let of = self.operations.remove(&operation)?;
         self.due.remove(&(of.until, operation));
         self.busy.remove(&of.by.machine);
@@ -229,16 +268,23 @@ impl State {
     }
 
     /// What is visible of a change as soon as it begins, and stays if nobody ends it.
-    fn start(&mut self, of: &Operation) {
-        match of.change {
+    fn start(&mut self, at: Timestamp, of: &Operation) {
+        match &of.change {
             Change::Prepare => {
                 if let Computer::Host(address) = of.on {
                     let host = self.host_mut(address);
                     host.owner = Some(of.by.clone());
                     host.prepared = false;
+                    host.kit = of.host.then(Kit::default);
                 }
             }
-            Change::Init { .. } | Change::Join { .. } | Change::Uncordon => {}
+            // The first of them know already while the others are still being told.
+            Change::Mesh { ends } => self.connect(at, &ends[..ends.len() / 2]),
+            Change::Equip { .. }
+            | Change::Balance { .. }
+            | Change::Init { .. }
+            | Change::Join { .. }
+            | Change::Uncordon => {}
             Change::Drain => self.edit(of, |node| {
                 if node.duty == Duty::Serves {
                     node.duty = Duty::Cordoned;
@@ -266,24 +312,27 @@ impl State {
         if of.change.on_the_machine() && !self.answers(of.on, at) {
             return;
         }
-        match of.change {
+        match &of.change {
             Change::Prepare => {
                 if let Computer::Host(address) = of.on {
                     self.host_mut(address).prepared = true;
                 }
             }
+            Change::Equip { recipe } => self.equip(of, recipe),
+            Change::Mesh { ends } => self.connect(at, ends),
+            Change::Balance { passing } => self.balance(of, passing),
             Change::Init { version } => {
                 self.watch_init(at, of);
                 let kube = self.clusters.entry(of.by.cluster).or_default();
                 kube.started = Some(of.by.machine);
-                self.join(of, version);
+                self.join(of, *version);
             }
-            Change::Join { version } => self.join(of, version),
+            Change::Join { version } => self.join(of, *version),
             Change::Drain => self.edit(of, |node| node.duty = Duty::Drained),
             Change::Upgrade { version } => {
                 self.edit(of, |node| {
                     node.course = Course::Steady;
-                    node.version = version;
+                    node.version = *version;
                 });
                 self.watch_upgraded(at, of);
             }
@@ -301,7 +350,7 @@ impl State {
             }
             Change::Release => {
                 if let Computer::Host(address) = of.on {
-                    self.host_mut(address).owner = None;
+                    self.clean(address);
                 }
                 self.bury(of.by.cluster);
             }
@@ -314,7 +363,7 @@ impl State {
         kube.nodes.insert(of.by.machine, node);
     }
 
-    fn destroy(&mut self, number: u64) {
+    pub(super) fn destroy(&mut self, number: u64) {
         if let Some(vm) = self.vms.remove(&number)
             && let Some(label) = self.labels.get_mut(&vm.by.machine)
         {
@@ -325,8 +374,18 @@ impl State {
         }
     }
 
+    /// A given host is as it was before anybody came.
+    pub(super) fn clean(&mut self, address: Ipv4Addr) {
+        let host = self.host_mut(address);
+        host.owner = None;
+        host.prepared = false;
+        host.kit = None;
+        host.lent = false;
+        host.lives += 1;
+    }
+
     /// A cluster is gone when the last computer that carried it is.
-    fn bury(&mut self, cluster: ClusterId) {
+    pub(super) fn bury(&mut self, cluster: ClusterId) {
         let exists = |node: &Node| match node.on {
             Computer::Vm(number) => self.vms.contains_key(&number),
             Computer::Host(address) => self
@@ -350,6 +409,9 @@ impl State {
             }
             Computer::Host(address) => self.host_mut(address).powered = on,
         }
+        if on {
+            self.start_again(computer);
+        }
         // What was happening on the machine is cut off, half done.
         let cut: Vec<_> = self
             .operations
@@ -372,11 +434,14 @@ impl State {
         }
     }
 
-    fn host_mut(&mut self, address: Ipv4Addr) -> &mut Host {
+    pub(super) fn host_mut(&mut self, address: Ipv4Addr) -> &mut Host {
         self.hosts.entry(address).or_insert(Host {
             owner: None,
             prepared: false,
             powered: true,
+            kit: None,
+            lives: 0,
+            lent: false,
         })
     }
 
@@ -390,6 +455,14 @@ impl State {
     pub(crate) fn under_way(&self, machine: MachineId) -> Option<(u64, &Operation)> {
         let operation = self.busy.get(&machine)?;
         Some((*operation, self.operations.get(operation)?))
+    }
+
+    /// Whether a computer has power.
+    pub(crate) fn powered(&self, computer: Computer) -> bool {
+        match computer {
+            Computer::Vm(number) => self.vms.get(&number).is_some_and(|vm| vm.powered),
+            Computer::Host(address) => self.hosts.get(&address).is_none_or(|host| host.powered),
+        }
     }
 
     /// Whether a computer runs and answers.

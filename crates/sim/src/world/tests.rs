@@ -1,5 +1,6 @@
 //! A world that is kept in a file survives whoever works in it.
 
+mod hosts;
 mod processes;
 mod shared;
 
@@ -48,6 +49,7 @@ fn create(name: &str) -> Task {
             ordinal: 1,
             incarnation: 0,
             address: Ipv4Addr::new(10, 8, 0, 1),
+            balancer: None,
             origin: Origin::Made {
                 provider: "lab".parse().unwrap(),
                 via: Provider::Simulated,

@@ -4,7 +4,7 @@
 //! that by itself; a rehearsal tells it with `condemn`. A world on a file, where nobody may
 //! tell it, watches only that nothing is made or started twice, until somebody asks for more.
 
-use super::effect::{Bearer, Change, Operation};
+use super::effect::{Bearer, Change, Computer, Operation};
 use super::state::{Course, Duty, State};
 use model::cluster::Role;
 use model::time::Timestamp;
@@ -40,6 +40,12 @@ pub enum Rule {
     NotDrained,
     /// A node runs a newer version than the control plane.
     Ahead,
+    /// A host was made before there was a key that opens it.
+    Keyless,
+    /// A host was to become a node before it was equipped.
+    NotEquipped,
+    /// A host was to become a node before it was part of the mesh.
+    NotConnected,
 }
 
 impl Rule {
@@ -53,6 +59,9 @@ impl Rule {
             Self::NodeDestroyed => "was destroyed while it was a node",
             Self::NotDrained => "was changed with workloads on it",
             Self::Ahead => "runs a newer version than its control plane",
+            Self::Keyless => "was made before there was a key that opens it",
+            Self::NotEquipped => "was to become a node before it was equipped",
+            Self::NotConnected => "was to become a node before it was part of the mesh",
         }
     }
 }
@@ -77,10 +86,36 @@ impl State {
     }
 
     /// A machine is being made.
-    pub(super) fn watch_order(&mut self, at: Timestamp, by: &Bearer) {
+    pub(super) fn watch_order(&mut self, at: Timestamp, by: &Bearer, host: bool) {
         if self.labelled(by.machine).next().is_some() {
             self.violated(at, by, Rule::MadeTwice);
         }
+        let key = self.keys.get(&by.cluster);
+        if host && self.watched && key.is_none_or(|key| key.from > at) {
+            self.violated(at, by, Rule::Keyless);
+        }
+    }
+
+    /// A machine that another driver made is taken back.
+    pub(super) fn watch_take_back(&mut self, at: Timestamp, by: &Bearer) {
+        let kube = self.clusters.get(&by.cluster);
+        let node = kube.is_some_and(|kube| kube.nodes.contains_key(&by.machine));
+        if node && self.watches(by) {
+            self.violated(at, by, Rule::NodeDestroyed);
+        }
+    }
+
+    /// What a host lacks that is to become a node.
+    fn unready(&self, on: Computer) -> Vec<Rule> {
+        let Some(kit) = self.kit(on) else {
+            return Vec::new();
+        };
+        let lacks = [
+            (kit.equipped.is_none(), Rule::NotEquipped),
+            (kit.end.is_none(), Rule::NotConnected),
+        ];
+        let lacks = lacks.into_iter().filter(|(lacks, _)| *lacks);
+        lacks.map(|(_, rule)| rule).collect()
     }
 
     /// A control plane has been started.
@@ -98,6 +133,11 @@ impl State {
     pub(super) fn watch_begin(&mut self, at: Timestamp, of: &Operation, had_quorum: bool) {
         if !self.watches(&of.by) {
             return;
+        }
+        if matches!(of.change, Change::Init { .. } | Change::Join { .. }) {
+            for rule in self.unready(of.on) {
+                self.violated(at, &of.by, rule);
+            }
         }
         let Some(kube) = self.clusters.get(&of.by.cluster) else {
             return;
@@ -118,7 +158,7 @@ impl State {
         });
         let (out, drained) = (out.count(), node.duty == Duty::Drained || !serves);
         let mut broken = Vec::new();
-        match of.change {
+        match &of.change {
             Change::Delete => broken.push(Rule::NodeDestroyed),
             Change::Upgrade { .. } | Change::Leave if !drained => broken.push(Rule::NotDrained),
             Change::Drain if out > 1 => broken.push(Rule::BudgetExceeded),
@@ -129,6 +169,9 @@ impl State {
             | Change::Upgrade { .. }
             | Change::Leave
             | Change::Prepare
+            | Change::Equip { .. }
+            | Change::Mesh { .. }
+            | Change::Balance { .. }
             | Change::Init { .. }
             | Change::Join { .. }
             | Change::Uncordon

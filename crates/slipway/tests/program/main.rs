@@ -14,6 +14,7 @@ mod full_disk;
 mod kill;
 mod many;
 mod metrics;
+mod mirror;
 mod secrets;
 mod server;
 mod spans;

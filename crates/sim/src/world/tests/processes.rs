@@ -72,14 +72,14 @@ fn one_of_several() {
             Ipv4Addr::new(10, 9, who, number),
             Action::Prepare,
         );
-        asked(|| world.begin(&host, Change::Prepare, 1));
+        asked(|| world.begin(&host, &Change::Prepare, 1));
         // All of them want this one; one may begin it.
         let common = given(
             &format!("common-{number}"),
             Ipv4Addr::new(10, 9, PROCESSES, number),
             Action::Prepare,
         );
-        asked(|| world.begin(&common, Change::Prepare, 1));
+        asked(|| world.begin(&common, &Change::Prepare, 1));
         let reference = made.map(|begun| begun.reference).unwrap_or_default();
         let mut out = std::io::stdout().lock();
         writeln!(out, "made {name} {reference}").unwrap();

@@ -86,7 +86,7 @@ fn each_sees_what_the_other_did_and_no_number_is_given_twice() {
     let begun = |world: &World, host| {
         let address = Ipv4Addr::new(192, 0, 2, host);
         let task = given(&format!("host-{host}"), address, Action::Prepare);
-        let begun = world.begin(&task, Change::Prepare, 1).unwrap();
+        let begun = world.begin(&task, &Change::Prepare, 1).unwrap();
         begun.operation
     };
     assert_eq!(begun(&one, 1), Some(1));
@@ -198,7 +198,7 @@ async fn a_clock_that_was_set_back_does_not_part_the_two() {
     let (_directory, path) = place();
     let (early, late) = (open_late(&path, 0), open_late(&path, 1));
     let task = prepare();
-    early.begin(&task, Change::Prepare, 1).unwrap();
+    early.begin(&task, &Change::Prepare, 1).unwrap();
     // An hour later the host is ready. But that hour never was: somebody cut the power
     // while it was being prepared.
     let ready = late.whole_picture();
@@ -215,7 +215,7 @@ async fn nothing_happens_before_what_has_taken_effect() {
     let (_directory, path) = place();
     let world = open_late(&path, 1);
     let task = prepare();
-    let begun = world.begin(&task, Change::Prepare, 1).unwrap();
+    let begun = world.begin(&task, &Change::Prepare, 1).unwrap();
     let pause = begun.until.since(world.now());
     tokio::time::sleep(pause).await;
     assert_eq!(world.whole_picture().trim(), "host: at 192.0.2.1, running");

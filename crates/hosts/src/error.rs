@@ -1,0 +1,156 @@
+//! What can go wrong with a host: a code, a sentence, a hint, and who must act.
+
+/// Who has to do something so that it goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Owner {
+    /// Nobody: it is tried again.
+    Slipway,
+    /// A person: the hint says what.
+    Person,
+}
+
+/// Why something could not be done on a host.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{what} ({code}); {hint}", code = .kind.code(), hint = .kind.hint())]
+pub struct Error {
+    /// Which of the known ways to fail it is.
+    pub kind: Kind,
+    /// What was attempted, where, and how it ended, as one clause.
+    pub what: String,
+}
+
+impl Error {
+    /// An error of a known kind.
+    pub fn new(kind: Kind, what: impl Into<String>) -> Self {
+        Self {
+            kind,
+            what: what.into(),
+        }
+    }
+}
+
+/// Declares the ways to fail, each with its code, who must act, and what helps.
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $name:ident = $code:literal, $owner:ident, $hint:literal;)*) => {
+        /// The known ways to fail; each has a page in `docs/errors`.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Kind {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl Kind {
+            /// Every kind.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
+
+            /// The code of its page.
+            pub const fn code(self) -> &'static str {
+                match self { $(Self::$name => $code,)* }
+            }
+
+            /// Who must act.
+            pub const fn owner(self) -> Owner {
+                match self { $(Self::$name => Owner::$owner,)* }
+            }
+
+            /// What would help.
+            pub const fn hint(self) -> &'static str {
+                match self { $(Self::$name => $hint,)* }
+            }
+
+            /// The kind that a host's report names.
+            pub fn of_code(code: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|kind| kind.code() == code)
+            }
+        }
+    };
+}
+
+kinds! {
+    /// Nobody listens there.
+    Refused = "HOST-001", Slipway, "tries again by itself; see that an SSH server listens at that address and port";
+    /// It did not answer in time.
+    Silent = "HOST-002", Slipway, "tries again by itself; see that the machine runs and that no firewall is in between";
+    /// It knows the user or the key not.
+    WrongKey = "HOST-003", Person, "set the right private key with `slipway secret set`, or add its public half to the user's authorized_keys";
+    /// It is not the host it was.
+    ChangedHostKey = "HOST-004", Person, "if it was installed anew, take it out of the manifest and put it back; if not, somebody may be in between";
+    /// A program took too long.
+    Hung = "HOST-005", Slipway, "tries again by itself; the log of the task shows its last lines";
+    /// A disk is full.
+    DiskFull = "HOST-006", Person, "make room on the machine; it goes on at the next attempt or with `slipway task retry`";
+    /// A filesystem cannot be written.
+    ReadOnly = "HOST-007", Person, "remount it for writing: a filesystem that turned read-only often means a broken disk";
+    /// A tool is missing that we cannot bring.
+    MissingTool = "HOST-008", Person, "install it on the machine, or give a mirror that holds its package";
+    /// An operating system that we do not know.
+    UnknownSystem = "HOST-009", Person, "use Debian 12 or newer or Ubuntu 22.04 or newer, or give the host a prepared marker";
+    /// An answer that makes no sense.
+    Garbage = "HOST-010", Person, "look at the log of the task: a tool on the machine answers in another way than it should";
+    /// A clock that is wrong.
+    ClockSkew = "HOST-011", Person, "set the machine's clock, for example by installing chrony; certificates would not be valid";
+    /// No right to become root.
+    NoSudo = "HOST-012", Person, "let the user run sudo without a password, or log in as root";
+    /// The connection ended in the middle.
+    Lost = "HOST-013", Slipway, "tries again by itself";
+    /// A package could not be installed.
+    Package = "HOST-014", Slipway, "tries again by itself; see that the machine reaches its package sources, or give a mirror";
+    /// A service does not start or does not stay up.
+    Service = "HOST-015", Person, "look at the service's own log on the machine; the task's log ends with its last lines";
+    /// A prepared marker that does not hold.
+    FalseMarker = "HOST-016", Person, "correct the image the host was made from, or remove /etc/slipway/prepared.d/image from it";
+    /// No way to make a tunnel.
+    NoTunnel = "HOST-017", Person, "the host needs the wireguard kernel module, or wireguard-go and /dev/net/tun";
+    /// A proxy that refuses its configuration.
+    ProxyRefused = "HOST-018", Person, "look at the proxy's log; the configuration before is still in use";
+    /// A file that was not as it should be after writing.
+    HalfWritten = "HOST-019", Slipway, "tries again by itself; the file that was there before is untouched";
+    /// A private key that is none.
+    BadKey = "HOST-020", Person, "set an OpenSSH or PEM private key without a passphrase with `slipway secret set`";
+    /// A program that ended badly in a way we do not know.
+    Failed = "HOST-021", Slipway, "tries again by itself; the log of the task shows its last lines";
+    /// A playbook of the user's that failed.
+    Playbook = "HOST-022", Person, "correct the playbook; the log of the task shows what it said";
+    /// Something of somebody else's is where ours should be.
+    Foreign = "HOST-023", Person, "move it out of the way, or use another machine: what others made is not overwritten";
+    /// The key that opens the machine could not be opened itself.
+    NoKey = "HOST-024", Person, "set the secret that the manifest names; the key of a cluster comes back with a backup or the right key file";
+    /// Whoever keeps the keys does not answer.
+    KeyAway = "HOST-025", Slipway, "tries again by itself";
+    /// An artifact that is not what it should be.
+    WrongChecksum = "ARTIFACT-001", Person, "the mirror holds another file than was promised: fetch it again, or correct the checksum";
+    /// An artifact that nobody has.
+    NoArtifact = "ARTIFACT-002", Person, "add it to the mirror, or name another mirror that has it";
+    /// A source that does not answer.
+    SourceAway = "ARTIFACT-003", Slipway, "tries again by itself; see that the mirror can be reached";
+    /// The cache of artifacts, or a mirror, cannot be written or read.
+    CacheBroken = "ARTIFACT-004", Person, "make room where it lies, or give the user that runs Slipway the right to write there";
+    /// An index that makes no sense.
+    BadIndex = "ARTIFACT-005", Person, "make it anew with `slipway mirror index DIR`, or name another mirror";
+    /// This machine cannot make sandbox hosts.
+    NoSandbox = "SANDBOX-001", Person, "run as root, or install uidmap and give the user a line in /etc/subuid and /etc/subgid";
+    /// The root filesystem of sandbox hosts could not be made.
+    NoRootfs = "SANDBOX-002", Person, "install mmdebstrap, or name a root filesystem archive with --sandbox-rootfs";
+    /// A sandbox host did not start.
+    NotStarted = "SANDBOX-003", Slipway, "tries again by itself; the log of the task shows what it said";
+    /// Another process has the sandbox open.
+    SandboxBusy = "SANDBOX-004", Slipway, "tries again by itself; end the other process, or give this one a directory of its own";
+    /// The network of sandbox hosts is in use.
+    SubnetTaken = "SANDBOX-005", Person, "choose a network that nothing on this machine uses with --sandbox-subnet";
+    /// The network of sandbox hosts is full.
+    SubnetFull = "SANDBOX-006", Person, "delete hosts, or choose a larger network with --sandbox-subnet";
+    /// A sandbox host that is not there.
+    NoSuchHost = "SANDBOX-007", Slipway, "tries again by itself; it was deleted meanwhile, or never made";
+}
+
+impl From<Error> for driver::Outcome {
+    fn from(error: Error) -> Self {
+        let told = driver::Error {
+            attempted: format!("{} ({})", error.what, error.kind.code()),
+            hint: error.kind.hint().to_owned(),
+        };
+        match error.kind.owner() {
+            Owner::Slipway => Self::Retry(told),
+            Owner::Person => Self::Stuck(told),
+        }
+    }
+}

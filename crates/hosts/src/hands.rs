@@ -1,0 +1,657 @@
+//! The driver of hosts: it enters them, equips them, connects them, has them balance, and makes
+//! those that are made of namespaces.
+//!
+//! It decides nothing: every task says all there is to do, and what was seen on the way goes back.
+//! Whatever is asked twice is looked at first, so that a task may be begun again at any point.
+
+mod entry;
+mod look;
+#[cfg(feature = "sandbox")]
+mod opened;
+
+use crate::artifacts::{self, Artifact, Cache, Platform, Source};
+use crate::error::{Error, Kind};
+use crate::program::{Program, Report};
+use crate::recipe::item::{Item, State as ServiceState, Unit};
+use crate::recipe::services::Definition;
+use crate::recipe::{self, Looked};
+#[cfg(feature = "sandbox")]
+use crate::sandbox;
+use crate::ssh::{self, Connections, Content, Keys as _, Push};
+use crate::{balancer, mesh, playbook};
+use driver::{Context, Driver, Outcome, Output, Target};
+use entry::{Entry, Pins};
+use model::balancer::Balance;
+use model::cluster::{Machine, Origin};
+use model::host::{Playbook, Recipe};
+use model::id::ClusterId;
+use model::mesh::Mesh;
+use model::observed::{AccessFact, Fact, MachineFact, Observation};
+use model::sealed::Owner;
+use model::secret::EntryName;
+use model::task::{Action, Task};
+use model::time::Timestamp;
+#[cfg(feature = "sandbox")]
+pub use opened::Opened;
+use std::ffi::{OsStr, OsString};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+/// Which value of a cluster opens its machines.
+pub const SSH_KEY: &str = "ssh-key";
+
+/// Which value of a machine says which host key it has.
+pub const HOST_KEY: &str = "host-key";
+
+/// How long a host may take to get all that its purpose needs.
+const EQUIP_MAX: Duration = Duration::from_mins(20);
+
+/// How long a host may take to be cleaned.
+const REMOVE_MAX: Duration = Duration::from_mins(10);
+
+/// How long an artifact may take on its way to a host.
+const PUSH_MAX: Duration = Duration::from_mins(10);
+
+/// How long a host may take to be taken into use.
+const TAKE_MAX: Duration = Duration::from_mins(1);
+
+/// Says on a given host whose it is; gone when it is given back.
+const OWNER_FILE: &str = "/etc/slipway/machine";
+
+/// Where artifacts lie on a host.
+const BIN: &str = "/usr/local/lib/slipway/bin";
+
+/// The driver of hosts. Clones share its connections.
+#[derive(Clone)]
+pub struct Hosts {
+    inner: Arc<Inner>,
+    /// Where programs of this machine are searched.
+    path: Arc<OsStr>,
+}
+
+struct Inner {
+    connections: Connections,
+    /// Opened when the first host is made or looked for.
+    #[cfg(feature = "sandbox")]
+    sandbox: Opened,
+    cache: Cache,
+    sources: Vec<Source>,
+    pins: Pins,
+    /// Bounds the playbooks that are played.
+    plays: Semaphore,
+}
+
+/// What the driver works with.
+pub struct Parts {
+    /// Where hosts made of namespaces are, once there is one.
+    #[cfg(feature = "sandbox")]
+    pub sandbox: Opened,
+    /// What was fetched already.
+    pub cache: Cache,
+    /// Where the rest comes from, in the order in which they are asked.
+    pub sources: Vec<Source>,
+}
+
+/// What a finished task saw, each with when the look began, and what came of it.
+type Done = (Vec<Seen>, Vec<Output>);
+
+/// Something that was seen, and when the look began: a look that began later knows better.
+type Seen = (Timestamp, Fact);
+
+impl Hosts {
+    /// A driver with no connections yet.
+    pub fn new(parts: Parts) -> Self {
+        let inner = Inner {
+            connections: Connections::new(ssh::Limits::default()),
+            #[cfg(feature = "sandbox")]
+            sandbox: parts.sandbox,
+            cache: parts.cache,
+            sources: parts.sources,
+            pins: Pins::default(),
+            plays: Semaphore::new(playbook::AT_ONCE),
+        };
+        Self {
+            inner: Arc::new(inner),
+            path: std::env::var_os("PATH").unwrap_or_default().into(),
+        }
+    }
+
+    /// The same, with other places where programs of this machine are searched.
+    #[must_use]
+    pub fn searching(self, path: OsString) -> Self {
+        Self {
+            path: path.into(),
+            ..self
+        }
+    }
+
+    async fn attempt(&self, cx: &Context, task: &Task) -> Result<Done, Error> {
+        if cx.is_cancelled() {
+            return Err(stopped());
+        }
+        let machine = &task.machine;
+        match &task.action {
+            Action::Key => self.key(cx, task).await,
+            Action::Create => self.create(cx, task).await,
+            Action::Prepare => self.prepare(cx, task).await,
+            Action::Equip { recipe } => self.equip(cx, task, recipe).await,
+            Action::Mesh { mesh } => self.mesh(cx, task, mesh).await,
+            Action::Balance { balance } => self.balance(cx, task, balance).await,
+            Action::Delete => {
+                self.delete(cx, machine).await?;
+                Ok((vec![(cx.now(), gone(machine))], Vec::new()))
+            }
+            Action::Release => {
+                self.release(cx, task).await?;
+                Ok((vec![(cx.now(), gone(machine))], Vec::new()))
+            }
+            Action::Init { .. }
+            | Action::Join { .. }
+            | Action::Drain
+            | Action::Upgrade { .. }
+            | Action::Uncordon
+            | Action::Leave => Err(Error::new(
+                Kind::Failed,
+                format!("{} is not done by hosts", task.action.kind()),
+            )),
+        }
+    }
+
+    /// The key of a cluster: made once, and given again to whoever asks again.
+    async fn key(&self, cx: &Context, task: &Task) -> Result<Done, Error> {
+        let owner = Owner::Cluster(task.cluster);
+        let entry = entry_name(SSH_KEY)?;
+        let kept = cx.kept(&owner, &entry).await.map_err(entry::unopened)?;
+        let (value, public) = match kept {
+            Some(value) => {
+                cx.log("the key was made already");
+                let public = ssh::public_half(&value)?;
+                (value, public)
+            }
+            None => ssh::new_key(&format!("slipway {}", task.cluster_name))?,
+        };
+        cx.log(&format!("its public half is {public}"));
+        let output = Output {
+            owner,
+            entry,
+            value,
+        };
+        let access = Fact::Access(AccessFact { public });
+        Ok((vec![(cx.now(), access)], vec![output]))
+    }
+
+    async fn create(&self, cx: &Context, task: &Task) -> Result<Done, Error> {
+        let machine = &task.machine;
+        self.make(cx, task.cluster, machine).await?;
+        self.taken_in(cx, task).await
+    }
+
+    /// A given machine is entered for the first time: its host key is the right one from then on.
+    async fn prepare(&self, cx: &Context, task: &Task) -> Result<Done, Error> {
+        let id = task.machine.id.to_string();
+        let entry = self.entry(cx, task.cluster, &task.machine).await?;
+        let items = [Item::file(OWNER_FILE, format!("{id}\n"))];
+        let program = recipe::render(&items, "take into use", TAKE_MAX);
+        let (looked, _) = self.look(cx, &entry).await?;
+        match looked.owner() {
+            Some(owner) if owner != id => {
+                let what = format!("{} belongs to {owner}", entry.door);
+                return Err(Error::new(Kind::Foreign, what));
+            }
+            Some(_) | None => self.told(cx, &entry, "take into use", &program).await?,
+        }
+        self.taken_in(cx, task).await
+    }
+
+    /// What a machine says that answers, and the host key it has.
+    async fn taken_in(&self, cx: &Context, task: &Task) -> Result<Done, Error> {
+        let entry = self.entry(cx, task.cluster, &task.machine).await?;
+        let at = cx.now();
+        let (looked, host) = self.look(cx, &entry).await?;
+        cx.log(&format!(
+            "{} answers: {}, kernel {}",
+            entry.door, looked.system, looked.kernel
+        ));
+        let running = MachineFact::Running {
+            reference: look::reference(&task.machine),
+            address: entry.door.host,
+        };
+        let outputs = match entry.seen() {
+            Some(key) => vec![Output {
+                owner: Owner::Machine(task.machine.id),
+                entry: entry_name(HOST_KEY)?,
+                value: key.into_bytes().into(),
+            }],
+            None => Vec::new(),
+        };
+        let id = task.machine.id;
+        let facts = [Fact::Machine(id, running), Fact::Host(id, host)];
+        Ok((facts.map(|fact| (at, fact)).into(), outputs))
+    }
+
+    async fn equip(&self, cx: &Context, task: &Task, recipe: &Recipe) -> Result<Done, Error> {
+        let entry = self.entry(cx, task.cluster, &task.machine).await?;
+        let (looked, _) = self.look(cx, &entry).await?;
+        let mut items = recipe::prepare(recipe, looked.level);
+        let forgotten = playbook::forgotten(&recipe.playbooks, &looked.facts);
+        let last = items.len().saturating_sub(1);
+        items.splice(last..last, forgotten);
+        let due = playbook::due(&recipe.playbooks, &looked.facts);
+        for played in recipe.playbooks.iter().filter(|one| !due.contains(one)) {
+            cx.log(&format!("{}: unchanged, it was played before", played.name));
+        }
+        // The stamp says that everything is done, so it waits for the playbooks.
+        let stamp = if due.is_empty() { None } else { items.pop() };
+        let program = recipe::render(&items, "equip", EQUIP_MAX);
+        self.told(cx, &entry, "equip", &program).await?;
+        self.told(cx, &entry, "key of the mesh", &mesh::key_program())
+            .await?;
+        if let Some(stamp) = stamp {
+            self.play(cx, task, &entry, &due).await?;
+            let program = recipe::render(&[stamp], "stamp", TAKE_MAX);
+            self.told(cx, &entry, "stamp", &program).await?;
+        }
+        Ok((vec![self.told_last(cx, &entry).await?], Vec::new()))
+    }
+
+    /// Plays playbooks on a host, one after the other; it remembers each that went well.
+    async fn play(
+        &self,
+        cx: &Context,
+        task: &Task,
+        entry: &Entry<'_>,
+        due: &[&Playbook],
+    ) -> Result<(), Error> {
+        let host_key = entry.seen().ok_or_else(|| {
+            let what = format!("the host key of {} is not known", entry.door);
+            Error::new(Kind::ChangedHostKey, what)
+        })?;
+        let turn = tokio::select! {
+            biased;
+            () = cx.cancelled() => return Err(stopped()),
+            turn = self.inner.plays.acquire() => turn,
+        };
+        let key = entry.key(&entry.door).await?;
+        let scene = playbook::Scene {
+            door: &entry.door,
+            machine: &task.machine,
+            cluster: &task.cluster_name,
+            host_key: &host_key,
+            key: &key,
+            path: &self.path,
+        };
+        let log = |line: &str| cx.log(line);
+        for playbook in due {
+            let name = &playbook.name;
+            cx.log(&format!("playing {name}"));
+            let playing = playbook::play(&scene, playbook, &log, cx.cancelled());
+            match Box::pin(playing).await? {
+                Some(recap) => cx.log(&format!(
+                    "{name}: {} changed, {} unchanged",
+                    recap.changed, recap.unchanged
+                )),
+                None => cx.log(&format!("{name}: Ansible counted nothing on this host")),
+            }
+            let item = [playbook::remembered(playbook)];
+            let program = recipe::render(&item, name.as_str(), TAKE_MAX);
+            self.told(cx, entry, name.as_str(), &program).await?;
+        }
+        drop(turn);
+        Ok(())
+    }
+
+    /// Tells every host that needs it of its peers, all at once. Those that could be told keep
+    /// what they got, also when another could not.
+    async fn mesh(&self, cx: &Context, task: &Task, mesh: &Mesh) -> Result<Done, Error> {
+        let mut telling = JoinSet::new();
+        let members = mesh.members.iter();
+        for member in members.filter(|member| mesh.to.contains(&member.machine.id)) {
+            let Some(tunnel) = mesh.tunnel(member.machine.id) else {
+                continue;
+            };
+            let (this, cx, machine) = (self.clone(), cx.clone(), member.machine.clone());
+            let cluster = task.cluster;
+            telling.spawn(async move {
+                let told = this.connect(&cx, cluster, &machine, &tunnel).await;
+                (machine, told)
+            });
+        }
+        let (mut facts, mut failed) = (Vec::new(), Vec::new());
+        while let Some(told) = telling.join_next().await {
+            match told {
+                Ok((_, Ok(seen))) => facts.push(seen),
+                Ok((machine, Err(error))) => {
+                    cx.log(&format!("{}: {error}", machine.name));
+                    failed.push((machine.name, error));
+                }
+                Err(error) => return Err(Error::new(Kind::Failed, error.to_string())),
+            }
+        }
+        // Who must act decides: one that waits for a person is told before one that does not.
+        failed.sort_by_key(|(_, error)| error.kind.owner() == crate::error::Owner::Slipway);
+        match failed.first() {
+            None => Ok((facts, Vec::new())),
+            Some((name, error)) => {
+                let others = match failed.len() {
+                    1 => String::new(),
+                    more => format!(", and {} more could not be told of their peers", more - 1),
+                };
+                let what = format!("{name}: {}{others}", error.what);
+                Err(Error::new(error.kind, what))
+            }
+        }
+    }
+
+    async fn connect(
+        &self,
+        cx: &Context,
+        cluster: ClusterId,
+        machine: &Machine,
+        tunnel: &model::mesh::Tunnel,
+    ) -> Result<Seen, Error> {
+        let entry = self.entry(cx, cluster, machine).await?;
+        let program = mesh::tunnel_program(tunnel);
+        self.told(cx, &entry, machine.name.as_str(), &program)
+            .await?;
+        self.told_last(cx, &entry).await
+    }
+
+    /// What a host says of itself when all is done.
+    async fn told_last(&self, cx: &Context, entry: &Entry<'_>) -> Result<Seen, Error> {
+        let at = cx.now();
+        let (_, host) = self.look(cx, entry).await?;
+        Ok((at, Fact::Host(entry.machine, host)))
+    }
+
+    async fn balance(&self, cx: &Context, task: &Task, balance: &Balance) -> Result<Done, Error> {
+        let entry = self.entry(cx, task.cluster, &task.machine).await?;
+        let (looked, _) = self.look(cx, &entry).await?;
+        let binary = self.push_proxy(cx, &entry, &looked).await?;
+        let service = balancer::service(balance, &binary);
+        // The shell has what Envoy needs to have many connections before it becomes Envoy.
+        let limit = format!("ulimit -n {} 2>/dev/null; exec \"$@\"", service.open_files);
+        let shell = ["/bin/sh", "-c", &limit, service.name].map(str::to_owned);
+        let item = Item::Service {
+            name: service.name.to_owned(),
+            unit: Unit::Ours(Definition {
+                description: service.description.to_owned(),
+                command: shell.into_iter().chain(service.command).collect(),
+                reload: "HUP".to_owned(),
+            }),
+            state: ServiceState::Running,
+            restart_when: Vec::new(),
+        };
+        let program = balancer::program(balance, &nested(&[item]));
+        self.told(cx, &entry, "load balancer", &program).await?;
+        Ok((vec![self.told_last(cx, &entry).await?], Vec::new()))
+    }
+
+    /// Has the proxy's program lie on the host; answers where.
+    async fn push_proxy(
+        &self,
+        cx: &Context,
+        entry: &Entry<'_>,
+        looked: &Looked,
+    ) -> Result<String, Error> {
+        let told = looked.facts.get("machine").map_or("", String::as_str);
+        let platform = Platform::of_machine(told).ok_or_else(|| {
+            let what = format!("{} is a {told:?}, for which there is no proxy", entry.door);
+            Error::new(Kind::NoArtifact, what)
+        })?;
+        let name = artifacts::envoy(platform);
+        let named = name.parse().map_err(|_not_one| {
+            Error::new(
+                Kind::NoArtifact,
+                format!("{name} is no name of an artifact"),
+            )
+        })?;
+        let artifact = Artifact::named(named);
+        let fetching = self
+            .inner
+            .cache
+            .fetch(&self.inner.sources, &artifact, &artifacts::quiet);
+        let handle = tokio::select! {
+            biased;
+            () = cx.cancelled() => return Err(stopped()),
+            handle = fetching => handle?,
+        };
+        let path = format!("{BIN}/envoy-{}", artifacts::pins::ENVOY);
+        let push = Push {
+            content: Content::File(handle.path()),
+            path: &path,
+            mode: 0o755,
+            sha256: &handle.sha256().to_string(),
+            limit: PUSH_MAX,
+        };
+        let log = |line: &str| cx.log(line);
+        let connections = &self.inner.connections;
+        let pushed = connections.copy(&entry.door, entry, push, &log, cx.cancelled());
+        tell(cx, "proxy", &pushed.await?);
+        Ok(path)
+    }
+
+    /// Cleans a given machine; one that was never entered is clean.
+    async fn release(&self, cx: &Context, task: &Task) -> Result<(), Error> {
+        let entry = self.entry(cx, task.cluster, &task.machine).await?;
+        let (looked, _) = self.look(cx, &entry).await?;
+        let stop = Item::Service {
+            name: balancer::SERVICE.to_owned(),
+            unit: Unit::Ours(Definition {
+                description: String::new(),
+                command: Vec::new(),
+                reload: "HUP".to_owned(),
+            }),
+            state: ServiceState::Absent,
+            restart_when: Vec::new(),
+        };
+        let items = recipe::removal(looked.level, Vec::new());
+        for (title, program) in [
+            ("load balancer", balancer::down_program(&nested(&[stop]))),
+            ("mesh", mesh::down_program()),
+            ("clean", recipe::render(&items, "clean", REMOVE_MAX)),
+        ] {
+            self.told(cx, &entry, title, &program).await?;
+        }
+        self.inner.pins.forget(task.machine.id);
+        Ok(())
+    }
+
+    /// Runs a program of somebody else's on a machine.
+    pub async fn visit(
+        &self,
+        cx: &Context,
+        cluster: ClusterId,
+        machine: &Machine,
+        program: &Program,
+    ) -> Result<Report, Error> {
+        let entry = self.entry(cx, cluster, machine).await?;
+        self.run(cx, &entry, program).await
+    }
+
+    /// Runs a program on a host and says in the log what it changed.
+    async fn told(
+        &self,
+        cx: &Context,
+        entry: &Entry<'_>,
+        title: &str,
+        program: &Program,
+    ) -> Result<(), Error> {
+        let report = self.run(cx, entry, program).await?;
+        tell(cx, title, &report);
+        Ok(())
+    }
+
+    /// Runs a program on a host, its lines into the log of the task.
+    async fn run(
+        &self,
+        cx: &Context,
+        entry: &Entry<'_>,
+        program: &Program,
+    ) -> Result<Report, Error> {
+        let log = |line: &str| cx.log(line);
+        let connections = &self.inner.connections;
+        let running = connections.run(&entry.door, entry, program, &log, cx.cancelled());
+        running.await
+    }
+}
+
+#[cfg(feature = "sandbox")]
+impl Hosts {
+    async fn make(&self, cx: &Context, cluster: ClusterId, machine: &Machine) -> Result<(), Error> {
+        let Origin::Made { server_type, .. } = &machine.origin else {
+            return Ok(());
+        };
+        let (owner, entry) = (Owner::Cluster(cluster), entry_name(SSH_KEY)?);
+        let key = cx.kept(&owner, &entry).await.map_err(entry::unopened)?;
+        let key = key.ok_or_else(|| {
+            Error::new(Kind::NoKey, "the cluster has no key to open its machines")
+        })?;
+        let order = sandbox::Order {
+            id: machine.id.to_string(),
+            name: machine.name.to_string(),
+            level: if server_type == "systemd" {
+                sandbox::Level::Systemd
+            } else {
+                sandbox::Level::Lite
+            },
+            authorized_key: ssh::public_half(&key)?,
+        };
+        // It takes a moment, and half a host would be in the way of the next attempt.
+        let made = self.inner.sandbox.get().await?.create(&order).await?;
+        cx.log(&format!("{} answers at {}", machine.name, made.address));
+        Ok(())
+    }
+
+    async fn delete(&self, cx: &Context, machine: &Machine) -> Result<(), Error> {
+        if self.inner.sandbox.was_there() {
+            let sandbox = self.inner.sandbox.get().await?;
+            sandbox.delete(&machine.id.to_string()).await?;
+        }
+        self.inner.pins.forget(machine.id);
+        cx.log(&format!("{} is gone", machine.name));
+        Ok(())
+    }
+
+    /// Where a machine of the sandbox is, and which host key it has.
+    async fn found(&self, machine: &Machine) -> Result<Option<sandbox::Seen>, Error> {
+        if !self.inner.sandbox.was_there() {
+            return Ok(None);
+        }
+        let sandbox = self.inner.sandbox.get().await?;
+        Ok(sandbox.find(&machine.id.to_string()).await)
+    }
+
+    /// Ends every host of the sandbox, where there is one.
+    pub async fn clear(&self) -> Result<(), Error> {
+        if self.inner.sandbox.was_there() {
+            self.inner.sandbox.get().await?.clear().await?;
+        }
+        Ok(())
+    }
+}
+
+impl Driver for Hosts {
+    async fn apply(&self, cx: &Context, task: &Task) -> Outcome {
+        match self.attempt(cx, task).await {
+            Ok((facts, outputs)) => {
+                let seen = facts.into_iter().map(|(at, fact)| Observation {
+                    cluster: task.cluster,
+                    fact,
+                    at,
+                });
+                Outcome::Done(seen.collect(), outputs)
+            }
+            Err(error) => {
+                cx.log(&error.to_string());
+                error.into()
+            }
+        }
+    }
+
+    async fn probe(&self, cx: &Context, target: &Target) -> Vec<Observation> {
+        let mut looks = JoinSet::new();
+        for machine in &target.machines {
+            let (this, cx, machine) = (self.clone(), cx.clone(), machine.clone());
+            let cluster = target.cluster;
+            looks.spawn(async move {
+                let at = cx.now();
+                let facts = this.seen(&cx, cluster, &machine).await;
+                let seen = facts.into_iter();
+                seen.map(|fact| Observation { cluster, fact, at })
+                    .collect::<Vec<_>>()
+            });
+        }
+        let mut seen = Vec::new();
+        while let Some(looked) = looks.join_next().await {
+            match looked {
+                Ok(facts) => seen.extend(facts),
+                Err(error) => tracing::error!(%error, "a look at a host broke down"),
+            }
+        }
+        seen
+    }
+}
+
+impl Looked {
+    /// The machine that the host says it is.
+    fn owner(&self) -> Option<&str> {
+        let owner = self.facts.get("owner").map(String::as_str);
+        owner.filter(|owner| !owner.is_empty())
+    }
+}
+
+/// Shell text that runs a recipe inside another program.
+fn nested(items: &[Item]) -> String {
+    let program = recipe::render(items, "service", Duration::from_mins(2));
+    let quoted = crate::program::quoted(&program.text);
+    format!("printf '%s\\n' {quoted} | /bin/sh -s")
+}
+
+fn gone(machine: &Machine) -> Fact {
+    Fact::Machine(machine.id, MachineFact::Absent)
+}
+
+fn stopped() -> Error {
+    Error::new(Kind::Lost, "stopped as told")
+}
+
+/// Says in the log what a program changed, one line for each item.
+fn tell(cx: &Context, title: &str, report: &Report) {
+    for mark in &report.marks {
+        match mark {
+            crate::program::Mark::Changed(item) => cx.log(&format!("{title}: changed {item}")),
+            crate::program::Mark::Unchanged(_)
+            | crate::program::Mark::Fact(..)
+            | crate::program::Mark::Failed(..) => {}
+        }
+    }
+    let changed = report.changed();
+    let unchanged =
+        |mark: &&crate::program::Mark| matches!(mark, crate::program::Mark::Unchanged(_));
+    let unchanged = report.marks.iter().filter(unchanged).count();
+    cx.log(&format!(
+        "{title}: {changed} changed, {unchanged} unchanged"
+    ));
+    if report.dropped > 0 {
+        cx.log(&format!(
+            "{title}: {} bytes of output were too many to keep",
+            report.dropped
+        ));
+    }
+}
+
+fn entry_name(text: &str) -> Result<EntryName, Error> {
+    text.parse()
+        .map_err(|_not_one| Error::new(Kind::Failed, format!("{text} is no name of a value")))
+}
+
+/// Where a given machine answers.
+fn given(machine: &Machine) -> Option<IpAddr> {
+    match &machine.origin {
+        Origin::Given { endpoint, .. } => Some(IpAddr::V4(*endpoint)),
+        Origin::Made { .. } => None,
+    }
+}

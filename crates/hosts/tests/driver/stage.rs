@@ -1,0 +1,246 @@
+//! A cluster of real hosts for the rules of the contract, seen from outside the driver.
+
+use crate::apart::Lab;
+use driver::suite::{Cast, Fixture};
+use driver::{Clock, Keeping, Open, Opening};
+use hosts::artifacts::{Cache, Source};
+use hosts::sandbox::{Ending, Level, Order, Sandbox, Settings};
+use hosts::{Hosts, Parts};
+use model::cluster::{Machine, Origin, Role};
+use model::id::{self, ClusterId, MachineId};
+use model::manifest::Provider;
+use model::name::Name;
+use model::sealed::Owner;
+use model::secret::{EntryName, Secret, SecretRef};
+use model::task::{Action, Task};
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
+
+/// What an outsider sees on a host: files that we write, what runs of ours, the tunnel.
+///
+/// Keys of the mesh and process numbers differ from life to life.
+const PICTURE: &str = "cd / && find etc/slipway etc/wireguard usr/local/lib/slipway var/lib/slipway/envoy \
+    -xdev -type f ! -name '*.pid' ! -name log ! -path '*/bin/*' 2>/dev/null | sort | while read -r f; do \
+    printf '%s %s\\n' \"$f\" \"$(sha256sum <\"$f\" | cut -c1-12)\"; done; \
+    wg show wg0 allowed-ips 2>/dev/null | sort; pgrep -c envoy; ip -br addr show wg0 2>/dev/null";
+
+/// A sandbox for the driver, and another for machines that are given.
+pub(crate) struct Stage {
+    hosts: Hosts,
+    made: Sandbox,
+    given: Sandbox,
+    lab: Lab,
+    casts: AtomicU8,
+}
+
+/// The key of given machines, under whatever name.
+struct Keyring(Vec<u8>);
+
+impl Open for Keyring {
+    fn open<'a>(&'a self, _: &'a SecretRef) -> Opening<'a> {
+        Box::pin(std::future::ready(Ok(Secret::from(self.0.clone()))))
+    }
+
+    fn kept<'a>(&'a self, _: &'a Owner, _: &'a EntryName) -> Keeping<'a> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+}
+
+impl Stage {
+    pub(crate) async fn new(lab: &Lab, mirror: PathBuf) -> Self {
+        let lab = Lab::new(lab.dir.clone());
+        let made = lab.settings(Ending::WithUs);
+        let given = Settings {
+            dir: lab.dir.join("given"),
+            subnet: "10.78.0.0/24".parse().unwrap(),
+            ..made.clone()
+        };
+        // Two processes cannot have one sandbox open; two handles of one process can share it.
+        let made = Sandbox::open(made).await.unwrap();
+        Self {
+            hosts: Hosts::new(Parts {
+                sandbox: made.clone().into(),
+                cache: Cache::open(&lab.dir.join("cache")).unwrap(),
+                sources: vec![Source::Directory(mirror)],
+            }),
+            given: Sandbox::open(given).await.unwrap(),
+            made,
+            lab,
+            casts: AtomicU8::new(0),
+        }
+    }
+
+    pub(crate) async fn clear(&self) {
+        self.made.clear().await.unwrap();
+        self.given.clear().await.unwrap();
+    }
+
+    /// The host of a machine, and the sandbox it is in.
+    async fn find(&self, machine: &Machine) -> Option<(&Sandbox, hosts::sandbox::Seen)> {
+        for sandbox in [&self.made, &self.given] {
+            if let Some(seen) = sandbox.find(&machine.id.to_string()).await {
+                return Some((sandbox, seen));
+            }
+        }
+        None
+    }
+}
+
+/// What a host shows to somebody who is in it without a key: the driver's own hosts know the
+/// cluster's key alone.
+fn shown(seen: &hosts::sandbox::Seen) -> String {
+    let inside = Command::new("nsenter")
+        .args(["--target", &inside_of(seen.address).to_string()])
+        .args(["--mount", "--net", "--pid", "sh", "-c", PICTURE])
+        .output()
+        .unwrap();
+    String::from_utf8_lossy(&inside.stdout).into_owned()
+}
+
+/// The SSH server of a host, found by the address it is reached at: it is inside the host's
+/// namespaces.
+fn inside_of(at: Ipv4Addr) -> u32 {
+    let mut found = None;
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let Ok(pid) = entry.file_name().to_string_lossy().parse::<u32>() else {
+            continue;
+        };
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        if !line.starts_with(b"sshd: /usr/sbin/sshd -D") && !line.starts_with(b"/usr/sbin/sshd") {
+            continue;
+        }
+        let routes = Command::new("nsenter")
+            .args(["--target", &pid.to_string(), "--net", "ip", "-br", "addr"])
+            .output()
+            .unwrap();
+        let address = format!(" {at}/");
+        if String::from_utf8_lossy(&routes.stdout).contains(&address) {
+            found = Some(pid);
+        }
+    }
+    found.unwrap()
+}
+
+fn machine(cluster: ClusterId, name: &str, role: Role, last: u8) -> Machine {
+    let origin = id::Origin {
+        parent: &cluster.to_string(),
+        name,
+        ordinal: 1,
+        incarnation: 0,
+    };
+    Machine {
+        id: MachineId::derive(origin),
+        name: name.parse().unwrap(),
+        pool: "pool".parse().unwrap(),
+        role,
+        ordinal: 1,
+        incarnation: 0,
+        address: Ipv4Addr::new(10, 8, 0, last),
+        balancer: None,
+        origin: Origin::Made {
+            provider: "here".parse().unwrap(),
+            via: Provider::Sandbox,
+            region: "local".to_owned(),
+            zone: None,
+            server_type: "lite".to_owned(),
+            image: "debian".to_owned(),
+            secret: None,
+        },
+    }
+}
+
+impl Fixture for Stage {
+    type Driver = Hosts;
+
+    fn driver(&self) -> &Hosts {
+        &self.hosts
+    }
+
+    fn clock(&self) -> Clock {
+        Clock::System
+    }
+
+    fn cast(&self) -> Cast {
+        let number = self.casts.fetch_add(1, Ordering::Relaxed);
+        let name: Name = format!("cluster-{number}").parse().unwrap();
+        let cluster = ClusterId::derive(id::Origin {
+            parent: "lab",
+            name: name.as_str(),
+            ordinal: 0,
+            incarnation: 0,
+        });
+        let mut given = machine(cluster, "given", Role::Compute, 3);
+        let order = Order {
+            id: given.id.to_string(),
+            ..self.lab.order("given", Level::Lite)
+        };
+        let made = tokio::task::block_in_place(|| {
+            tokio::runtime::Handle::current().block_on(self.given.create(&order))
+        });
+        given.origin = Origin::Given {
+            endpoint: made.unwrap().address,
+            ssh_port: 22,
+            username: "root".to_owned(),
+            secret: Some(SecretRef {
+                name: "keys".parse().unwrap(),
+                key: None,
+            }),
+        };
+        Cast {
+            cluster,
+            name,
+            network: "10.8.0.0/24".parse().unwrap(),
+            version: "1.34.0".parse().unwrap(),
+            next_version: "1.35.0".parse().unwrap(),
+            control: machine(cluster, "control", Role::Control, 1),
+            compute: machine(cluster, "compute", Role::Compute, 2),
+            given,
+            balancer: Some(machine(cluster, "door", Role::Balancer, 4)),
+            kubernetes: false,
+        }
+    }
+
+    /// A machine that nobody can enter: there is no such key.
+    fn impossible(&self, cast: &Cast) -> Task {
+        let mut machine = cast.given.clone();
+        if let Origin::Given { username, .. } = &mut machine.origin {
+            "nobody-at-all".clone_into(username);
+        }
+        cast.task(&machine, Action::Prepare)
+    }
+
+    async fn machines_named(&self, machine: MachineId) -> usize {
+        let id = machine.to_string();
+        let made = self.made.list().await;
+        made.iter().filter(|seen| seen.id == id).count()
+    }
+
+    async fn picture(&self, cast: &Cast) -> String {
+        let mut picture = String::new();
+        for machine in cast.machines() {
+            if let Some((_, seen)) = self.find(&machine).await {
+                let shown = shown(&seen);
+                picture.push_str(&format!("{} {:?}\n{shown}", machine.name, seen.state));
+            }
+        }
+        picture
+    }
+
+    async fn cut_power(&self, machine: &Machine) {
+        if let Some((sandbox, seen)) = self.find(machine).await {
+            sandbox.power_off(&seen.id).await.unwrap();
+        }
+    }
+
+    fn soon(&self) -> Duration {
+        Duration::from_secs(20)
+    }
+
+    fn secrets(&self) -> Arc<dyn Open> {
+        Arc::new(Keyring(std::fs::read(self.lab.dir.join("key")).unwrap()))
+    }
+}

@@ -1,0 +1,312 @@
+//! Load balancers: what is read, and everything that can be wrong with them.
+
+use super::super::admit;
+use crate::name::Name;
+use crate::source;
+use expect_test::{Expect, expect};
+use std::fmt::Write as _;
+
+/// Two clusters behind two load balancers, in the words of the files that people have.
+const EDGE: &str = "
+apiVersion: claudie.io/v1beta1
+kind: InputManifest
+metadata: {name: edge}
+spec:
+  providers:
+    - {name: box, providerType: sandbox}
+  nodePools:
+    dynamic:
+      - {name: brain, providerSpec: {name: box, region: here}, count: 1, serverType: lite, image: debian-12}
+      - {name: muscle, providerSpec: {name: box, region: here}, count: 2, serverType: lite, image: debian-12}
+      - {name: door, providerSpec: {name: box, region: here}, count: 2, serverType: lite, image: debian-12}
+    static:
+      - name: attic
+        sshPort: 2222
+        nodes: [{endpoint: 192.168.7.5, username: ann, secretRef: {name: keys, namespace: default}}]
+  kubernetes:
+    clusters:
+      - name: first
+        version: v1.34.1
+        network: 10.8.0.0/24
+        pools: {control: [brain], compute: [muscle, attic]}
+      - name: second
+        version: v1.34.1
+        network: 10.9.0.0/24
+        pools: {control: [brain], compute: []}
+  loadBalancers:
+    roles:
+      - name: web
+        protocol: tcp
+        port: 443
+        targetPort: 30443
+        targetPools: [muscle, attic]
+        settings: {proxyProtocol: false, stickySessions: true}
+      - {name: api, protocol: tcp, port: 6443, targetPort: 6443, targetPools: [brain]}
+      - {name: names, protocol: udp, port: 53, targetPort: 30053, targetPools: [muscle]}
+      - {name: a-name-longer-than-pools-may-have, protocol: tcp, port: 53, targetPort: 30053, targetPools: [muscle]}
+    clusters:
+      - name: front
+        targetedK8s: first
+        pools: [door, muscle]
+        roles: [web, names, api, a-name-longer-than-pools-may-have]
+      - {name: back, targetedK8s: second, pools: [door], roles: [api]}
+";
+
+fn told(edits: &[(&str, &str)]) -> String {
+    let mut text = EDGE.to_owned();
+    for (from, to) in edits {
+        assert!(text.contains(from), "{from:?} is not in the manifest");
+        text = text.replacen(from, to, 1);
+    }
+    let mut told = String::new();
+    match admit(&source::parse(&text).unwrap()) {
+        Ok(manifest) => {
+            for balancer in manifest.balancers {
+                let pools: Vec<_> = balancer.pools.iter().map(Name::as_str).collect();
+                let (name, pools) = (balancer.name, pools.join(" "));
+                writeln!(told, "{name} for {} on {pools}", balancer.cluster).unwrap();
+                for role in balancer.roles {
+                    let flags = [(role.proxy_protocol, "PROXY"), (role.sticky, "sticky")];
+                    let flags: Vec<_> = flags
+                        .iter()
+                        .filter(|flag| flag.0)
+                        .map(|flag| flag.1)
+                        .collect();
+                    let pools: Vec<_> = role.target_pools.iter().map(Name::as_str).collect();
+                    writeln!(
+                        told,
+                        "  {} {} -> {} of {} {flags:?} ({})",
+                        role.protocol.as_str(),
+                        role.port,
+                        role.target_port,
+                        pools.join(" "),
+                        role.name
+                    )
+                    .unwrap();
+                }
+            }
+        }
+        Err(faults) => {
+            for fault in faults {
+                writeln!(told, "{fault}").unwrap();
+            }
+        }
+    }
+    told
+}
+
+#[track_caller]
+fn check(edits: &[(&str, &str)], expected: &Expect) {
+    expected.assert_eq(&told(edits));
+}
+
+#[test]
+fn load_balancers_are_read_in_the_order_of_ports() {
+    check(
+        &[],
+        &expect![[r#"
+        front for first on door muscle
+          tcp 53 -> 30053 of muscle ["PROXY"] (a-name-longer-than-pools-may-have)
+          udp 53 -> 30053 of muscle [] (names)
+          tcp 443 -> 30443 of muscle attic ["sticky"] (web)
+          tcp 6443 -> 6443 of brain [] (api)
+        back for second on door
+          tcp 6443 -> 6443 of brain [] (api)
+    "#]],
+    );
+}
+
+#[test]
+fn all_faults_of_load_balancers_are_told_at_once() {
+    check(
+        &[
+            ("name: front", "name: first"),
+            ("targetedK8s: first", "targetedK8s: third"),
+            ("pools: [door, muscle]", "pools: [door, gate, door, Gate]"),
+            ("roles: [web, names,", "roles: [web, web, wob, 7, names,"),
+            (
+                "{name: back, targetedK8s: second,",
+                "{name: back, targetedK8s: second, dns: {dnsZone: example.org, provider: box},",
+            ),
+            (
+                "targetPools: [muscle]}",
+                "targetPools: [muscle, muscel, muscle]}",
+            ),
+        ],
+        &expect![[r#"
+            spec.loadBalancers.clusters[0].roles[3]: found `7`, allowed: the name of a role
+            spec.loadBalancers.clusters[0].pools[3]: found `Gate`: name has 'G' at position 0; allowed are a-z, 0-9 and, inside, hyphens
+            spec.loadBalancers.clusters[0].roles[1]: found `web` on tcp port 443, where `web` listens
+            spec.loadBalancers.clusters[0].roles[2]: found `wob`, allowed: a role of this manifest (web, api, names, a-name-longer-than-pools-may-have)
+            spec.loadBalancers.clusters[1].dns: found a mapping, allowed: nothing (this build has no hands for DNS; name the machines yourself)
+            spec.loadBalancers.clusters[0].name: found `first` again; spec.kubernetes.clusters[0] has this name
+            spec.loadBalancers.roles[2].targetPools[1]: found `muscel`, allowed: a pool of this manifest (attic, brain, door, muscle)
+            spec.loadBalancers.roles[2].targetPools[2]: found `muscle` twice in one list
+            spec.loadBalancers.clusters[0].pools[1]: found `gate`, allowed: a pool of this manifest (attic, brain, door, muscle)
+            spec.loadBalancers.clusters[0].pools[2]: found `door` twice in one list
+            spec.loadBalancers.clusters[0].targetedK8s: found `third`, allowed: a cluster of this manifest (first, second)
+        "#]],
+    );
+}
+
+#[test]
+fn roles_say_what_they_need() {
+    check(
+        &[
+            (
+                "protocol: tcp\n        port: 443",
+                "protocol: http\n        port: 64512",
+            ),
+            ("targetPools: [muscle, attic]", "targetPools: []"),
+            (
+                "{proxyProtocol: false, stickySessions: true}",
+                "{proxyProtocol: 'yes', sticky: true}",
+            ),
+            (
+                "port: 6443, targetPort: 6443",
+                "port: 443, targetPort: 6443",
+            ),
+            (
+                "name: names, protocol: udp, port: 53",
+                "name: api, protocol: udp, port: 0",
+            ),
+            (
+                "targetPort: 30053, targetPools: [muscle]}\n    clusters",
+                "targetPort: 65536, targetPools: muscle}\n    clusters",
+            ),
+        ],
+        &expect![[r#"
+            spec.loadBalancers.roles[0].protocol: found `http`, allowed: tcp or udp
+            spec.loadBalancers.roles[0].port: found `64512`, allowed: a whole number from 1 to 64511
+            spec.loadBalancers.roles[0].targetPools: found no pool, allowed: at least one
+            spec.loadBalancers.roles[0].settings.proxyProtocol: found `yes`, allowed: true or false
+            spec.loadBalancers.roles[0].settings.stickySessions: found nothing; this field is required
+            spec.loadBalancers.roles[0].settings.sticky: unknown field; allowed: proxyProtocol, stickySessions
+            spec.loadBalancers.roles[1].port: found `443`, allowed: 6443 where the target port is 6443
+            spec.loadBalancers.roles[2].port: found `0`, allowed: a whole number from 1 to 64511
+            spec.loadBalancers.roles[3].targetPort: found `65536`, allowed: a whole number from 1 to 65535
+            spec.loadBalancers.roles[3].targetPools: found `muscle` (a text), allowed: a list
+            spec.loadBalancers.clusters[0].roles[1]: found `names`, allowed: a role of this manifest (web, api, api, a-name-longer-than-pools-may-have)
+            spec.loadBalancers.roles[2].name: found `api` again; the role at spec.loadBalancers.roles[1] has this name
+        "#]],
+    );
+}
+
+#[test]
+fn the_api_has_one_entrance_and_it_leads_to_control_machines() {
+    check(
+        &[
+            (
+                "targetedK8s: second, pools: [door], roles: [api]",
+                "targetedK8s: first, pools: [door], roles: [api]",
+            ),
+            (
+                "targetPort: 6443, targetPools: [brain]",
+                "targetPort: 6443, targetPools: [brain, muscle]",
+            ),
+        ],
+        &expect![[r#"
+            spec.loadBalancers.clusters[0].roles[2]: found role `api` with target pool `muscle`, which has no API server; allowed: control pools of the cluster
+            spec.loadBalancers.clusters[1].roles[0]: found role `api` with target pool `muscle`, which has no API server; allowed: control pools of the cluster
+            spec.loadBalancers.clusters[1].roles[0]: found a second entrance to the API of `first`; the first is spec.loadBalancers.clusters[0].roles[2]
+        "#]],
+    );
+}
+
+#[test]
+fn targets_are_pools_of_the_cluster() {
+    check(
+        &[(
+            "pools: [door], roles: [api]",
+            "pools: [door], roles: [api, names]",
+        )],
+        &expect![[r#"
+            spec.loadBalancers.clusters[1].roles[1]: found role `names` with target pool `muscle`, which its cluster does not use; allowed: a pool of the cluster
+        "#]],
+    );
+}
+
+#[test]
+fn a_static_pool_serves_in_one_place() {
+    check(
+        &[
+            ("pools: [door, muscle]", "pools: [door, muscle, attic]"),
+            (
+                "pools: [door], roles: [api]",
+                "pools: [door, attic], roles: [api]",
+            ),
+        ],
+        &expect![[r#"
+            spec.loadBalancers.clusters[0].pools[2]: found static pool `attic` again; its machines are used at spec.kubernetes.clusters[0].pools.compute[1]
+            spec.loadBalancers.clusters[1].pools[1]: found static pool `attic` again; its machines are used at spec.loadBalancers.clusters[0].pools[2]
+        "#]],
+    );
+}
+
+#[test]
+fn what_cannot_be_read_makes_no_other_faults() {
+    // Its pools count where they can be read, and all pools may be meant where they cannot.
+    check(
+        &[("name: front", "nom: front")],
+        &expect![[r#"
+        spec.loadBalancers.clusters[0].name: found nothing; this field is required
+        spec.loadBalancers.clusters[0].nom: unknown field; allowed: name, targetedK8s, roles, pools, dns
+    "#]],
+    );
+    check(
+        &[
+            (
+                "      - {name: back, targetedK8s: second, pools: [door], roles: [api]}",
+                "      - back",
+            ),
+            ("pools: [door, muscle]", "pools: [muscle]"),
+        ],
+        &expect![[r#"
+            spec.loadBalancers.clusters[1]: found `back` (a text), allowed: a mapping
+        "#]],
+    );
+    check(
+        &[("port: 443\n", "port: none\n")],
+        &expect![[r#"
+            spec.loadBalancers.roles[0].port: found `none` (a text), allowed: a whole number from 1 to 64511
+        "#]],
+    );
+}
+
+#[test]
+fn machines_of_load_balancers_count_too() {
+    check(
+        &[
+            ("10.9.0.0/24", "10.9.0.0/29"),
+            (
+                "name: door, providerSpec: {name: box, region: here}, count: 2",
+                "name: door, providerSpec: {name: box, region: here}, count: 5",
+            ),
+        ],
+        &expect![[r#"
+        spec.kubernetes.clusters[1].network: found 10.9.0.0/29 with 6 addresses, allowed: room for 6 machines and one replacement
+    "#]],
+    );
+    let many: String = (0..5)
+        .map(|n| {
+            format!("      - {{name: lb{n}, targetedK8s: first, pools: [door], roles: [web]}}\n")
+        })
+        .collect();
+    check(
+        &[
+            ("10.8.0.0/24", "172.16.0.0/12"),
+            ("10.9.0.0/24", "10.128.0.0/18"),
+            (
+                "name: door, providerSpec: {name: box, region: here}, count: 2",
+                "name: door, providerSpec: {name: box, region: here}, count: 5000",
+            ),
+            (
+                "    clusters:\n      - name: front",
+                &format!("    clusters:\n{many}      - name: front"),
+            ),
+        ],
+        &expect![[r#"
+            spec.kubernetes.clusters: found 35007 machines in all, allowed: at most 20000 in one manifest
+        "#]],
+    );
+}

@@ -1,0 +1,422 @@
+//! The private network of a cluster as its machines see it: who dials whom.
+//!
+//! Every machine has a tunnel to every other one. Keys are born on the hosts; only public
+//! halves are here.
+
+use crate::cluster::{Machine, Origin};
+use crate::host::Fingerprint;
+use crate::id::MachineId;
+use crate::network::Network;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+/// Where every machine listens for its peers.
+pub const PORT: u16 = 51_820;
+
+/// How often who dials says something: the way back through a NAT stays open, and a tunnel that
+/// nobody uses can still be told from one that is broken.
+const KEEPALIVE_SECONDS: u16 = 25;
+
+/// The public half of a host's key: 32 bytes in base64.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct MeshKey(String);
+
+/// Why a text is not a [`MeshKey`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("a WireGuard key is 32 bytes in base64: 44 characters, the last a `=`")]
+pub struct NotAKey;
+
+impl MeshKey {
+    /// As `wg` writes it.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::str::FromStr for MeshKey {
+    type Err = NotAKey;
+
+    fn from_str(text: &str) -> Result<Self, NotAKey> {
+        let digit = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/';
+        match text.strip_suffix('=') {
+            Some(digits) if digits.len() == 43 && digits.bytes().all(digit) => {
+                Ok(Self(text.to_owned()))
+            }
+            Some(_) | None => Err(NotAKey),
+        }
+    }
+}
+
+impl TryFrom<String> for MeshKey {
+    type Error = NotAKey;
+
+    fn try_from(text: String) -> Result<Self, NotAKey> {
+        text.parse()
+    }
+}
+
+impl From<MeshKey> for String {
+    fn from(key: MeshKey) -> Self {
+        key.0
+    }
+}
+
+impl std::fmt::Display for MeshKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+/// One machine of a mesh.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Member {
+    /// Which machine, whole: whoever changes its peers must reach it.
+    pub machine: Machine,
+    /// Its key.
+    pub key: MeshKey,
+    /// Where it answers.
+    pub at: IpAddr,
+}
+
+/// A mesh as it should be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mesh {
+    /// The network that it carries.
+    pub network: Network,
+    /// Everybody, in the order of their addresses.
+    pub members: Vec<Member>,
+    /// Whose peers have to change.
+    pub to: Vec<MachineId>,
+}
+
+/// The end of the mesh on one machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tunnel {
+    /// Its address in the network.
+    pub address: Ipv4Addr,
+    /// The prefix length of the network.
+    pub prefix: u8,
+    /// Everybody else, in the order of their addresses.
+    pub peers: Vec<Peer>,
+}
+
+/// Somebody at the other end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Peer {
+    /// Its key.
+    pub key: MeshKey,
+    /// Its address in the network; nothing else comes from it.
+    pub address: Ipv4Addr,
+    /// Where to dial it; absent where it dials us.
+    pub endpoint: Option<SocketAddr>,
+    /// How often to say something, in seconds.
+    pub keepalive: Option<u16>,
+}
+
+/// What a host tells of its end of the mesh.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MeshFact {
+    /// What it was told last: its first half stands for the wish, its second half for the
+    /// peers that come of it. So who has the wish need not work out the peers of everybody.
+    pub told: Fingerprint,
+    /// The peers that it really has.
+    pub live: Fingerprint,
+}
+
+impl MeshFact {
+    fn of(wish: &Fingerprint, live: Fingerprint) -> Self {
+        let half = |print: &Fingerprint| print.as_str().get(..HALF).unwrap_or_default().to_owned();
+        let told = format!("{}{}", half(wish), half(&live));
+        Self {
+            // Two halves make a whole; another one would only cause work.
+            told: told.parse().unwrap_or_else(|_| wish.clone()),
+            live,
+        }
+    }
+
+    /// Whether the peers are those that came of what it was told.
+    fn undisturbed(&self) -> bool {
+        let promised = self.told.as_str().get(HALF..);
+        promised.is_some_and(|promised| self.live.as_str().starts_with(promised))
+    }
+}
+
+/// Digits of half a fingerprint.
+const HALF: usize = 8;
+
+impl Mesh {
+    /// The end of the mesh on one of its machines.
+    pub fn tunnel(&self, machine: MachineId) -> Option<Tunnel> {
+        let of = |member: &&Member| member.machine.id == machine;
+        let this = self.members.iter().find(of)?;
+        let others = self.members.iter().filter(|member| !of(member));
+        Some(Tunnel {
+            address: this.machine.address,
+            prefix: self.network.prefix(),
+            peers: others.map(|other| dial(given(this), other)).collect(),
+        })
+    }
+
+    /// What all its machines are to be told, worked out at once: with a thousand of them a
+    /// million peers would be too many to look at.
+    pub fn wishes(&self) -> Wishes {
+        let mut wishes = BTreeMap::new();
+        // Who was given dials otherwise than who was made.
+        for by_given in [false, true] {
+            if !self.members.iter().any(|member| given(member) == by_given) {
+                continue;
+            }
+            let digest = |member: &Member| digest(&dial(by_given, member));
+            let digests: Vec<_> = self.members.iter().map(digest).collect();
+            let all = Sum::of(digests.iter().copied());
+            for (member, own) in self.members.iter().zip(digests) {
+                if given(member) == by_given {
+                    let (address, prefix) = (member.machine.address, self.network.prefix());
+                    let wish = all.without(own).wish(address, prefix);
+                    wishes.insert(member.machine.id, wish);
+                }
+            }
+        }
+        Wishes(wishes)
+    }
+}
+
+/// What each machine of a mesh is to be told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wishes(BTreeMap<MachineId, Fingerprint>);
+
+impl Wishes {
+    /// Whether a machine is part of the mesh and its end of it is not as it should be.
+    pub fn unmet(&self, machine: MachineId, seen: Option<&MeshFact>) -> bool {
+        let met = |wish: &Fingerprint, fact: &MeshFact| {
+            let (wish, told) = (wish.as_str().get(..HALF), fact.told.as_str().get(..HALF));
+            wish == told && fact.undisturbed()
+        };
+        let wish = self.0.get(&machine);
+        wish.is_some_and(|wish| seen.is_none_or(|fact| !met(wish, fact)))
+    }
+
+    /// What a machine will tell when its wish is met, for those who look ahead: its peers are
+    /// as it was told, whatever they are.
+    pub fn met(&self, machine: MachineId) -> Option<MeshFact> {
+        let wish = self.0.get(&machine)?;
+        let live = Fingerprint::of_text(wish.as_str());
+        Some(MeshFact::of(wish, live))
+    }
+}
+
+impl Tunnel {
+    /// What a host tells that was told this.
+    pub fn fact(&self) -> MeshFact {
+        let wish = Sum::of(self.peers.iter().map(digest)).wish(self.address, self.prefix);
+        MeshFact::of(&wish, self.live())
+    }
+
+    /// The fingerprint of the peers as `wg show INTERFACE allowed-ips` lists them, sorted.
+    fn live(&self) -> Fingerprint {
+        // In the order of keys, which is that of the lines: all keys are of one length.
+        let mut peers: Vec<_> = self.peers.iter().collect();
+        peers.sort_by(|a, b| a.key.cmp(&b.key));
+        let mut lines = String::new();
+        for peer in peers {
+            lines.extend([peer.key.as_str(), "\t"]);
+            lines.push_str(&peer.address.to_string());
+            lines.push_str("/32\n");
+        }
+        Fingerprint::of_text(&lines)
+    }
+}
+
+/// A digest of peers from which one can be taken out again: the sum of theirs.
+#[derive(Debug, Clone, Copy)]
+struct Sum(u64);
+
+impl Sum {
+    fn of(digests: impl Iterator<Item = u64>) -> Self {
+        Self(digests.fold(0, u64::wrapping_add))
+    }
+
+    const fn without(self, digest: u64) -> Self {
+        Self(self.0.wrapping_sub(digest))
+    }
+
+    /// Stands for what a machine at this address, with these peers, is to be told.
+    fn wish(self, address: Ipv4Addr, prefix: u8) -> Fingerprint {
+        Fingerprint::of_text(&format!("{address}/{prefix} {:016x}", self.0))
+    }
+}
+
+fn digest(peer: &Peer) -> u64 {
+    let Peer {
+        key,
+        address,
+        endpoint,
+        keepalive,
+    } = peer;
+    let text = format!("{key} {address} {endpoint:?} {keepalive:?}");
+    let digest = Sha256::digest(text.as_bytes());
+    let first = digest.iter().take(8);
+    first.fold(0, |sum, byte| sum << 8 | u64::from(*byte))
+}
+
+fn given(member: &Member) -> bool {
+    matches!(member.machine.origin, Origin::Given { .. })
+}
+
+/// How a machine reaches another. Given machines may be behind NAT: they dial those that we
+/// made, and keep the way back open. Among themselves they try each other.
+fn dial(by_given: bool, other: &Member) -> Peer {
+    let dialled = !given(other) || by_given;
+    Peer {
+        key: other.key.clone(),
+        address: other.machine.address,
+        endpoint: dialled.then_some(SocketAddr::new(other.at, PORT)),
+        keepalive: dialled.then_some(KEEPALIVE_SECONDS),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::Role;
+    use crate::id;
+    use crate::manifest::Provider;
+
+    /// The n-th machine: every third was given.
+    fn member(n: u32) -> Member {
+        let public = IpAddr::V4(Ipv4Addr::new(192, 168, 0, 1 + u8::try_from(n).unwrap()));
+        let origin = if n.is_multiple_of(3) {
+            Origin::Given {
+                endpoint: Ipv4Addr::new(192, 168, 0, 9),
+                ssh_port: 22,
+                username: "root".to_owned(),
+                secret: None,
+            }
+        } else {
+            Origin::Made {
+                provider: "lab".parse().unwrap(),
+                via: Provider::Sandbox,
+                region: "here".to_owned(),
+                zone: None,
+                server_type: "lite".to_owned(),
+                image: "debian-12".to_owned(),
+                secret: None,
+            }
+        };
+        let derived = id::Origin {
+            parent: "test",
+            name: "m",
+            ordinal: u64::from(n),
+            incarnation: 0,
+        };
+        Member {
+            machine: Machine {
+                id: MachineId::derive(derived),
+                name: format!("m{n}").parse().unwrap(),
+                pool: "p".parse().unwrap(),
+                role: Role::Compute,
+                ordinal: n,
+                incarnation: 0,
+                address: Ipv4Addr::from(0x0a08_0001 + n),
+                balancer: None,
+                origin,
+            },
+            // Keys are not in the order of addresses.
+            key: format!("{:x>43}=", 900 - n).parse().unwrap(),
+            at: public,
+        }
+    }
+
+    fn mesh(members: impl IntoIterator<Item = u32>) -> Mesh {
+        Mesh {
+            network: "10.8.0.0/24".parse().unwrap(),
+            members: members.into_iter().map(member).collect(),
+            to: Vec::new(),
+        }
+    }
+
+    fn facts(mesh: &Mesh) -> Vec<(MachineId, MeshFact)> {
+        let fact = |member: &Member| {
+            let id = member.machine.id;
+            (id, mesh.tunnel(id).unwrap().fact())
+        };
+        mesh.members.iter().map(fact).collect()
+    }
+
+    fn unmet(wished: &Mesh, told: &Mesh) -> Vec<bool> {
+        let wishes = wished.wishes();
+        let facts = facts(told);
+        facts
+            .iter()
+            .map(|(id, fact)| wishes.unmet(*id, Some(fact)))
+            .collect()
+    }
+
+    #[test]
+    fn who_was_told_of_a_mesh_has_met_its_wishes() {
+        for size in 1..8 {
+            assert_eq!(
+                unmet(&mesh(0..size), &mesh(0..size)),
+                vec![false; usize::try_from(size).unwrap()]
+            );
+        }
+    }
+
+    #[test]
+    fn who_looks_ahead_sees_wishes_met() {
+        let mesh = mesh(0..5);
+        let wishes = mesh.wishes();
+        for member in &mesh.members {
+            let id = member.machine.id;
+            assert!(!wishes.unmet(id, wishes.met(id).as_ref()));
+        }
+    }
+
+    #[test]
+    fn another_member_or_another_way_to_it_is_another_wish_for_everybody_else() {
+        let told = mesh(0..5);
+        assert_eq!(unmet(&mesh(0..6), &told), [true; 5]);
+        assert_eq!(unmet(&mesh(0..4), &told), [true, true, true, true, false]);
+        let mut moved = told.clone();
+        moved.members[1].at = "192.168.7.7".parse().unwrap();
+        assert_eq!(unmet(&moved, &told), [true, false, true, true, true]);
+        let mut born_again = told.clone();
+        born_again.members[2].key = member(40).key;
+        assert_eq!(unmet(&born_again, &told), [true, true, false, true, true]);
+    }
+
+    #[test]
+    fn who_lost_a_peer_or_was_never_told_is_not_as_wished() {
+        let mesh = mesh(0..4);
+        let wishes = mesh.wishes();
+        let (id, fact) = facts(&mesh).remove(1);
+        assert!(wishes.unmet(id, None));
+        let live = Fingerprint::of_text("");
+        assert!(wishes.unmet(id, Some(&MeshFact { live, ..fact })));
+    }
+
+    #[test]
+    fn peers_are_told_as_wireguard_lists_them() {
+        let mesh = mesh(0..3);
+        let (_, fact) = facts(&mesh).remove(0);
+        let listed = "\
+            xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx898=\t10.8.0.3/32\n\
+            xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx899=\t10.8.0.2/32\n";
+        assert_eq!(fact.live, Fingerprint::of_text(listed));
+    }
+
+    #[test]
+    fn given_machines_dial_and_keep_the_way_back_open() {
+        let mesh = mesh([0, 1, 3]);
+        let ways = |n: usize| -> Vec<_> {
+            let tunnel = mesh.tunnel(mesh.members[n].machine.id).unwrap();
+            let way = |peer: &Peer| (peer.endpoint.is_some(), peer.keepalive.is_some());
+            tunnel.peers.iter().map(way).collect()
+        };
+        assert_eq!(ways(0), [(true, true), (true, true)]);
+        assert_eq!(ways(1), [(false, false), (false, false)]);
+    }
+}

@@ -1,0 +1,146 @@
+//! What a load balancer is for: pages on two hosts, and requests that reach both of them.
+
+use super::say;
+use crate::roles::Installation;
+use anyhow::{Context as _, bail};
+use driver::{Context, Log};
+use hosts::recipe::item::{Item, State, Unit};
+use hosts::recipe::render;
+use hosts::recipe::services::Definition;
+use model::cluster::{Machine, Role};
+use model::id::ClusterId;
+use model::name::Name;
+use model::observed::MachineFact;
+use model::time::Timestamp;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+use store::Actor;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio_util::sync::CancellationToken;
+
+/// The machine of the example's load balancer.
+pub(super) const BALANCER: &str = "front-edge-01";
+
+/// Where the example's targets listen, and where its load balancer does.
+const PORT: u16 = 8080;
+
+/// Requests that are made, at most, until every target has answered.
+const REQUESTS_MAX: usize = 200;
+
+/// How long one request may take.
+const REQUEST_MAX: Duration = Duration::from_secs(5);
+
+/// Nobody reads what the pages' programs say.
+struct Unread;
+
+impl Log for Unread {
+    fn line(&self, _: Timestamp, _: &str) {}
+}
+
+/// Starts a page on every target, then asks the load balancer until each has answered.
+pub(super) async fn show(installation: &Installation) -> anyhow::Result<()> {
+    let (cluster, machines) = machines(installation).await?;
+    let mut targets = Vec::new();
+    for (machine, _) in machines.iter().filter(|(of, _)| of.role == Role::Compute) {
+        serve_page(installation, cluster, machine).await?;
+        targets.push(machine.name.to_string());
+    }
+    let balancer = machines.iter().find(|(of, _)| of.role == Role::Balancer);
+    let at = balancer.and_then(|(_, at)| *at);
+    let at = at.context("the load balancer has no address")?;
+    let at = SocketAddr::new(at, PORT);
+    let mut answers: BTreeMap<String, usize> = BTreeMap::new();
+    for _ in 0..REQUESTS_MAX {
+        if targets.iter().all(|target| answers.contains_key(target)) {
+            break;
+        }
+        match tokio::time::timeout(REQUEST_MAX, request(at)).await {
+            Ok(Ok(name)) => *answers.entry(name).or_default() += 1,
+            // Its targets were started a moment ago: it takes them in when they answer.
+            Ok(Err(_)) | Err(_) => tokio::time::sleep(Duration::from_millis(200)).await,
+        }
+    }
+    if let Some(silent) = targets.iter().find(|target| !answers.contains_key(*target)) {
+        bail!("{silent} did not answer through the load balancer at http://{at}/");
+    }
+    let told = answers
+        .iter()
+        .map(|(name, count)| format!("{name} {count}×"));
+    say(&format!(
+        "http://{at}/ is {BALANCER}; over the mesh it was answered by {}",
+        told.collect::<Vec<_>>().join(" and ")
+    ));
+    Ok(())
+}
+
+/// The machines of the example's only cluster, and where each answers.
+async fn machines(
+    installation: &Installation,
+) -> anyhow::Result<(ClusterId, Vec<(Machine, Option<IpAddr>)>)> {
+    let clusters = installation.store.live_clusters().await?;
+    let cluster = clusters.first().context("the example has no cluster")?.id;
+    let view = installation.store.cluster_view(cluster).await?;
+    let view = view.context("the example's cluster is gone")?;
+    let at = |machine: &Machine| {
+        let seen = view.observed.machines.get(&machine.id)?;
+        match &seen.machine.as_ref()?.0 {
+            MachineFact::Running { address, .. } => Some(*address),
+            MachineFact::Absent | MachineFact::Booting { .. } | MachineFact::Unreachable { .. } => {
+                None
+            }
+        }
+    };
+    let machines = view.desired.machines.iter();
+    Ok((cluster, machines.map(|of| (of.clone(), at(of))).collect()))
+}
+
+/// Has a host serve a page with its own name on it.
+async fn serve_page(
+    installation: &Installation,
+    cluster: ClusterId,
+    machine: &Machine,
+) -> anyhow::Result<()> {
+    let root = "/srv/slipway-demo";
+    let command = ["/usr/bin/python3", "-m", "http.server", "--directory", root];
+    let mut command: Vec<String> = command.map(str::to_owned).into();
+    command.push(PORT.to_string());
+    let items = [
+        Item::file(format!("{root}/index.html"), format!("{}\n", machine.name)),
+        Item::Service {
+            name: "slipway-demo".to_owned(),
+            unit: Unit::Ours(Definition {
+                description: "a page of the demo".to_owned(),
+                command,
+                reload: "HUP".to_owned(),
+            }),
+            state: State::Running,
+            restart_when: Vec::new(),
+        },
+    ];
+    let program = render(&items, "a page", Duration::from_mins(1));
+    let actor = Actor::new("demo", "demo");
+    let project = Name::default_project();
+    let secrets = engine::opener(installation.vault.clone(), project, actor);
+    let stop = CancellationToken::new();
+    let cx = Context::new(installation.clock(), Arc::new(Unread), secrets, stop, 0);
+    let hosts = &installation.hosts;
+    hosts.visit(&cx, cluster, machine, &program).await?;
+    Ok(())
+}
+
+/// One request over a connection of its own; answers what the page says.
+async fn request(at: SocketAddr) -> anyhow::Result<String> {
+    let mut stream = TcpStream::connect(at).await?;
+    let line = format!("GET / HTTP/1.0\r\nHost: {at}\r\n\r\n");
+    stream.write_all(line.as_bytes()).await?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    let page = answer.split_once("\r\n\r\n").map(|(_, page)| page.trim());
+    match page {
+        Some(page) if !page.is_empty() => Ok(page.to_owned()),
+        Some(_) | None => bail!("the page is empty"),
+    }
+}

@@ -1,0 +1,88 @@
+//! All hands of the program, put together: whose machine it is decides who does the work.
+//!
+//! Machines of the simulated world are the simulator's. Hosts are real and belong to `hosts`;
+//! Kubernetes on them is simulated, and says so.
+
+use driver::{Context, Driver, Outcome, Target};
+use hosts::Hosts;
+use model::cluster::Machine;
+use model::observed::Observation;
+use model::task::{Kind, Task};
+use sim::{Simulated, World};
+
+/// Everything that can touch the world.
+pub(crate) struct Hands {
+    simulated: Simulated,
+    kubernetes: Simulated,
+    hosts: Hosts,
+}
+
+impl Hands {
+    pub(crate) fn new(world: &World, hosts: Hosts) -> Self {
+        Self {
+            simulated: Simulated::new(world.clone()),
+            kubernetes: Simulated::kubernetes_only(world.clone()),
+            hosts,
+        }
+    }
+}
+
+impl Driver for Hands {
+    async fn apply(&self, cx: &Context, task: &Task) -> Outcome {
+        if !task.machine.origin.is_host() {
+            return self.simulated.apply(cx, task).await;
+        }
+        match task.action.kind() {
+            Kind::Key | Kind::Create | Kind::Prepare | Kind::Equip | Kind::Mesh | Kind::Balance => {
+                self.hosts.apply(cx, task).await
+            }
+            Kind::Init
+            | Kind::Join
+            | Kind::Drain
+            | Kind::Upgrade
+            | Kind::Uncordon
+            | Kind::Leave => {
+                cx.log("Kubernetes on this host is simulated");
+                self.kubernetes.apply(cx, task).await
+            }
+            // First it is no node any more, then it is no machine.
+            Kind::Delete | Kind::Release => match self.kubernetes.apply(cx, task).await {
+                Outcome::Done(mut seen, mut outputs) => match self.hosts.apply(cx, task).await {
+                    Outcome::Done(more, other) => {
+                        seen.extend(more);
+                        outputs.extend(other);
+                        Outcome::Done(seen, outputs)
+                    }
+                    failed @ (Outcome::Retry(_) | Outcome::Stuck(_)) => failed,
+                },
+                failed @ (Outcome::Retry(_) | Outcome::Stuck(_)) => failed,
+            },
+        }
+    }
+
+    async fn probe(&self, cx: &Context, target: &Target) -> Vec<Observation> {
+        let (hosts, simulated): (Vec<Machine>, Vec<Machine>) = target
+            .machines
+            .iter()
+            .cloned()
+            .partition(|machine| machine.origin.is_host());
+        let of = |machines| Target {
+            cluster: target.cluster,
+            machines,
+        };
+        let mut seen = Vec::new();
+        if !simulated.is_empty() || hosts.is_empty() {
+            seen.extend(self.simulated.probe(cx, &of(simulated)).await);
+        }
+        if !hosts.is_empty() {
+            let hosts = of(hosts);
+            let (machines, nodes) = tokio::join!(
+                self.hosts.probe(cx, &hosts),
+                self.kubernetes.probe(cx, &hosts)
+            );
+            seen.extend(machines);
+            seen.extend(nodes);
+        }
+        seen
+    }
+}
