@@ -225,6 +225,7 @@ impl Fleet {
             sandbox: self.sandbox.clone().into(),
             cache: Cache::open(&self.directory.join("cache"))?,
             sources: Vec::new(),
+            playbooks: true,
         }))
     }
 

@@ -116,6 +116,8 @@ kinds! {
     NoKey = "HOST-024", Person, "set the secret that the manifest names; the key of a cluster comes back with a backup or the right key file";
     /// Whoever keeps the keys does not answer.
     KeyAway = "HOST-025", Slipway, "tries again by itself";
+    /// Playbooks are not allowed here.
+    PlaybooksOff = "HOST-026", Person, "start the server and its workers with --allow-playbooks, if everybody who may apply manifests may run programs there";
     /// An artifact that is not what it should be.
     WrongChecksum = "ARTIFACT-001", Person, "the mirror holds another file than was promised: fetch it again, or correct the checksum";
     /// An artifact that nobody has.

@@ -79,6 +79,7 @@ struct Inner {
     sandbox: Opened,
     cache: Cache,
     sources: Vec<Source>,
+    playbooks: bool,
     pins: Pins,
     /// Bounds the playbooks that are played.
     plays: Semaphore,
@@ -93,6 +94,8 @@ pub struct Parts {
     pub cache: Cache,
     /// Where the rest comes from, in the order in which they are asked.
     pub sources: Vec<Source>,
+    /// Whether playbooks of manifests are played. They can run anything on this machine.
+    pub playbooks: bool,
 }
 
 /// What a finished task saw, each with when the look began, and what came of it.
@@ -110,6 +113,7 @@ impl Hosts {
             sandbox: parts.sandbox,
             cache: parts.cache,
             sources: parts.sources,
+            playbooks: parts.playbooks,
             pins: Pins::default(),
             plays: Semaphore::new(playbook::AT_ONCE),
         };
@@ -243,18 +247,25 @@ impl Hosts {
         for played in recipe.playbooks.iter().filter(|one| !due.contains(one)) {
             cx.log(&format!("{}: unchanged, it was played before", played.name));
         }
+        if !due.is_empty() && !self.inner.playbooks {
+            let what = format!("{} has playbooks to play", task.machine.name);
+            return Err(Error::new(Kind::PlaybooksOff, what));
+        }
         // The stamp says that everything is done, so it waits for the playbooks.
         let stamp = if due.is_empty() { None } else { items.pop() };
-        let program = recipe::render(&items, "equip", EQUIP_MAX);
-        self.told(cx, &entry, "equip", &program).await?;
-        self.told(cx, &entry, "key of the mesh", &mesh::key_program())
-            .await?;
+        let equip = recipe::render(&items, "equip", EQUIP_MAX);
+        let mut programs = vec![equip, mesh::key_program()];
         if let Some(stamp) = stamp {
+            for program in programs.drain(..) {
+                self.told(cx, &entry, "equip", &program).await?;
+            }
             self.play(cx, task, &entry, &due).await?;
-            let program = recipe::render(&[stamp], "stamp", TAKE_MAX);
-            self.told(cx, &entry, "stamp", &program).await?;
+            programs.push(recipe::render(&[stamp], "stamp", TAKE_MAX));
         }
-        Ok((vec![self.told_last(cx, &entry).await?], Vec::new()))
+        Ok((
+            vec![self.told_last(cx, &entry, "equip", programs).await?],
+            Vec::new(),
+        ))
     }
 
     /// Plays playbooks on a host, one after the other; it remembers each that went well.
@@ -353,17 +364,23 @@ impl Hosts {
         tunnel: &model::mesh::Tunnel,
     ) -> Result<Seen, Error> {
         let entry = self.entry(cx, cluster, machine).await?;
-        let program = mesh::tunnel_program(tunnel);
-        self.told(cx, &entry, machine.name.as_str(), &program)
-            .await?;
-        self.told_last(cx, &entry).await
+        let programs = vec![mesh::change_program(tunnel)];
+        let title = machine.name.as_str();
+        self.told_last(cx, &entry, title, programs).await
     }
 
-    /// What a host says of itself when all is done.
-    async fn told_last(&self, cx: &Context, entry: &Entry<'_>) -> Result<Seen, Error> {
-        let at = cx.now();
-        let (_, host) = self.look(cx, entry).await?;
-        Ok((at, Fact::Host(entry.machine, host)))
+    /// Runs the last programs of a task; answers what the host says of itself afterwards.
+    ///
+    /// When the look itself began nobody knows, only that it was not before this.
+    async fn told_last(
+        &self,
+        cx: &Context,
+        entry: &Entry<'_>,
+        title: &str,
+        programs: Vec<Program>,
+    ) -> Result<Seen, Error> {
+        let (_, host) = self.look_after(cx, entry, title, programs).await?;
+        Ok((cx.now(), Fact::Host(entry.machine, host)))
     }
 
     async fn balance(&self, cx: &Context, task: &Task, balance: &Balance) -> Result<Done, Error> {
@@ -384,9 +401,9 @@ impl Hosts {
             state: ServiceState::Running,
             restart_when: Vec::new(),
         };
-        let program = balancer::program(balance, &nested(&[item]));
-        self.told(cx, &entry, "load balancer", &program).await?;
-        Ok((vec![self.told_last(cx, &entry).await?], Vec::new()))
+        let programs = vec![balancer::program(balance, &nested(&[item]))];
+        let told = self.told_last(cx, &entry, "load balancer", programs);
+        Ok((vec![told.await?], Vec::new()))
     }
 
     /// Has the proxy's program lie on the host; answers where.

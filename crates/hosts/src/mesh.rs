@@ -53,6 +53,13 @@ pub fn key_program() -> Program {
 /// The program that brings the host's end of the mesh about, and tells it like
 /// [`look_snippet`].
 pub fn tunnel_program(tunnel: &Tunnel) -> Program {
+    let mut program = change_program(tunnel);
+    program.text.push_str(LOOK);
+    program
+}
+
+/// The same for whoever looks afterwards anyway.
+pub(crate) fn change_program(tunnel: &Tunnel) -> Program {
     let own = [
         ("address", format!("{}/{}", tunnel.address, tunnel.prefix)),
         ("wish", configuration(tunnel).trim_end().to_owned()),
@@ -60,7 +67,7 @@ pub fn tunnel_program(tunnel: &Tunnel) -> Program {
         ("start", START.trim_end().to_owned()),
     ];
     let own = own.map(|(name, value)| assignment(name, &value)).concat();
-    let text = [&variables(), &own, COMMON, TUNNEL, &run(), LOOK].concat();
+    let text = [&variables(), &own, COMMON, TUNNEL, &run()].concat();
     let title = format!("mesh with {} peers", tunnel.peers.len());
     program(&title, text, Duration::from_mins(2))
 }
@@ -172,7 +179,7 @@ mod tests {
     #[test]
     fn the_file_has_the_networks_prefix_and_no_private_key() {
         expect![[r#"
-            # slipway a18c9501dfbf1bce
+            # slipway 69191f29a44f0011
             # What is changed here by hand is undone.
             [Interface]
             Address = 10.0.0.1/20

@@ -70,6 +70,10 @@ pub(crate) struct Options {
         hide_env_values = true
     )]
     pub(crate) mirror: Vec<Source>,
+    /// Play the playbooks that manifests name, with Ansible, on this machine: whoever may apply a
+    /// manifest can then run programs here
+    #[arg(long, env = "SLIPWAY_ALLOW_PLAYBOOKS", hide_env_values = true)]
+    pub(crate) allow_playbooks: bool,
     /// The addresses of hosts that providers of type `sandbox` make out of this machine
     /// [default: 10.213.0.0/20]
     #[cfg(feature = "sandbox")]
@@ -144,6 +148,7 @@ impl Options {
             sandbox: self.sandbox(data_dir)?.into(),
             cache,
             sources: self.mirror.clone(),
+            playbooks: self.allow_playbooks,
         })
     }
 

@@ -10,7 +10,9 @@ use serde_json::Value;
 use crate::workspace;
 
 /// Test programs that take longest: they begin first, so that nobody waits for one alone.
-const LONGEST: &[&str] = &["stories", "driver", "program", "contract", "balancer", "recipe"];
+const LONGEST: &[&str] = &[
+    "stories", "driver", "program", "contract", "balancer", "recipe",
+];
 
 /// One test program.
 pub(super) struct Program {

@@ -1,8 +1,9 @@
 //! Looking at one host: what it says of itself, and whether it answers at all.
 
 use super::entry::Entry;
-use super::{Hosts, OWNER_FILE, given, gone};
+use super::{Hosts, OWNER_FILE, given, gone, tell};
 use crate::error::{Error, Kind};
+use crate::program::{Program, quoted};
 use crate::recipe::{self, Looked};
 use crate::{balancer, mesh, playbook};
 use driver::Context;
@@ -10,6 +11,7 @@ use model::cluster::Machine;
 use model::id::ClusterId;
 use model::observed::{Fact, HostFact, MachineFact};
 use std::time::{Duration, SystemTime};
+use zeroize::Zeroizing;
 
 /// How long a host may take to describe itself.
 const LOOK_MAX: Duration = Duration::from_secs(20);
@@ -24,15 +26,31 @@ impl Hosts {
         cx: &Context,
         entry: &Entry<'_>,
     ) -> Result<(Looked, HostFact), Error> {
+        self.look_after(cx, entry, "look", Vec::new()).await
+    }
+
+    /// Runs programs one after the other, in one go, and then looks.
+    pub(super) async fn look_after(
+        &self,
+        cx: &Context,
+        entry: &Entry<'_>,
+        title: &str,
+        mut programs: Vec<Program>,
+    ) -> Result<(Looked, HostFact), Error> {
+        let only = programs.is_empty();
         let balance = balancer::look_snippet();
         let own = format!(
             "sw_fact machine \"$(uname -m)\"\nsw_read {OWNER_FILE}\nsw_fact owner \"$sw_read\""
         );
         let more = [own.as_str(), playbook::LOOK, mesh::look_snippet(), &balance];
-        let program = recipe::look(&more, LOOK_MAX);
+        programs.push(recipe::look(&more, LOOK_MAX));
+        let program = chained(title, &programs);
         let before = SystemTime::now();
         let report = self.run(cx, entry, &program).await?;
         let after = SystemTime::now();
+        if !only {
+            tell(cx, title, &report);
+        }
         let looked = Looked::read(&report)?;
         let off = clock_off(&looked, before, after);
         let used = looked.free.map(|free| 100_u8.saturating_sub(free));
@@ -94,6 +112,20 @@ impl Hosts {
                 Vec::new()
             }
         }
+    }
+}
+
+/// Several programs as one: each begins when the one before has ended well.
+fn chained(title: &str, programs: &[Program]) -> Program {
+    let step = |program: &Program| {
+        let text = quoted(&program.text);
+        format!("printf '%s\\n' {text} | /bin/sh -s || exit $?\n")
+    };
+    let text: String = programs.iter().map(step).collect();
+    Program {
+        title: title.to_owned(),
+        text: Zeroizing::new(text),
+        limit: programs.iter().map(|program| program.limit).sum(),
     }
 }
 

@@ -11,8 +11,63 @@ use std::time::Duration;
 /// How long to wait for the one who had the sandbox open before.
 const LOCKING: Duration = Duration::from_mins(1);
 /// How many watches the hosts of this machine may have: systemd takes some, and hangs without.
-const WATCHES: u32 = 8192;
-const WATCHES_SET: &str = "/proc/sys/fs/inotify/max_user_instances";
+const WATCHES: Limit = Limit {
+    set: "/proc/sys/fs/inotify/max_user_instances",
+    least: 8192,
+    kept: "watches",
+};
+/// How many neighbours all namespaces of this machine together may know: in a mesh of n hosts each
+/// knows all others, and beyond the limit they stop hearing each other. Only the first namespace
+/// can say so.
+const NEIGHBOURS: [Limit; 2] = [
+    Limit {
+        set: "/proc/sys/net/ipv4/neigh/default/gc_thresh3",
+        least: 65_536,
+        kept: "neighbours",
+    },
+    Limit {
+        set: "/proc/sys/net/ipv4/neigh/default/gc_thresh2",
+        least: 32_768,
+        kept: "neighbours-soft",
+    },
+];
+
+/// A limit of the machine that hosts need higher.
+struct Limit {
+    set: &'static str,
+    least: u32,
+    /// The file in the sandbox's directory that keeps what it was.
+    kept: &'static str,
+}
+
+impl Limit {
+    fn raise(&self, dir: &Path) -> Result<(), Error> {
+        let now = std::fs::read_to_string(self.set).unwrap_or_default();
+        if now.trim().parse::<u32>().is_ok_and(|now| now < self.least) {
+            replace(&dir.join(self.kept), now.as_bytes(), 0o600)?;
+            let raised = std::fs::write(self.set, self.least.to_string());
+            raised.map_err(|error| unwritten(Path::new(self.set), &error))?;
+        }
+        Ok(())
+    }
+
+    fn give_back(&self, dir: &Path) -> Result<(), Error> {
+        let saved = dir.join(self.kept);
+        let Ok(before) = std::fs::read(&saved) else {
+            return Ok(());
+        };
+        let restored = std::fs::write(self.set, before).and_then(|()| std::fs::remove_file(&saved));
+        restored.map_err(|error| unwritten(&saved, &error))
+    }
+}
+
+/// Has what many hosts take of the machine, where it can be had.
+pub(super) fn fit_for_many(dir: &Path) -> Result<(), Error> {
+    if !enter::is_real_root() {
+        return Ok(());
+    }
+    NEIGHBOURS.iter().try_for_each(|limit| limit.raise(dir))
+}
 
 /// Has what hosts with systemd take of the machine, and keeps what it had before in a directory.
 pub(super) fn fit_for_systemd(dir: &Path) -> Result<(), Error> {
@@ -26,23 +81,13 @@ pub(super) fn fit_for_systemd(dir: &Path) -> Result<(), Error> {
     if !tool::installed("systemd-nspawn") {
         return refused("the program systemd-nspawn is missing");
     }
-    let now = std::fs::read_to_string(WATCHES_SET).unwrap_or_default();
-    if now.trim().parse::<u32>().is_ok_and(|now| now < WATCHES) {
-        replace(&dir.join("watches"), now.as_bytes(), 0o600)?;
-        let raised = std::fs::write(WATCHES_SET, WATCHES.to_string());
-        raised.map_err(|error| unwritten(Path::new(WATCHES_SET), &error))?;
-    }
-    Ok(())
+    WATCHES.raise(dir)
 }
 
 /// Gives the machine back what it had.
 pub(super) fn give_back(dir: &Path) -> Result<(), Error> {
-    let saved = dir.join("watches");
-    let Ok(before) = std::fs::read(&saved) else {
-        return Ok(());
-    };
-    let restored = std::fs::write(WATCHES_SET, before).and_then(|()| std::fs::remove_file(&saved));
-    restored.map_err(|error| unwritten(&saved, &error))
+    let mut limits = NEIGHBOURS.iter().chain([&WATCHES]);
+    limits.try_for_each(|limit| limit.give_back(dir))
 }
 
 /// A directory that can be named to the kernel and to the shell, for its owner only.

@@ -14,9 +14,13 @@ for host in "$directory"/hosts/*; do
 done
 wait
 ip link delete "$bridge" 2>/dev/null
-# What the machine had before systemd hosts needed more.
-if [ -f "$directory/watches" ]; then
-    cat "$directory/watches" >/proc/sys/fs/inotify/max_user_instances
-    rm -f "$directory/watches"
-fi
+# What the machine had before hosts needed more.
+restore() {
+    [ -f "$directory/$1" ] || return 0
+    cat "$directory/$1" >"/proc/sys/$2"
+    rm -f "$directory/$1"
+}
+restore watches fs/inotify/max_user_instances
+restore neighbours-soft net/ipv4/neigh/default/gc_thresh2
+restore neighbours net/ipv4/neigh/default/gc_thresh3
 rm -rf "$directory/hosts" "$directory/programs"

@@ -129,6 +129,7 @@ impl Inner {
         if *laid {
             return Ok(());
         }
+        ground::fit_for_many(&self.dir)?;
         self.lan.ensure().await?;
         for (name, text) in PROGRAMS {
             let path = self.program(name);

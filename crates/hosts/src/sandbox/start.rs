@@ -129,6 +129,11 @@ fn fstab(directory: &Path, record: &Record) -> Result<(), Error> {
              devpts {dir}/root/dev/pts devpts newinstance,nosuid,noexec,ptmxmode=666,mode=620,gid=5 0 0\n\
              {dir}/boot_id {dir}/root/proc/sys/kernel/random/boot_id none bind 0 0\n"
         ));
+        // These are the machine's own, and no business of a host.
+        for name in ["fs", "vm"] {
+            let path = format!("{dir}/root/proc/sys/{name}");
+            text.push_str(&format!("{path} {path} none bind,ro 0 0\n"));
+        }
         let there = |name: &&&str| Path::new("/dev").join(name).exists();
         for name in disk::DEVICES.iter().filter(there) {
             text.push_str(&format!(

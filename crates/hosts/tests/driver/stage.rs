@@ -66,6 +66,7 @@ impl Stage {
                 sandbox: made.clone().into(),
                 cache: Cache::open(&lab.dir.join("cache")).unwrap(),
                 sources: vec![Source::Directory(mirror)],
+                playbooks: true,
             }),
             given: Sandbox::open(given).await.unwrap(),
             made,

@@ -97,6 +97,7 @@ impl Stage {
             sandbox: sandbox.clone().into(),
             cache: Cache::open(&lab.dir.join("cache")).unwrap(),
             sources: Vec::new(),
+            playbooks: true,
         });
         let stage = Self {
             machine: machine(user, made.address),
