@@ -58,8 +58,13 @@ const VARIABLES: [(&str, &str); 4] = [
     ),
 ];
 
-/// Variables that only proofs of our own set.
-const OF_TESTS: [&str; 3] = ["SLIPWAY_BLESS", "SLIPWAY_FIGURES", "SLIPWAY_SKIPS"];
+/// Variables that only proofs of our own set, or the program for itself.
+const OF_TESTS: [&str; 4] = [
+    "SLIPWAY_BLESS",
+    "SLIPWAY_ENTERED",
+    "SLIPWAY_FIGURES",
+    "SLIPWAY_SKIPS",
+];
 
 /// The whole page.
 fn page() -> String {
