@@ -95,7 +95,7 @@ impl Front {
         if let Some(count) = self.door {
             let port = self.port;
             written[1] = format!(
-                "- {{name: door, providerSpec: {{name: lab, region: n}}, count: {count}, serverType: small, image: debian-12}}"
+                "- {{name: door, providerSpec: {{name: lab, region: n}}, count: {count}, serverType: lite, image: debian-12}}"
             );
             written[3] = format!(
                 "
@@ -167,8 +167,8 @@ spec:
   disruption: {{groups: [{{name: rack, unavailable: {group}}}]}}
   nodePools:
     dynamic:
-      - {{name: brain, providerSpec: {{name: lab, region: n}}, count: {control}, serverType: small, image: debian-12}}
-      - {{name: muscle, providerSpec: {{name: lab, region: n}}, count: {compute}, serverType: small, image: debian-12, disruption: {{{own}group: rack}}}}
+      - {{name: brain, providerSpec: {{name: lab, region: n}}, count: {control}, serverType: lite, image: debian-12}}
+      - {{name: muscle, providerSpec: {{name: lab, region: n}}, count: {compute}, serverType: lite, image: debian-12, disruption: {{{own}group: rack}}}}
       {door}
     {fixed}
   kubernetes:

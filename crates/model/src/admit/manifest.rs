@@ -18,6 +18,9 @@ pub(super) const PROVIDER_NAME_MAX: usize = 15;
 pub(super) const POOL_NAME_MAX: usize = 14;
 pub(super) const CLUSTER_NAME_MAX: usize = 28;
 
+/// What runs in a host of the sandbox.
+const SANDBOX_TYPES: [&str; 2] = ["lite", "systemd"];
+
 /// The most providers, and the most pools of each kind, in one manifest.
 const ENTRIES_MAX: usize = 1_000;
 
@@ -197,6 +200,19 @@ fn dynamic_of(
     let count = fields.number("count", 1..=POOL_COUNT_MAX, faults);
     let server_type = fields.text("serverType", faults).map(str::to_owned);
     let image = fields.text("image", faults).map(str::to_owned);
+    if let (Some((provider, ..)), Some(found)) = (&spec, &server_type) {
+        let named = providers.iter().find(|read| read.name == *provider);
+        let via = named
+            .and_then(|read| read.value.as_ref())
+            .map(|account| account.via);
+        if via == Some(Provider::Sandbox) && !SANDBOX_TYPES.contains(&found.as_str()) {
+            let message = format!(
+                "found `{found}`, allowed: {} on a provider of type sandbox",
+                SANDBOX_TYPES.join(" or ")
+            );
+            faults.note(fields.path("serverType"), Code::Format, message);
+        }
+    }
     let budget = disruption::of_pool(&mut fields, groups, faults);
     fields.finish(faults);
     let whole = || {

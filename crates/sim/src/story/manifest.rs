@@ -75,7 +75,12 @@ impl Declared {
         ];
         pools.push_str("    dynamic:\n");
         for (pool, count) in dynamic.into_iter().filter(|(_, count)| *count > 0) {
-            pools.push_str(&dynamic_pool(pool, count, &self.server_type));
+            let server_type = if self.sandboxed {
+                "lite"
+            } else {
+                &self.server_type
+            };
+            pools.push_str(&dynamic_pool(pool, count, server_type));
             if pool == "compute" {
                 compute.push(pool);
             }

@@ -27,6 +27,17 @@ fn a_real_address_needs_a_key_and_is_one_that_a_machine_can_have() {
 }
 
 #[test]
+fn hosts_of_the_sandbox_are_of_two_kinds() {
+    check(
+        &[("providerType: simulated", "providerType: sandbox")],
+        &expect![[r#"
+            spec.nodePools.dynamic[0].serverType: found `small`, allowed: lite or systemd on a provider of type sandbox
+            spec.nodePools.dynamic[1].serverType: found `large`, allowed: lite or systemd on a provider of type sandbox
+        "#]],
+    );
+}
+
+#[test]
 fn a_real_address_is_outside_the_private_network() {
     let nodes = "{endpoint: 10.8.0.255, secretRef: {name: keys}}, {endpoint: 10.8.1.0, secretRef: {name: keys}}";
     check(
