@@ -27,7 +27,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use driver::{Clock, Context, Driver as _, Keeping, Log, Open, Opening, Outcome, Unopened};
-use hosts::artifacts::Cache;
 use hosts::program::{Mark, Program, Report};
 use hosts::sandbox::{
     Ending, Level, Means, Order, Sandbox, Settings, default_cache, ensure_rootfs, means,
@@ -143,7 +142,7 @@ async fn race(directory: &Path, count: u8, command: &[&str]) -> Result<(), Faile
             return Err(format!("{program}: {}\n{}", ended.status, said.concat()).into());
         }
         tell("rival", took);
-        let theirs = fleet.pictures(&fleet.driver()?, &all).await?;
+        let theirs = fleet.pictures(&fleet.driver(), &all).await?;
         same(&first, &theirs)?;
         fleet.sandbox.clear().await?;
         fleet.raced("ours", count).await?;
@@ -157,7 +156,7 @@ async fn grow(directory: &Path, count: u8) -> Result<(), Failed> {
     let fleet = Fleet::open(directory).await?;
     let mut all = fleet.made(1..=count).await?;
     fleet.acquaint(&all).await?;
-    let hosts = fleet.driver()?;
+    let hosts = fleet.driver();
     let began = Instant::now();
     let mut members = fleet.equipped(&hosts, &all).await?;
     tell("many-equipped", began.elapsed());
@@ -175,7 +174,7 @@ async fn grow(directory: &Path, count: u8) -> Result<(), Failed> {
         fleet.mesh(&last, &members).await?;
         tell(name, began.elapsed());
         fleet.checked(&last, &all).await?;
-        last = fleet.driver()?;
+        last = fleet.driver();
     }
     Ok(fleet.sandbox.clear().await?)
 }
@@ -220,13 +219,13 @@ impl Fleet {
     }
 
     /// A driver that has met nobody yet.
-    fn driver(&self) -> Result<Hosts, Failed> {
-        Ok(Hosts::new(Parts {
+    fn driver(&self) -> Hosts {
+        Hosts::new(Parts {
             sandbox: self.sandbox.clone().into(),
-            cache: Cache::open(&self.directory.join("cache"))?,
+            cache: self.directory.join("cache"),
             sources: Vec::new(),
             playbooks: true,
-        }))
+        })
     }
 
     fn context(&self) -> Context {
@@ -260,7 +259,7 @@ impl Fleet {
     /// Prepares and meshes fresh hosts with the driver; answers how they look, and leaves none.
     async fn raced(&self, name: &str, count: u8) -> Result<Vec<String>, Failed> {
         let all = self.made(1..=count).await?;
-        let hosts = self.driver()?;
+        let hosts = self.driver();
         let began = Instant::now();
         let members = self.equipped(&hosts, &all).await?;
         tell(&format!("{name}-equipped"), began.elapsed());
@@ -350,7 +349,7 @@ impl Fleet {
     /// it remembers a thousand neighbours for all of them together: too few for a mesh of fifty.
     /// What it was told does not count.
     async fn acquaint(&self, all: &[Machine]) -> Result<(), Failed> {
-        let hosts = self.driver()?;
+        let hosts = self.driver();
         let link = "read -r link </sys/class/net/eth0/address\n\
                     printf '::slipway fact link %s\\n' \"$link\"\n";
         let mut lines = String::new();

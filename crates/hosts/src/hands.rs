@@ -35,9 +35,10 @@ use model::time::Timestamp;
 pub use opened::Opened;
 use std::ffi::{OsStr, OsString};
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Semaphore;
+use tokio::sync::{OnceCell, Semaphore};
 use tokio::task::JoinSet;
 
 /// Which value of a cluster opens its machines.
@@ -77,7 +78,8 @@ struct Inner {
     /// Opened when the first host is made or looked for.
     #[cfg(feature = "sandbox")]
     sandbox: Opened,
-    cache: Cache,
+    cache: PathBuf,
+    fetched: OnceCell<Cache>,
     sources: Vec<Source>,
     playbooks: bool,
     pins: Pins,
@@ -90,8 +92,8 @@ pub struct Parts {
     /// Where hosts made of namespaces are, once there is one.
     #[cfg(feature = "sandbox")]
     pub sandbox: Opened,
-    /// What was fetched already.
-    pub cache: Cache,
+    /// Where fetched artifacts are kept; made when there is one.
+    pub cache: PathBuf,
     /// Where the rest comes from, in the order in which they are asked.
     pub sources: Vec<Source>,
     /// Whether playbooks of manifests are played. They can run anything on this machine.
@@ -112,6 +114,7 @@ impl Hosts {
             #[cfg(feature = "sandbox")]
             sandbox: parts.sandbox,
             cache: parts.cache,
+            fetched: OnceCell::new(),
             sources: parts.sources,
             playbooks: parts.playbooks,
             pins: Pins::default(),
@@ -426,10 +429,9 @@ impl Hosts {
             )
         })?;
         let artifact = Artifact::named(named);
-        let fetching = self
-            .inner
-            .cache
-            .fetch(&self.inner.sources, &artifact, &artifacts::quiet);
+        let open = || async { Cache::open(&self.inner.cache) };
+        let cache = self.inner.fetched.get_or_try_init(open).await?;
+        let fetching = cache.fetch(&self.inner.sources, &artifact, &artifacts::quiet);
         let handle = tokio::select! {
             biased;
             () = cx.cancelled() => return Err(stopped()),

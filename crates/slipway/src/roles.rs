@@ -6,7 +6,7 @@ use crate::place::{Database, Place, make_directory};
 use anyhow::Context as _;
 use driver::Clock;
 use engine::{Engine, Settings};
-use hosts::artifacts::{Cache, Source};
+use hosts::artifacts::Source;
 #[cfg(feature = "sandbox")]
 use hosts::sandbox;
 use hosts::{Hosts, Parts};
@@ -137,16 +137,10 @@ impl Options {
 
     /// What hosts are worked on with.
     fn parts(&self, data_dir: &Path) -> anyhow::Result<Parts> {
-        let directory = data_dir.join(ARTIFACTS);
-        let cache = Cache::open(&directory).map_err(|error| Failure {
-            what: error.what.clone(),
-            code: error.kind.code(),
-            hint: error.kind.hint().to_owned(),
-        })?;
         Ok(Parts {
             #[cfg(feature = "sandbox")]
             sandbox: self.sandbox(data_dir)?.into(),
-            cache,
+            cache: data_dir.join(ARTIFACTS),
             sources: self.mirror.clone(),
             playbooks: self.allow_playbooks,
         })

@@ -3,7 +3,7 @@
 use crate::apart::Lab;
 use driver::suite::{Cast, Fixture};
 use driver::{Clock, Keeping, Open, Opening};
-use hosts::artifacts::{Cache, Source};
+use hosts::artifacts::Source;
 use hosts::sandbox::{Ending, Level, Order, Sandbox, Settings};
 use hosts::{Hosts, Parts};
 use model::cluster::{Machine, Origin, Role};
@@ -64,7 +64,7 @@ impl Stage {
         Self {
             hosts: Hosts::new(Parts {
                 sandbox: made.clone().into(),
-                cache: Cache::open(&lab.dir.join("cache")).unwrap(),
+                cache: lab.dir.join("cache"),
                 sources: vec![Source::Directory(mirror)],
                 playbooks: true,
             }),

@@ -2,7 +2,6 @@
 
 use crate::apart::{Lab, apart};
 use driver::{Clock, Context, Driver as _, Keeping, Log, Open, Opening, Outcome};
-use hosts::artifacts::Cache;
 use hosts::sandbox::{Ending, Level, Made, Sandbox};
 use hosts::{Hosts, Parts};
 use model::cluster::{Generation, Machine, Origin, Role};
@@ -95,7 +94,7 @@ impl Stage {
         path.push(std::env::var_os("PATH").unwrap());
         let hosts = Hosts::new(Parts {
             sandbox: sandbox.clone().into(),
-            cache: Cache::open(&lab.dir.join("cache")).unwrap(),
+            cache: lab.dir.join("cache"),
             sources: Vec::new(),
             playbooks: true,
         });
