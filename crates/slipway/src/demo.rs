@@ -116,7 +116,7 @@ async fn shown(
             say(&format!(
                 "\nEverything is ready. Look at {page}/ or try, in another terminal:\n\n  \
                  export SLIPWAY_SERVER={page} SLIPWAY_DATA={}\n  slipway get machines\n  \
-                 slipway pool scale hello/compute 5\n\nCtrl-C ends the demo and cleans up.",
+                 slipway why cluster NAME\n\nCtrl-C ends the demo and cleans up.",
                 home.display()
             ));
             roles::told_to_stop().await.map(|()| Some(()))
@@ -172,8 +172,8 @@ impl Stage<'_> {
                 say("");
                 self.verb(&["get", "machines"]).await?;
                 say("");
-                self.verb(&["describe", "machine", traffic::BALANCER])
-                    .await?;
+                let balancer = traffic::balancer(installation).await?;
+                self.verb(&["describe", "machine", &balancer]).await?;
                 say("");
                 traffic::show(installation).await?;
             }

@@ -7,7 +7,7 @@ use driver::{Context, Log};
 use hosts::recipe::item::{Item, State, Unit};
 use hosts::recipe::render;
 use hosts::recipe::services::Definition;
-use model::cluster::{Machine, Role};
+use model::cluster::{Forward, Machine, Role};
 use model::id::ClusterId;
 use model::name::Name;
 use model::observed::MachineFact;
@@ -20,12 +20,6 @@ use store::Actor;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
-
-/// The machine of the example's load balancer.
-pub(super) const BALANCER: &str = "front-edge-01";
-
-/// Where the example's targets listen, and where its load balancer does.
-const PORT: u16 = 8080;
 
 /// Requests that are made, at most, until every target has answered.
 const REQUESTS_MAX: usize = 200;
@@ -42,16 +36,20 @@ impl Log for Unread {
 
 /// Starts a page on every target, then asks the load balancer until each has answered.
 pub(super) async fn show(installation: &Installation) -> anyhow::Result<()> {
-    let (cluster, machines) = machines(installation).await?;
+    let Example {
+        cluster,
+        machines,
+        role,
+    } = example(installation).await?;
     let mut targets = Vec::new();
     for (machine, _) in machines.iter().filter(|(of, _)| of.role == Role::Compute) {
-        serve_page(installation, cluster, machine).await?;
+        serve_page(installation, cluster, machine, role.target_port).await?;
         targets.push(machine.name.to_string());
     }
     let balancer = machines.iter().find(|(of, _)| of.role == Role::Balancer);
-    let at = balancer.and_then(|(_, at)| *at);
+    let (balancer, at) = balancer.context("the example has no load balancer")?;
     let at = at.context("the load balancer has no address")?;
-    let at = SocketAddr::new(at, PORT);
+    let at = SocketAddr::new(at, role.port);
     let mut answers: BTreeMap<String, usize> = BTreeMap::new();
     for _ in 0..REQUESTS_MAX {
         if targets.iter().all(|target| answers.contains_key(target)) {
@@ -70,16 +68,30 @@ pub(super) async fn show(installation: &Installation) -> anyhow::Result<()> {
         .iter()
         .map(|(name, count)| format!("{name} {count}×"));
     say(&format!(
-        "http://{at}/ is {BALANCER}; over the mesh it was answered by {}",
+        "http://{at}/ is {}; over the mesh it was answered by {}",
+        balancer.name,
         told.collect::<Vec<_>>().join(" and ")
     ));
     Ok(())
 }
 
-/// The machines of the example's only cluster, and where each answers.
-async fn machines(
-    installation: &Installation,
-) -> anyhow::Result<(ClusterId, Vec<(Machine, Option<IpAddr>)>)> {
+/// The example's only cluster, its machines with where each answers, and what is balanced.
+struct Example {
+    cluster: ClusterId,
+    machines: Vec<(Machine, Option<IpAddr>)>,
+    role: Forward,
+}
+
+/// What the machine of the load balancer is called.
+pub(super) async fn balancer(installation: &Installation) -> anyhow::Result<String> {
+    let example = example(installation).await?;
+    let mut machines = example.machines.into_iter();
+    let balancer = machines.find(|(of, _)| of.role == Role::Balancer);
+    let (machine, _) = balancer.context("the example has no load balancer")?;
+    Ok(machine.name.to_string())
+}
+
+async fn example(installation: &Installation) -> anyhow::Result<Example> {
     let clusters = installation.store.live_clusters().await?;
     let cluster = clusters.first().context("the example has no cluster")?.id;
     let view = installation.store.cluster_view(cluster).await?;
@@ -94,7 +106,15 @@ async fn machines(
         }
     };
     let machines = view.desired.machines.iter();
-    Ok((cluster, machines.map(|of| (of.clone(), at(of))).collect()))
+    let mut roles = view.desired.balancers.iter().flat_map(|of| &of.roles);
+    Ok(Example {
+        cluster,
+        machines: machines.map(|of| (of.clone(), at(of))).collect(),
+        role: roles
+            .next()
+            .context("the example balances nothing")?
+            .clone(),
+    })
 }
 
 /// Has a host serve a page with its own name on it.
@@ -102,11 +122,12 @@ async fn serve_page(
     installation: &Installation,
     cluster: ClusterId,
     machine: &Machine,
+    port: u16,
 ) -> anyhow::Result<()> {
     let root = "/srv/slipway-demo";
     let command = ["/usr/bin/python3", "-m", "http.server", "--directory", root];
     let mut command: Vec<String> = command.map(str::to_owned).into();
-    command.push(PORT.to_string());
+    command.push(port.to_string());
     let items = [
         Item::file(format!("{root}/index.html"), format!("{}\n", machine.name)),
         Item::Service {
