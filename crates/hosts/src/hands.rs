@@ -4,24 +4,22 @@
 //! It decides nothing: every task says all there is to do, and what was seen on the way goes back.
 //! Whatever is asked twice is looked at first, so that a task may be begun again at any point.
 
+mod balancing;
 mod entry;
 mod look;
+mod made;
 #[cfg(feature = "sandbox")]
 mod opened;
 
-use crate::artifacts::{self, Artifact, Cache, Platform, Source};
+use crate::artifacts::{Cache, Source};
 use crate::error::{Error, Kind};
 use crate::program::{Program, Report};
-use crate::recipe::item::{Item, State as ServiceState, Unit};
-use crate::recipe::services::Definition;
+use crate::recipe::item::Item;
 use crate::recipe::{self, Looked};
-#[cfg(feature = "sandbox")]
-use crate::sandbox;
-use crate::ssh::{self, Connections, Content, Keys as _, Push};
-use crate::{balancer, mesh, playbook};
+use crate::ssh::{self, Connections, Keys as _};
+use crate::{mesh, playbook};
 use driver::{Context, Driver, Outcome, Output, Target};
 use entry::{Entry, Pins};
-use model::balancer::Balance;
 use model::cluster::{Machine, Origin};
 use model::host::{Playbook, Recipe};
 use model::id::ClusterId;
@@ -53,17 +51,11 @@ const EQUIP_MAX: Duration = Duration::from_mins(20);
 /// How long a host may take to be cleaned.
 const REMOVE_MAX: Duration = Duration::from_mins(10);
 
-/// How long an artifact may take on its way to a host.
-const PUSH_MAX: Duration = Duration::from_mins(10);
-
 /// How long a host may take to be taken into use.
 const TAKE_MAX: Duration = Duration::from_mins(1);
 
 /// Says on a given host whose it is; gone when it is given back.
 const OWNER_FILE: &str = "/etc/slipway/machine";
-
-/// Where artifacts lie on a host.
-const BIN: &str = "/usr/local/lib/slipway/bin";
 
 /// The driver of hosts. Clones share its connections.
 #[derive(Clone)]
@@ -193,7 +185,7 @@ impl Hosts {
     async fn create(&self, cx: &Context, task: &Task) -> Result<Done, Error> {
         let machine = &task.machine;
         self.make(cx, task.cluster, machine).await?;
-        self.taken_in(cx, task).await
+        self.taken_in(cx, task, Vec::new()).await
     }
 
     /// A given machine is entered for the first time: its host key is the right one from then on.
@@ -206,18 +198,23 @@ impl Hosts {
         match looked.owner() {
             Some(owner) if owner != id => {
                 let what = format!("{} belongs to {owner}", entry.door);
-                return Err(Error::new(Kind::Foreign, what));
+                Err(Error::new(Kind::Foreign, what))
             }
-            Some(_) | None => self.told(cx, &entry, "take into use", &program).await?,
+            Some(_) | None => self.taken_in(cx, task, vec![program]).await,
         }
-        self.taken_in(cx, task).await
     }
 
-    /// What a machine says that answers, and the host key it has.
-    async fn taken_in(&self, cx: &Context, task: &Task) -> Result<Done, Error> {
+    /// What a machine says that answers, once it has run these programs, and the host key it has.
+    async fn taken_in(
+        &self,
+        cx: &Context,
+        task: &Task,
+        programs: Vec<Program>,
+    ) -> Result<Done, Error> {
         let entry = self.entry(cx, task.cluster, &task.machine).await?;
+        let taken = self.look_after(cx, &entry, "take into use", programs);
+        let (looked, host) = taken.await?;
         let at = cx.now();
-        let (looked, host) = self.look(cx, &entry).await?;
         cx.log(&format!(
             "{} answers: {}, kernel {}",
             entry.door, looked.system, looked.kernel
@@ -386,89 +383,13 @@ impl Hosts {
         Ok((cx.now(), Fact::Host(entry.machine, host)))
     }
 
-    async fn balance(&self, cx: &Context, task: &Task, balance: &Balance) -> Result<Done, Error> {
-        let entry = self.entry(cx, task.cluster, &task.machine).await?;
-        let (looked, _) = self.look(cx, &entry).await?;
-        let binary = self.push_proxy(cx, &entry, &looked).await?;
-        let service = balancer::service(balance, &binary);
-        // The shell has what Envoy needs to have many connections before it becomes Envoy.
-        let limit = format!("ulimit -n {} 2>/dev/null; exec \"$@\"", service.open_files);
-        let shell = ["/bin/sh", "-c", &limit, service.name].map(str::to_owned);
-        let item = Item::Service {
-            name: service.name.to_owned(),
-            unit: Unit::Ours(Definition {
-                description: service.description.to_owned(),
-                command: shell.into_iter().chain(service.command).collect(),
-                reload: "HUP".to_owned(),
-            }),
-            state: ServiceState::Running,
-            restart_when: Vec::new(),
-        };
-        let programs = vec![balancer::program(balance, &nested(&[item]))];
-        let told = self.told_last(cx, &entry, "load balancer", programs);
-        Ok((vec![told.await?], Vec::new()))
-    }
-
-    /// Has the proxy's program lie on the host; answers where.
-    async fn push_proxy(
-        &self,
-        cx: &Context,
-        entry: &Entry<'_>,
-        looked: &Looked,
-    ) -> Result<String, Error> {
-        let told = looked.facts.get("machine").map_or("", String::as_str);
-        let platform = Platform::of_machine(told).ok_or_else(|| {
-            let what = format!("{} is a {told:?}, for which there is no proxy", entry.door);
-            Error::new(Kind::NoArtifact, what)
-        })?;
-        let name = artifacts::envoy(platform);
-        let named = name.parse().map_err(|_not_one| {
-            Error::new(
-                Kind::NoArtifact,
-                format!("{name} is no name of an artifact"),
-            )
-        })?;
-        let artifact = Artifact::named(named);
-        let open = || async { Cache::open(&self.inner.cache) };
-        let cache = self.inner.fetched.get_or_try_init(open).await?;
-        let fetching = cache.fetch(&self.inner.sources, &artifact, &artifacts::quiet);
-        let handle = tokio::select! {
-            biased;
-            () = cx.cancelled() => return Err(stopped()),
-            handle = fetching => handle?,
-        };
-        let path = format!("{BIN}/envoy-{}", artifacts::pins::ENVOY);
-        let push = Push {
-            content: Content::File(handle.path()),
-            path: &path,
-            mode: 0o755,
-            sha256: &handle.sha256().to_string(),
-            limit: PUSH_MAX,
-        };
-        let log = |line: &str| cx.log(line);
-        let connections = &self.inner.connections;
-        let pushed = connections.copy(&entry.door, entry, push, &log, cx.cancelled());
-        tell(cx, "proxy", &pushed.await?);
-        Ok(path)
-    }
-
     /// Cleans a given machine; one that was never entered is clean.
     async fn release(&self, cx: &Context, task: &Task) -> Result<(), Error> {
         let entry = self.entry(cx, task.cluster, &task.machine).await?;
         let (looked, _) = self.look(cx, &entry).await?;
-        let stop = Item::Service {
-            name: balancer::SERVICE.to_owned(),
-            unit: Unit::Ours(Definition {
-                description: String::new(),
-                command: Vec::new(),
-                reload: "HUP".to_owned(),
-            }),
-            state: ServiceState::Absent,
-            restart_when: Vec::new(),
-        };
         let items = recipe::removal(looked.level, Vec::new());
         for (title, program) in [
-            ("load balancer", balancer::down_program(&nested(&[stop]))),
+            ("load balancer", balancing::down()),
             ("mesh", mesh::down_program()),
             ("clean", recipe::render(&items, "clean", REMOVE_MAX)),
         ] {
@@ -514,61 +435,6 @@ impl Hosts {
         let connections = &self.inner.connections;
         let running = connections.run(&entry.door, entry, program, &log, cx.cancelled());
         running.await
-    }
-}
-
-#[cfg(feature = "sandbox")]
-impl Hosts {
-    async fn make(&self, cx: &Context, cluster: ClusterId, machine: &Machine) -> Result<(), Error> {
-        let Origin::Made { server_type, .. } = &machine.origin else {
-            return Ok(());
-        };
-        let (owner, entry) = (Owner::Cluster(cluster), entry_name(SSH_KEY)?);
-        let key = cx.kept(&owner, &entry).await.map_err(entry::unopened)?;
-        let key = key.ok_or_else(|| {
-            Error::new(Kind::NoKey, "the cluster has no key to open its machines")
-        })?;
-        let order = sandbox::Order {
-            id: machine.id.to_string(),
-            name: machine.name.to_string(),
-            level: if server_type == "systemd" {
-                sandbox::Level::Systemd
-            } else {
-                sandbox::Level::Lite
-            },
-            authorized_key: ssh::public_half(&key)?,
-        };
-        // It takes a moment, and half a host would be in the way of the next attempt.
-        let made = self.inner.sandbox.get().await?.create(&order).await?;
-        cx.log(&format!("{} answers at {}", machine.name, made.address));
-        Ok(())
-    }
-
-    async fn delete(&self, cx: &Context, machine: &Machine) -> Result<(), Error> {
-        if self.inner.sandbox.was_there() {
-            let sandbox = self.inner.sandbox.get().await?;
-            sandbox.delete(&machine.id.to_string()).await?;
-        }
-        self.inner.pins.forget(machine.id);
-        cx.log(&format!("{} is gone", machine.name));
-        Ok(())
-    }
-
-    /// Where a machine of the sandbox is, and which host key it has.
-    async fn found(&self, machine: &Machine) -> Result<Option<sandbox::Seen>, Error> {
-        if !self.inner.sandbox.was_there() {
-            return Ok(None);
-        }
-        let sandbox = self.inner.sandbox.get().await?;
-        Ok(sandbox.find(&machine.id.to_string()).await)
-    }
-
-    /// Ends every host of the sandbox, where there is one.
-    pub async fn clear(&self) -> Result<(), Error> {
-        if self.inner.sandbox.was_there() {
-            self.inner.sandbox.get().await?.clear().await?;
-        }
-        Ok(())
     }
 }
 
@@ -622,13 +488,6 @@ impl Looked {
     }
 }
 
-/// Shell text that runs a recipe inside another program.
-fn nested(items: &[Item]) -> String {
-    let program = recipe::render(items, "service", Duration::from_mins(2));
-    let quoted = crate::program::quoted(&program.text);
-    format!("printf '%s\\n' {quoted} | /bin/sh -s")
-}
-
 fn gone(machine: &Machine) -> Fact {
     Fact::Machine(machine.id, MachineFact::Absent)
 }
@@ -639,25 +498,17 @@ fn stopped() -> Error {
 
 /// Says in the log what a program changed, one line for each item.
 fn tell(cx: &Context, title: &str, report: &Report) {
-    for mark in &report.marks {
-        match mark {
-            crate::program::Mark::Changed(item) => cx.log(&format!("{title}: changed {item}")),
-            crate::program::Mark::Unchanged(_)
-            | crate::program::Mark::Fact(..)
-            | crate::program::Mark::Failed(..) => {}
-        }
+    for item in report.changes() {
+        cx.log(&format!("{title}: changed {item}"));
     }
-    let changed = report.changed();
-    let unchanged =
-        |mark: &&crate::program::Mark| matches!(mark, crate::program::Mark::Unchanged(_));
-    let unchanged = report.marks.iter().filter(unchanged).count();
+    let (changed, unchanged) = (report.changed(), report.unchanged());
     cx.log(&format!(
         "{title}: {changed} changed, {unchanged} unchanged"
     ));
     if report.dropped > 0 {
+        let dropped = report.dropped;
         cx.log(&format!(
-            "{title}: {} bytes of output were too many to keep",
-            report.dropped
+            "{title}: {dropped} bytes of output were too many to keep"
         ));
     }
 }

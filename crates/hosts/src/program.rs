@@ -71,8 +71,21 @@ pub struct Report {
 impl Report {
     /// How many items were changed.
     pub fn changed(&self) -> usize {
-        let changed = |mark: &&Mark| matches!(mark, Mark::Changed(_));
-        self.marks.iter().filter(changed).count()
+        self.changes().count()
+    }
+
+    /// The items that were changed.
+    pub fn changes(&self) -> impl Iterator<Item = &str> {
+        self.marks.iter().filter_map(|mark| match mark {
+            Mark::Changed(item) => Some(item.as_str()),
+            Mark::Unchanged(_) | Mark::Fact(..) | Mark::Failed(..) => None,
+        })
+    }
+
+    /// How many items were as wished.
+    pub fn unchanged(&self) -> usize {
+        let unchanged = |mark: &&Mark| matches!(mark, Mark::Unchanged(_));
+        self.marks.iter().filter(unchanged).count()
     }
 
     /// The value of a fact, the last where it was told again.
@@ -95,6 +108,13 @@ impl Report {
 /// Quotes a text so that a shell takes it as one word, whatever is in it.
 pub fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+impl Program {
+    /// The line of another program that runs this one and ends as it ends.
+    pub fn piped(&self) -> String {
+        format!("printf '%s\\n' {} | /bin/sh -s", quoted(&self.text))
+    }
 }
 
 #[cfg(test)]

@@ -79,6 +79,19 @@ impl Level {
     }
 }
 
+impl std::str::FromStr for Level {
+    type Err = Error;
+
+    fn from_str(word: &str) -> Result<Self, Error> {
+        let mut levels = [Self::Lite, Self::Systemd].into_iter();
+        let found = levels.find(|level| level.as_str() == word);
+        found.ok_or_else(|| {
+            let what = format!("there are no sandbox hosts of type {word:?}");
+            Error::new(Kind::NotStarted, what)
+        })
+    }
+}
+
 /// A host that is wished for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Order {

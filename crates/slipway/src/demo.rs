@@ -10,6 +10,8 @@ use crate::{Command, Program, logging, serve};
 use anyhow::{Context as _, bail};
 use clap::{CommandFactory as _, Parser as _};
 use hosts::artifacts::Source;
+#[cfg(feature = "sandbox")]
+use hosts::sandbox::Means;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
@@ -58,10 +60,8 @@ pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         world::find(&options)
     };
     #[cfg(feature = "sandbox")]
-    if matches!(world, World::Hosts)
-        && let Some(ended) = world::enter(say).await?
-    {
-        return Ok(ended);
+    if matches!(world, World::Hosts(Means::ByEntering)) {
+        return world::enter(say).await;
     }
     let home = tempfile::Builder::new()
         .prefix("slipway-demo-")
@@ -85,7 +85,7 @@ async fn shown(
     let stop = CancellationToken::new();
     let ears = match world {
         #[cfg(feature = "sandbox")]
-        World::Hosts => world::ears().await?,
+        World::Hosts(_) => world::ears().await?,
         World::Simulated(_) => world::here().await?,
     };
     let (installation, running) = serve::start(home, options, ears.listeners, &stop).await?;
@@ -126,7 +126,7 @@ async fn shown(
     stop.cancel();
     running.ended().await?;
     #[cfg(feature = "sandbox")]
-    if matches!(world, World::Hosts) {
+    if matches!(world, World::Hosts(_)) {
         installation.hosts.clear().await?;
     }
     told.map(|_| ExitCode::SUCCESS)
@@ -136,7 +136,7 @@ async fn shown(
 fn introduced(world: &World) -> String {
     match world {
         #[cfg(feature = "sandbox")]
-        World::Hosts => "Its machines are real hosts, made of namespaces of this one, with SSH, a \
+        World::Hosts(_) => "Its machines are real hosts, made of namespaces of this one, with SSH, a \
                          WireGuard mesh and an Envoy load balancer; Kubernetes on them is simulated."
             .to_owned(),
         World::Simulated(why) => {
@@ -154,6 +154,10 @@ struct Stage<'a> {
 
 impl Stage<'_> {
     /// Plans, applies, looks and, when asked to, deletes again, as a person would.
+    #[cfg_attr(
+        not(feature = "sandbox"),
+        expect(unused_variables, reason = "only real hosts are visited")
+    )]
     async fn show(
         &self,
         world: &World,
@@ -168,7 +172,7 @@ impl Stage<'_> {
         self.verb(&["get", "clusters"]).await?;
         match world {
             #[cfg(feature = "sandbox")]
-            World::Hosts => {
+            World::Hosts(_) => {
                 say("");
                 self.verb(&["get", "machines"]).await?;
                 say("");

@@ -136,6 +136,13 @@ impl Options {
     }
 
     /// What hosts are worked on with.
+    #[cfg_attr(
+        not(feature = "sandbox"),
+        expect(
+            clippy::unnecessary_wraps,
+            reason = "the network of a sandbox may be wrong"
+        )
+    )]
     fn parts(&self, data_dir: &Path) -> anyhow::Result<Parts> {
         Ok(Parts {
             #[cfg(feature = "sandbox")]

@@ -110,16 +110,6 @@ impl Hosts {
         }
         Ok(key)
     }
-
-    /// Where a machine is that was made, and which host key it was made with.
-    async fn whereabouts(&self, machine: &Machine) -> Result<(IpAddr, String), Error> {
-        #[cfg(feature = "sandbox")]
-        if let Some(seen) = self.found(machine).await? {
-            return Ok((IpAddr::V4(seen.address), seen.host_key));
-        }
-        let what = format!("{} is not there", machine.name);
-        Err(Error::new(Kind::NoSuchHost, what))
-    }
 }
 
 impl Keys for Entry<'_> {

@@ -3,7 +3,7 @@
 use super::entry::Entry;
 use super::{Hosts, OWNER_FILE, given, gone, tell};
 use crate::error::{Error, Kind};
-use crate::program::{Program, quoted};
+use crate::program::Program;
 use crate::recipe::{self, Looked};
 use crate::{balancer, mesh, playbook};
 use driver::Context;
@@ -117,10 +117,7 @@ impl Hosts {
 
 /// Several programs as one: each begins when the one before has ended well.
 fn chained(title: &str, programs: &[Program]) -> Program {
-    let step = |program: &Program| {
-        let text = quoted(&program.text);
-        format!("printf '%s\\n' {text} | /bin/sh -s || exit $?\n")
-    };
+    let step = |program: &Program| format!("{} || exit $?\n", program.piped());
     let text: String = programs.iter().map(step).collect();
     Program {
         title: title.to_owned(),

@@ -14,9 +14,9 @@ pub(super) const SIMULATED: &str = include_str!("../../../../examples/hello.yaml
 
 /// Where the machines of the demo are.
 pub(super) enum World {
-    /// Real hosts, made of this machine.
+    /// Real hosts, made of this machine by these means.
     #[cfg(feature = "sandbox")]
-    Hosts,
+    Hosts(hosts::sandbox::Means),
     /// Nowhere but in memory, for this reason.
     Simulated(String),
 }
@@ -35,7 +35,7 @@ impl World {
     pub(super) const fn manifest(&self) -> &'static str {
         match self {
             #[cfg(feature = "sandbox")]
-            Self::Hosts => HOSTS,
+            Self::Hosts(_) => HOSTS,
             Self::Simulated(_) => SIMULATED,
         }
     }
@@ -72,7 +72,7 @@ pub(super) use with_sandbox::{ears, enter, find};
 mod with_sandbox {
     use super::{Ears, Options, SocketAddr, TcpListener, World, listening, usual};
     use anyhow::Context as _;
-    use hosts::sandbox::{self, Level, Means};
+    use hosts::sandbox::{self, Level};
     use std::os::fd::AsFd as _;
     use std::process::ExitCode;
 
@@ -84,17 +84,13 @@ mod with_sandbox {
             return World::Simulated(why.to_owned());
         }
         match sandbox::means() {
-            Ok(Means::Here | Means::ByEntering) => World::Hosts,
+            Ok(means) => World::Hosts(means),
             Err(error) => World::Simulated(error.to_string()),
         }
     }
 
-    /// Runs the whole demo again in namespaces of its own where that is the only way; `None`
-    /// where it can go on as it is.
-    pub(in crate::demo) async fn enter(say: fn(&str)) -> anyhow::Result<Option<ExitCode>> {
-        if sandbox::entered() || sandbox::means()? == Means::Here {
-            return Ok(None);
-        }
+    /// Runs the whole demo again in namespaces of its own; answers how that ended.
+    pub(in crate::demo) async fn enter(say: fn(&str)) -> anyhow::Result<ExitCode> {
         // Inside there is no network to fetch packages from.
         sandbox::ensure_rootfs(Level::Lite, &sandbox::default_cache(), &say).await?;
         let (listener, _) = usual().await?;
@@ -115,7 +111,7 @@ mod with_sandbox {
             }
         };
         let code = ended.code().and_then(|code| u8::try_from(code).ok());
-        Ok(Some(ExitCode::from(code.unwrap_or(1))))
+        Ok(ExitCode::from(code.unwrap_or(1)))
     }
 
     /// Listens inside and, where the program was entered, on what was handed over.

@@ -1,0 +1,105 @@
+//! Machines that we make: those of the sandbox, where this build has one.
+
+use super::Hosts;
+use crate::error::{Error, Kind};
+use driver::Context;
+use model::cluster::Machine;
+use model::id::ClusterId;
+use std::net::IpAddr;
+#[cfg(feature = "sandbox")]
+use {
+    super::{SSH_KEY, entry, entry_name},
+    crate::{sandbox, ssh},
+    model::cluster::Origin,
+    model::sealed::Owner,
+};
+
+#[cfg(not(feature = "sandbox"))]
+#[expect(clippy::unused_async, reason = "a build with a sandbox waits for it")]
+impl Hosts {
+    pub(super) async fn make(
+        &self,
+        _: &Context,
+        _: ClusterId,
+        machine: &Machine,
+    ) -> Result<(), Error> {
+        Err(no_sandbox(machine))
+    }
+
+    pub(super) async fn delete(&self, _: &Context, machine: &Machine) -> Result<(), Error> {
+        Err(no_sandbox(machine))
+    }
+
+    pub(super) async fn whereabouts(&self, machine: &Machine) -> Result<(IpAddr, String), Error> {
+        Err(no_sandbox(machine))
+    }
+}
+
+/// Another build may have made it, so nothing is said of whether it is there.
+#[cfg(not(feature = "sandbox"))]
+fn no_sandbox(machine: &Machine) -> Error {
+    let what = format!("{} is of a sandbox, which this build has not", machine.name);
+    Error::new(Kind::NoSandbox, what)
+}
+
+#[cfg(feature = "sandbox")]
+impl Hosts {
+    pub(super) async fn make(
+        &self,
+        cx: &Context,
+        cluster: ClusterId,
+        machine: &Machine,
+    ) -> Result<(), Error> {
+        let Origin::Made { server_type, .. } = &machine.origin else {
+            return Ok(());
+        };
+        let (owner, entry) = (Owner::Cluster(cluster), entry_name(SSH_KEY)?);
+        let key = cx.kept(&owner, &entry).await.map_err(entry::unopened)?;
+        let key = key.ok_or_else(|| {
+            Error::new(Kind::NoKey, "the cluster has no key to open its machines")
+        })?;
+        let order = sandbox::Order {
+            id: machine.id.to_string(),
+            name: machine.name.to_string(),
+            level: server_type.parse()?,
+            authorized_key: ssh::public_half(&key)?,
+        };
+        // It takes a moment, and half a host would be in the way of the next attempt.
+        let made = self.inner.sandbox.get().await?.create(&order).await?;
+        cx.log(&format!("{} answers at {}", machine.name, made.address));
+        Ok(())
+    }
+
+    pub(super) async fn delete(&self, cx: &Context, machine: &Machine) -> Result<(), Error> {
+        if self.inner.sandbox.was_there() {
+            let sandbox = self.inner.sandbox.get().await?;
+            sandbox.delete(&machine.id.to_string()).await?;
+        }
+        self.inner.pins.forget(machine.id);
+        cx.log(&format!("{} is gone", machine.name));
+        Ok(())
+    }
+
+    /// Where a machine is that was made, and which host key it was made with.
+    pub(super) async fn whereabouts(&self, machine: &Machine) -> Result<(IpAddr, String), Error> {
+        let seen = if self.inner.sandbox.was_there() {
+            let sandbox = self.inner.sandbox.get().await?;
+            sandbox.find(&machine.id.to_string()).await
+        } else {
+            None
+        };
+        let seen = seen.ok_or_else(|| {
+            let what = format!("{} is not there", machine.name);
+            Error::new(Kind::NoSuchHost, what)
+        })?;
+        Ok((IpAddr::V4(seen.address), seen.host_key))
+    }
+
+    /// Ends every host of the sandbox, where there is one.
+    pub async fn clear(&self) -> Result<(), Error> {
+        if self.inner.sandbox.was_there() {
+            self.inner.sandbox.get().await?.clear().await?;
+        }
+        Ok(())
+    }
+}
