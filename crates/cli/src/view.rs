@@ -15,7 +15,7 @@ use crate::table::{Table, plain};
 use api::time::brief;
 use api::{
     CauseView, ClusterHead, EventView, GenerationView, HeldView, HostSeen, IntentView, MachineSeen,
-    MachineView, ManifestView, NodeSeen, TaskView, Time, WishView,
+    MachineView, ManifestView, NodeSeen, Role, TaskView, Time, WishView,
 };
 use std::collections::BTreeMap;
 
@@ -100,11 +100,12 @@ fn provider_says(seen: Option<&MachineSeen>, now: Time) -> String {
     )
 }
 
-fn kubernetes_says(seen: Option<&NodeSeen>, now: Time) -> String {
-    seen.map_or_else(
-        || "never looked".to_owned(),
-        |seen| format!("{} {}", node_words(seen), ago(seen.observed_at, now)),
-    )
+fn kubernetes_says(view: &MachineView, now: Time) -> String {
+    match (&view.node, view.role) {
+        (Some(seen), _) => format!("{} {}", node_words(seen), ago(seen.observed_at, now)),
+        (None, Role::Balancer) => "nothing to do with it".to_owned(),
+        (None, Role::Control | Role::Compute) => "never looked".to_owned(),
+    }
 }
 
 /// How a node was seen, without when.
@@ -147,7 +148,7 @@ pub(crate) fn machines(machines: &[MachineView], now: Time) -> String {
             view.role.to_string(),
             if view.leaving { "to leave" } else { "to stay" }.to_owned(),
             provider_says(view.machine.as_ref(), now),
-            kubernetes_says(view.node.as_ref(), now),
+            kubernetes_says(view, now),
         ]);
     }
     table.render()
@@ -160,7 +161,7 @@ pub(crate) fn standing(view: &MachineView, now: Time) -> String {
         view.name,
         if view.leaving { "to leave" } else { "to stay" },
         provider_says(view.machine.as_ref(), now),
-        kubernetes_says(view.node.as_ref(), now),
+        kubernetes_says(view, now),
     )
 }
 

@@ -178,7 +178,7 @@ impl Stage<'_> {
                 say("");
                 let balancer = traffic::balancer(installation).await?;
                 self.verb(&["describe", "machine", &balancer]).await?;
-                say("");
+                say("\nNothing answers on the targets yet: each gets a page with its name on it.");
                 traffic::show(installation).await?;
             }
             World::Simulated(_) => {}

@@ -147,10 +147,7 @@ pub(crate) fn machine(view: &MachineView, changes: &[ChangeView], now: Time) -> 
         ),
         ("known there as", reference.unwrap_or_default()),
         ("answers at", answers.unwrap_or_default()),
-        (
-            "observed by kubernetes",
-            kubernetes_says(view.node.as_ref(), now),
-        ),
+        ("observed by kubernetes", kubernetes_says(view, now)),
     ]);
     if let Some(host) = &view.host {
         facts.0.extend(host_says(host, now));

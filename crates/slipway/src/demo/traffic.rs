@@ -12,7 +12,7 @@ use model::id::ClusterId;
 use model::name::Name;
 use model::observed::MachineFact;
 use model::time::Timestamp;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,8 +21,11 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 
-/// Requests that are made, at most, until every target has answered.
-const REQUESTS_MAX: usize = 200;
+/// How long the load balancer may take to find all targets healthy.
+const WARMING_MAX: Duration = Duration::from_mins(1);
+
+/// Requests that are counted, once all targets are taken in.
+const REQUESTS: usize = 20;
 
 /// How long one request may take.
 const REQUEST_MAX: Duration = Duration::from_secs(5);
@@ -50,19 +53,12 @@ pub(super) async fn show(installation: &Installation) -> anyhow::Result<()> {
     let (balancer, at) = balancer.context("the example has no load balancer")?;
     let at = at.context("the load balancer has no address")?;
     let at = SocketAddr::new(at, role.port);
+    warm(at, &targets).await?;
     let mut answers: BTreeMap<String, usize> = BTreeMap::new();
-    for _ in 0..REQUESTS_MAX {
-        if targets.iter().all(|target| answers.contains_key(target)) {
-            break;
-        }
-        match tokio::time::timeout(REQUEST_MAX, request(at)).await {
-            Ok(Ok(name)) => *answers.entry(name).or_default() += 1,
-            // Its targets were started a moment ago: it takes them in when they answer.
-            Ok(Err(_)) | Err(_) => tokio::time::sleep(Duration::from_millis(200)).await,
-        }
-    }
-    if let Some(silent) = targets.iter().find(|target| !answers.contains_key(*target)) {
-        bail!("{silent} did not answer through the load balancer at http://{at}/");
+    for _ in 0..REQUESTS {
+        let answered = tokio::time::timeout(REQUEST_MAX, request(at)).await;
+        let name = answered.with_context(|| format!("http://{at}/ did not answer"))??;
+        *answers.entry(name).or_default() += 1;
     }
     let told = answers
         .iter()
@@ -73,6 +69,27 @@ pub(super) async fn show(installation: &Installation) -> anyhow::Result<()> {
         told.collect::<Vec<_>>().join(" and ")
     ));
     Ok(())
+}
+
+/// Asks until every target has answered: they were started a moment ago, and the load balancer
+/// takes them in one after the other, when they are found healthy.
+async fn warm(at: SocketAddr, targets: &[String]) -> anyhow::Result<()> {
+    let mut silent: BTreeSet<&str> = targets.iter().map(String::as_str).collect();
+    let began = tokio::time::Instant::now();
+    while began.elapsed() < WARMING_MAX {
+        if let Ok(Ok(name)) = tokio::time::timeout(REQUEST_MAX, request(at)).await {
+            silent.remove(name.as_str());
+        }
+        if silent.is_empty() {
+            return Ok(());
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let silent: Vec<&str> = silent.into_iter().collect();
+    bail!(
+        "{} did not answer through the load balancer at http://{at}/",
+        silent.join(" and ")
+    )
 }
 
 /// The example's only cluster, its machines with where each answers, and what is balanced.
