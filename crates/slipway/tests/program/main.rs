@@ -9,6 +9,7 @@
 mod backup;
 mod bad_start;
 mod config;
+mod demo;
 mod doctor;
 mod full_disk;
 mod kill;
