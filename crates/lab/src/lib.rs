@@ -6,6 +6,8 @@
 
 pub mod postgres;
 
+mod apart;
 mod skip;
 
+pub use apart::{apart, within};
 pub use skip::skip;

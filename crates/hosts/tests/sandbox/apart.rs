@@ -5,12 +5,9 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Tells the test that it is inside, and where it may write.
-const APART: &str = "SLIPWAY_TEST_APART";
-
 /// Runs a test apart; skips it where this machine cannot have sandbox hosts.
 pub(crate) fn apart(name: &str, level: Level, body: impl AsyncFnOnce(Lab)) {
-    if let Some(dir) = within() {
+    if let Some(dir) = lab::within() {
         return runtime().block_on(body(Lab::new(dir)));
     }
     if let Some(reason) = missing(level) {
@@ -25,23 +22,7 @@ pub(crate) fn apart(name: &str, level: Level, body: impl AsyncFnOnce(Lab)) {
         .prefix("slipway-sandbox-")
         .tempdir()
         .unwrap();
-    let status = Command::new("unshare")
-        .args([
-            "--net",
-            "--mount",
-            "--pid",
-            "--fork",
-            "--kill-child",
-            "--mount-proc",
-            "--",
-        ])
-        // The shell buries whom nobody else does.
-        .args(["sh", "-c", "ip link set lo up; \"$@\"; exit $?", "sh"])
-        .arg(std::env::current_exe().unwrap())
-        .args(["--exact", name, "--nocapture"])
-        .env(APART, dir.path())
-        .status()
-        .unwrap();
+    let status = lab::apart(name, dir.path()).unwrap();
     // What a failed test left ends with its namespaces, but for these.
     for group in keys(dir.path()).iter().flat_map(|key| groups(key)) {
         let mut find = Command::new("find");
@@ -53,11 +34,6 @@ pub(crate) fn apart(name: &str, level: Level, body: impl AsyncFnOnce(Lab)) {
         status.success(),
         "{name} failed in its namespaces: {status}"
     );
-}
-
-/// Where a test may write that runs apart.
-pub(crate) fn within() -> Option<PathBuf> {
-    std::env::var_os(APART).map(PathBuf::from)
 }
 
 /// Why a test cannot run here.

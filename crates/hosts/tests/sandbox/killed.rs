@@ -1,6 +1,6 @@
 //! Killed at any moment, the next who opens the sandbox finds a world that makes sense.
 
-use crate::apart::{Lab, apart, runtime, within};
+use crate::apart::{Lab, apart, runtime};
 use hosts::sandbox::{Ending, Level, Sandbox, State};
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -82,7 +82,7 @@ fn hosts_end_with_their_maker_where_that_is_wished() {
 
 #[test]
 fn makes_and_deletes_for_ever() {
-    let Some(dir) = within() else {
+    let Some(dir) = lab::within() else {
         return;
     };
     let ending = match std::env::var(ENDING).as_deref() {

@@ -1,8 +1,8 @@
 //! The demo from the outside: real hosts for root and for ordinary users, else the reason why not.
 
+use crate::lite;
 use crate::server::slipway;
-use hosts::sandbox::{Level, default_cache, ensure_rootfs};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 
 /// Runs its arguments in namespaces that end with it, and tells who is still there afterwards.
@@ -31,28 +31,6 @@ cd "$HOME"
 exec setpriv --reuid=54322 --regid=54322 --clear-groups -- \
     "$HOME/slipway" demo --once --mirror "$HOME/mirror"
 "#;
-
-/// What the demo needs: a mirror with Envoy, root, and a root filesystem for hosts.
-fn possible(test: &str) -> Option<(PathBuf, PathBuf)> {
-    let mirror = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("../tools/mirror");
-    if !mirror.join("index.json").exists() {
-        lab::skip(test, "there is no Envoy; `cargo xtask tools` fetches it");
-        return None;
-    }
-    let means = hosts::sandbox::means();
-    if !matches!(means, Ok(hosts::sandbox::Means::Here)) {
-        lab::skip(
-            test,
-            &format!("not possible here: it takes root: {means:?}"),
-        );
-        return None;
-    }
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    // Inside there is no network to build it from.
-    let told = |line: &str| println!("{line}");
-    let built = runtime.block_on(ensure_rootfs(Level::Lite, &default_cache(), &told));
-    Some((mirror.canonicalize().unwrap(), built.unwrap()))
-}
 
 /// Runs a command in namespaces of its own; what it writes goes to a directory.
 fn apart(words: &[&str], directory: &Path, home: Option<&Path>) -> Output {
@@ -87,9 +65,10 @@ fn text(bytes: &[u8]) -> String {
 
 #[test]
 fn root_sees_real_hosts_behind_a_load_balancer() {
-    let Some((mirror, _)) = possible("demo::root_sees_real_hosts_behind_a_load_balancer") else {
+    if lite::possible("demo::root_sees_real_hosts_behind_a_load_balancer").is_none() {
         return;
-    };
+    }
+    let mirror = lite::mirror().unwrap();
     let directory = tempfile::tempdir().unwrap();
     let program = slipway().get_program().to_str().unwrap().to_owned();
     let mirror = mirror.to_str().unwrap();
@@ -99,7 +78,8 @@ fn root_sees_real_hosts_behind_a_load_balancer() {
 
 /// Runs the demo as a user with these lines in the files of subordinate numbers.
 fn as_user(test: &str, subordinate: &str) -> Option<Output> {
-    let (mirror, archive) = possible(test)?;
+    let archive = lite::possible(test)?;
+    let mirror = lite::mirror().unwrap();
     let directory = tempfile::tempdir().unwrap();
     let home = directory.path().join("home");
     let rootfs = home.join(".cache/slipway/rootfs");
