@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use api::WishView;
 use askama::Template;
 use axum::extract::State;
+use model::balancer::BalanceFact;
 use model::cluster::Role;
 use model::id::ClusterId;
 use model::intent::Intent;
@@ -81,7 +82,7 @@ struct Wished {
     since: Stamp,
 }
 
-/// How many nodes of a pool are ready.
+/// How many machines of a pool are ready.
 struct Pool {
     name: Name,
     role: Role,
@@ -95,7 +96,7 @@ struct Line {
     role: Role,
     desired: &'static str,
     provider: Seen,
-    kubernetes: Seen,
+    service: Seen,
     address: String,
 }
 
@@ -193,7 +194,7 @@ fn wished(intent: &Intent, now: Timestamp) -> Wished {
     }
 }
 
-/// Nodes ready of nodes wanted, pool by pool; the control plane first.
+/// Machines that serve of those wanted, pool by pool; the control plane first.
 fn pools(machines: &[MachineRow]) -> Vec<Pool> {
     let mut pools: BTreeMap<(Role, &Name), Bar> = BTreeMap::new();
     for row in machines.iter().filter(|row| !row.leaving) {
@@ -201,9 +202,7 @@ fn pools(machines: &[MachineRow]) -> Vec<Pool> {
             .entry((row.machine.role, &row.machine.pool))
             .or_default();
         bar.wanted += 1;
-        if let Some((NodeFact::Joined { ready: true, .. }, _)) = row.seen.node {
-            bar.ready += 1;
-        }
+        bar.ready += u32::from(serves(row));
     }
     pools
         .into_iter()
@@ -215,6 +214,57 @@ fn pools(machines: &[MachineRow]) -> Vec<Pool> {
         .collect()
 }
 
+/// Whether a machine does what it is for.
+fn serves(row: &MachineRow) -> bool {
+    match row.machine.role {
+        Role::Control | Role::Compute => {
+            matches!(
+                row.seen.node,
+                Some((NodeFact::Joined { ready: true, .. }, _))
+            )
+        }
+        Role::Balancer => balance(row).is_some(),
+    }
+}
+
+/// The load balancer on a machine, and when it was seen.
+fn balance(row: &MachineRow) -> Option<(&BalanceFact, Timestamp)> {
+    let (host, at) = row.seen.host.as_ref()?;
+    Some((host.balance.as_ref()?, *at))
+}
+
+/// How a machine was seen to do what it is for.
+fn service(row: &MachineRow, now: Timestamp) -> Seen {
+    let age = |at: Timestamp| Stamp::new(at, now);
+    match row.machine.role {
+        Role::Control | Role::Compute => {
+            let (node, at) = row.seen.node.as_ref().map(|(fact, at)| (fact, *at)).unzip();
+            let version = match node {
+                Some(NodeFact::Joined { version, .. }) => Some(version.to_string()),
+                Some(NodeFact::Absent) | None => None,
+            };
+            Seen {
+                state: node.into(),
+                note: version,
+                at: at.map(age),
+            }
+        }
+        Role::Balancer => {
+            let (balance, at) = balance(row).unzip();
+            let healthy = balance.map(|balance| {
+                let roles = balance.healthy.iter();
+                let told = roles.map(|(role, count)| format!("{role}: {count} healthy"));
+                told.collect::<Vec<_>>().join(", ")
+            });
+            Seen {
+                state: balance.into(),
+                note: healthy,
+                at: at.map(age),
+            }
+        }
+    }
+}
+
 fn line(row: &MachineRow, now: Timestamp) -> Line {
     let MachineRow {
         machine,
@@ -223,7 +273,6 @@ fn line(row: &MachineRow, now: Timestamp) -> Line {
         seen,
     } = row;
     let (provider, provider_at) = seen.machine.as_ref().map(|(fact, at)| (fact, *at)).unzip();
-    let (node, node_at) = seen.node.as_ref().map(|(fact, at)| (fact, *at)).unzip();
     let age = |at: Timestamp| Stamp::new(at, now);
     let reached = match provider {
         Some(MachineFact::Running { address, .. }) if *address != machine.address => {
@@ -237,10 +286,6 @@ fn line(row: &MachineRow, now: Timestamp) -> Line {
         )
         | None => machine.address.to_string(),
     };
-    let version = match node {
-        Some(NodeFact::Joined { version, .. }) => Some(version.to_string()),
-        Some(NodeFact::Absent) | None => None,
-    };
     Line {
         name: machine.name.clone(),
         pool: machine.pool.clone(),
@@ -251,11 +296,7 @@ fn line(row: &MachineRow, now: Timestamp) -> Line {
             note: None,
             at: provider_at.map(age),
         },
-        kubernetes: Seen {
-            state: node.into(),
-            note: version,
-            at: node_at.map(age),
-        },
+        service: service(row, now),
         address: reached,
     }
 }

@@ -1,6 +1,7 @@
 //! Small things that all pages show: states, bars, points in time.
 
 use api::{Ready, Time, time::brief};
+use model::balancer::BalanceFact;
 use model::observed::{MachineFact, NodeFact};
 use model::task::State;
 use model::time::Timestamp;
@@ -70,6 +71,16 @@ impl From<Option<&NodeFact>> for Sign {
             Some(NodeFact::Joined { ready: false, .. }) => ("▲", "not ready", "bad"),
             Some(NodeFact::Joined { cordoned: true, .. }) => ("▽", "cordoned", "warn"),
             Some(NodeFact::Joined { .. }) => ("✓", "ready", "ok"),
+        };
+        Self { mark, word, tone }
+    }
+}
+
+impl From<Option<&BalanceFact>> for Sign {
+    fn from(fact: Option<&BalanceFact>) -> Self {
+        let (mark, word, tone) = match fact {
+            None => ("·", "unseen", "calm"),
+            Some(_) => ("✓", "balances", "ok"),
         };
         Self { mark, word, tone }
     }

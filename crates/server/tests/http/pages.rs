@@ -136,24 +136,24 @@ async fn a_cluster_shows_what_waits_and_for_whom() {
         &page,
         "pools",
         &expect![[r#"
-        Nodes by pool
-        Pool | Role | Nodes ready |
-        brain | control |  0/3 |
-        muscle | compute |  0/2 |
-    "#]],
+            Pools
+            Pool | Role | Machines ready |
+            brain | control |  0/3 |
+            muscle | compute |  0/2 |
+        "#]],
     );
     check_section(
         &page,
         "machines",
         &expect![[r#"
-        Machines
-        Desired is what the manifest and intents ask for; the rest is what was last seen, and how long ago. Machine | Pool | Desired | Provider sees | Kubernetes sees | Address |
-        first-brain-01 |  brain (control) |  to stay |  · unseen |  · unseen |  10.8.0.1 |
-        first-brain-02 |  brain (control) |  to stay |  ✓ running 0s ago |  · unseen |  10.8.0.2 |
-        first-brain-03 |  brain (control) |  to stay |  · unseen |  · unseen |  10.8.0.3 |
-        first-muscle-01 |  muscle (compute) |  to stay |  · unseen |  · unseen |  10.8.0.4 |
-        first-muscle-02 |  muscle (compute) |  to stay |  · unseen |  · unseen |  10.8.0.5 |
-    "#]],
+            Machines
+            Desired is what the manifest and intents ask for; the rest is what was last seen, and how long ago. Machine | Pool | Desired | Provider sees | Serves | Address |
+            first-brain-01 |  brain (control) |  to stay |  · unseen |  · unseen |  10.8.0.1 |
+            first-brain-02 |  brain (control) |  to stay |  ✓ running 0s ago |  · unseen |  10.8.0.2 |
+            first-brain-03 |  brain (control) |  to stay |  · unseen |  · unseen |  10.8.0.3 |
+            first-muscle-01 |  muscle (compute) |  to stay |  · unseen |  · unseen |  10.8.0.4 |
+            first-muscle-02 |  muscle (compute) |  to stay |  · unseen |  · unseen |  10.8.0.5 |
+        "#]],
     );
 }
 
