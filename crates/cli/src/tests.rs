@@ -18,7 +18,7 @@ use clap::{CommandFactory, Parser};
 use expect_test::Expect;
 use std::cell::RefCell;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::rc::Rc;
 
 /// The program as the binary composes it.
@@ -49,6 +49,39 @@ impl Write for Page {
     }
 }
 
+/// The first line of a request, and its body.
+fn heard(stream: &TcpStream) -> (String, String) {
+    let mut reader = BufReader::new(stream);
+    let (mut request, mut length) = (String::new(), 0);
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line).unwrap_or(0) <= 2 {
+            break;
+        }
+        if request.is_empty() {
+            request.clone_from(&line);
+        }
+        if let Some(value) = line.strip_prefix("content-length: ") {
+            length = value.trim().parse().unwrap();
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).unwrap();
+    (request, String::from_utf8(body).unwrap())
+}
+
+/// Answers a request, and ends the connection.
+fn answer(stream: &mut TcpStream, status: &str, body: &str) {
+    let kind = if status.starts_with('2') {
+        "application/json"
+    } else {
+        "application/problem+json"
+    };
+    let head = format!("HTTP/1.1 {status}\r\ncontent-type: {kind}\r\nconnection: close\r\n\r\n");
+    stream.write_all(head.as_bytes()).unwrap();
+    stream.write_all(body.as_bytes()).unwrap();
+}
+
 /// Answers requests by the first route that matches, for as long as the test runs.
 ///
 /// A route is the beginning of a request line, a status and a body.
@@ -58,35 +91,13 @@ fn serve(routes: &'static [(&str, &str, &str)]) -> String {
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let mut stream = stream.unwrap();
-            let mut reader = BufReader::new(stream.try_clone().unwrap());
-            let (mut request, mut length) = (String::new(), 0);
-            loop {
-                let mut line = String::new();
-                if reader.read_line(&mut line).unwrap_or(0) <= 2 {
-                    break;
-                }
-                if request.is_empty() {
-                    request.clone_from(&line);
-                }
-                if let Some(value) = line.strip_prefix("content-length: ") {
-                    length = value.trim().parse().unwrap();
-                }
-            }
-            reader.read_exact(&mut vec![0; length]).unwrap();
+            let (request, _) = heard(&stream);
             let request = request.replace("/api/v1/projects/default/", "");
             let found = routes.iter().find(|(route, ..)| request.starts_with(route));
             let missing = r#"{"title":"not found","status":404,"code":"API-002","detail":"there is no such thing"}"#;
             let (status, body) =
                 found.map_or(("404 Not Found", missing), |route| (route.1, route.2));
-            let kind = if status.starts_with('2') {
-                "application/json"
-            } else {
-                "application/problem+json"
-            };
-            let head =
-                format!("HTTP/1.1 {status}\r\ncontent-type: {kind}\r\nconnection: close\r\n\r\n");
-            stream.write_all(head.as_bytes()).unwrap();
-            stream.write_all(body.as_bytes()).unwrap();
+            answer(&mut stream, status, body);
         }
     });
     server

@@ -1,11 +1,10 @@
 //! `slipway secret`: what is sent, what is shown, and what is never repeated.
 
-use super::{Page, Program};
+use super::{Page, Program, answer, heard};
 use crate::context::Context;
 use crate::out::Out;
 use clap::{CommandFactory, Parser};
 use expect_test::{Expect, expect};
-use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::sync::mpsc;
 
@@ -23,35 +22,12 @@ fn serve(answers: &'static [(&str, &str)]) -> (String, mpsc::Receiver<String>) {
     std::thread::spawn(move || {
         for (at, stream) in listener.incoming().enumerate() {
             let mut stream = stream.unwrap();
-            let mut reader = BufReader::new(stream.try_clone().unwrap());
-            let (mut request, mut length) = (String::new(), 0);
-            loop {
-                let mut line = String::new();
-                if reader.read_line(&mut line).unwrap_or(0) <= 2 {
-                    break;
-                }
-                if request.is_empty() {
-                    request = line.replace(" HTTP/1.1\r\n", "");
-                }
-                if let Some(value) = line.strip_prefix("content-length: ") {
-                    length = value.trim().parse().unwrap();
-                }
-            }
-            let mut body = vec![0; length];
-            reader.read_exact(&mut body).unwrap();
+            let (request, body) = heard(&stream);
+            let asked = format!("{} {body}", request.replace(" HTTP/1.1\r\n", ""));
             // Nobody may be listening any more.
-            let asked = format!("{request} {}", String::from_utf8(body).unwrap());
             drop(tell.send(asked.trim_end().to_owned()));
             let (status, body) = answers[at.min(answers.len() - 1)];
-            let kind = if status.starts_with('2') {
-                "application/json"
-            } else {
-                "application/problem+json"
-            };
-            let head =
-                format!("HTTP/1.1 {status}\r\ncontent-type: {kind}\r\nconnection: close\r\n\r\n");
-            stream.write_all(head.as_bytes()).unwrap();
-            stream.write_all(body.as_bytes()).unwrap();
+            answer(&mut stream, status, body);
         }
     });
     (server, told)
