@@ -22,7 +22,7 @@ mod sbom;
 mod tar;
 mod time;
 
-use compile::{CLibrary, Target};
+use compile::{CLibrary, FEATURES, Target};
 
 /// The list of checksums, in the form that `sha256sum --check` reads.
 const SUMS: &str = "SHA256SUMS";
@@ -146,6 +146,7 @@ fn metadata(triple: &str) -> Result<Value> {
         "metadata",
         "--locked",
         "--format-version=1",
+        FEATURES,
         "--filter-platform",
         triple,
     ])?;
@@ -177,17 +178,7 @@ fn list(
     time: u64,
 ) -> Result<Vec<u8>> {
     let tree = |edges: &str| {
-        let printed = cargo(&[
-            "tree",
-            "--locked",
-            "--package=slipway",
-            "--prefix=none",
-            "--format={p}",
-            "--target",
-            &target.triple,
-            "--edges",
-            edges,
-        ])?;
+        let printed = tree(FEATURES, &target.triple, edges, "{p}")?;
         Ok::<_, anyhow::Error>(sbom::packages(&printed))
     };
     let lock = fs::read_to_string(workspace::root().join("Cargo.lock"))
@@ -205,6 +196,23 @@ fn list(
     let mut text = serde_json::to_vec_pretty(&sources.list()?)?;
     text.push(b'\n');
     Ok(text)
+}
+
+/// The packages of the program, one a line, over edges of these kinds.
+fn tree(features: &str, triple: &str, edges: &str, format: &str) -> Result<String> {
+    cargo(&[
+        "tree",
+        "--locked",
+        "--package=slipway",
+        features,
+        "--prefix=none",
+        "--format",
+        format,
+        "--target",
+        triple,
+        "--edges",
+        edges,
+    ])
 }
 
 /// What is in the program and comes from no package.
@@ -292,7 +300,7 @@ fn git(arguments: &[&str]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Dist, SUMS, after, sha256};
+    use super::{Dist, FEATURES, SUMS, after, sha256, tree};
     use std::process::Command;
 
     #[test]
@@ -325,6 +333,18 @@ mod tests {
         dist.write("a", 0o644, b"eno").unwrap();
         assert_eq!(check(), (false, "a: FAILED\nb: OK\n".to_owned()));
         std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    fn a_release_has_no_sandbox() {
+        let triple = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+        let sandbox = |features: &str| {
+            let packages = tree(features, &triple, "normal", "{p} {f}").unwrap();
+            let hosts = packages.lines().find(|line| line.starts_with("hosts v"));
+            hosts.unwrap().contains("sandbox")
+        };
+        assert!(sandbox("--features=default"), "development builds have it");
+        assert!(!sandbox(FEATURES));
     }
 
     #[test]

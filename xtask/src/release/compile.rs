@@ -15,6 +15,10 @@ use crate::workspace;
 /// Keeps glibc from loading what was built for another one.
 const NSS: &str = include_str!("nss.c");
 
+/// What cargo is told of features, for the program and for the list of what is in it. The sandbox is
+/// for tests and demos: a server that others use must not be able to make hosts of its own machine.
+pub(super) const FEATURES: &str = "--no-default-features";
+
 /// Whose C library is linked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CLibrary {
@@ -79,6 +83,7 @@ impl Target {
         let mut command = workspace::cargo();
         command
             .args(["build", "--release", "--locked", "--package", "slipway"])
+            .arg(FEATURES)
             .args(["--target", &self.triple])
             .args(["--config", r#"profile.release.strip="debuginfo""#])
             // These replace the flags of whoever calls: a release is the same for all.
