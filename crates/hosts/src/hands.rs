@@ -10,18 +10,19 @@ mod look;
 mod made;
 #[cfg(feature = "sandbox")]
 mod opened;
+mod playing;
 
 use crate::artifacts::{Cache, Source};
 use crate::error::{Error, Kind};
 use crate::program::{Program, Report};
 use crate::recipe::item::Item;
 use crate::recipe::{self, Looked};
-use crate::ssh::{self, Connections, Keys as _};
+use crate::ssh::{self, Connections};
 use crate::{mesh, playbook};
 use driver::{Context, Driver, Outcome, Output, Target};
 use entry::{Entry, Pins};
 use model::cluster::{Machine, Origin};
-use model::host::{Playbook, Recipe};
+use model::host::Recipe;
 use model::id::ClusterId;
 use model::mesh::Mesh;
 use model::observed::{AccessFact, Fact, MachineFact, Observation};
@@ -243,14 +244,7 @@ impl Hosts {
         let forgotten = playbook::forgotten(&recipe.playbooks, &looked.facts);
         let last = items.len().saturating_sub(1);
         items.splice(last..last, forgotten);
-        let due = playbook::due(&recipe.playbooks, &looked.facts);
-        for played in recipe.playbooks.iter().filter(|one| !due.contains(one)) {
-            cx.log(&format!("{}: unchanged, it was played before", played.name));
-        }
-        if !due.is_empty() && !self.inner.playbooks {
-            let what = format!("{} has playbooks to play", task.machine.name);
-            return Err(Error::new(Kind::PlaybooksOff, what));
-        }
+        let due = self.due(cx, task, recipe, &looked)?;
         // The stamp says that everything is done, so it waits for the playbooks.
         let stamp = if due.is_empty() { None } else { items.pop() };
         let equip = recipe::render(&items, "equip", EQUIP_MAX);
@@ -266,52 +260,6 @@ impl Hosts {
             vec![self.told_last(cx, &entry, "equip", programs).await?],
             Vec::new(),
         ))
-    }
-
-    /// Plays playbooks on a host, one after the other; it remembers each that went well.
-    async fn play(
-        &self,
-        cx: &Context,
-        task: &Task,
-        entry: &Entry<'_>,
-        due: &[&Playbook],
-    ) -> Result<(), Error> {
-        let host_key = entry.seen().ok_or_else(|| {
-            let what = format!("the host key of {} is not known", entry.door);
-            Error::new(Kind::ChangedHostKey, what)
-        })?;
-        let turn = tokio::select! {
-            biased;
-            () = cx.cancelled() => return Err(stopped()),
-            turn = self.inner.plays.acquire() => turn,
-        };
-        let key = entry.key(&entry.door).await?;
-        let scene = playbook::Scene {
-            door: &entry.door,
-            machine: &task.machine,
-            cluster: &task.cluster_name,
-            host_key: &host_key,
-            key: &key,
-            path: &self.path,
-        };
-        let log = |line: &str| cx.log(line);
-        for playbook in due {
-            let name = &playbook.name;
-            cx.log(&format!("playing {name}"));
-            let playing = playbook::play(&scene, playbook, &log, cx.cancelled());
-            match Box::pin(playing).await? {
-                Some(recap) => cx.log(&format!(
-                    "{name}: {} changed, {} unchanged",
-                    recap.changed, recap.unchanged
-                )),
-                None => cx.log(&format!("{name}: Ansible counted nothing on this host")),
-            }
-            let item = [playbook::remembered(playbook)];
-            let program = recipe::render(&item, name.as_str(), TAKE_MAX);
-            self.told(cx, entry, name.as_str(), &program).await?;
-        }
-        drop(turn);
-        Ok(())
     }
 
     /// Tells every host that needs it of its peers, all at once. Those that could be told keep
