@@ -1,7 +1,7 @@
 //! Hosts on which something is wrong: each has its own error, and nothing is lost.
 
 use crate::tools::possible;
-use crate::world::{Host, World, bring, mesh_of};
+use crate::world::{Host, World, bring, mesh_of, meshed};
 use hosts::error::Kind;
 use hosts::mesh;
 use hosts::program::Program;
@@ -46,9 +46,7 @@ fn a_wg_that_prints_garbage_is_not_believed() {
     }
     let world = World::new();
     let hosts = world.hosts(3);
-    let all: Vec<_> = hosts[..2].iter().collect();
-    let mesh = mesh_of(&all);
-    bring(&mesh, &all);
+    let (_, mesh) = meshed(&hosts[..2]);
     let (host, wish) = (&hosts[0], hosts[0].tunnel(&mesh));
     let (before, real) = (host.state(), "/mnt/real-wg");
     host.sh(&format!("cp $(command -v wg) {real}"));

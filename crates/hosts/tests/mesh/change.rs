@@ -2,7 +2,7 @@
 
 use crate::stream::Stream;
 use crate::tools::{possible, possible_with};
-use crate::world::{Host, World, all_reach_all, bring, mesh_of};
+use crate::world::{Host, World, all_reach_all, bring, mesh_of, meshed};
 use hosts::mesh;
 use std::time::Instant;
 
@@ -120,9 +120,7 @@ fn what_somebody_changed_by_hand_is_seen_and_mended() {
     }
     let world = World::new();
     let hosts = world.hosts(2);
-    let all: Vec<_> = hosts.iter().collect();
-    let mesh = mesh_of(&all);
-    bring(&mesh, &all);
+    let (_, mesh) = meshed(&hosts);
     let (host, peer) = (&hosts[0], hosts[1].key());
     let (wish, right) = (host.tunnel(&mesh), host.state());
     let stranger = "peer KJnqmMPIIJCTpqTtsGCuTHn1b4SAaQd5bYVPnHYCzS8= allowed-ips 10.8.9.9/32";

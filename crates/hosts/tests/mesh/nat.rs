@@ -1,7 +1,7 @@
 //! A member that nobody can dial.
 
 use crate::tools::{possible, possible_with};
-use crate::world::{Host, World, all_reach_all, bring, mesh_of};
+use crate::world::{Host, World, all_reach_all, bring, mesh_of, meshed};
 
 /// Where a host believes a peer to be.
 fn endpoint(host: &Host, peer: &Host) -> String {
@@ -53,9 +53,7 @@ fn a_peer_that_is_elsewhere_now_is_dialled_there() {
     }
     let world = World::new();
     let hosts = world.hosts(2);
-    let all: Vec<_> = hosts.iter().collect();
-    let mut mesh = mesh_of(&all);
-    bring(&mesh, &all);
+    let (all, mut mesh) = meshed(&hosts);
     hosts[0].reaches(&hosts[1]);
     hosts[1].sh(
         "ip address add 192.0.2.77/24 dev eth0; ip address del 192.0.2.2/24 dev eth0

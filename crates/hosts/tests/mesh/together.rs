@@ -1,7 +1,7 @@
 //! A mesh comes about, is complete, and stays as it is.
 
 use crate::tools::possible;
-use crate::world::{World, all_reach_all, bring, mesh_of};
+use crate::world::{World, all_reach_all, bring, mesh_of, meshed};
 use hosts::mesh;
 use std::time::Instant;
 
@@ -55,9 +55,7 @@ fn a_host_that_starts_again_has_its_mesh_back() {
     }
     let world = World::new();
     let hosts = world.hosts(2);
-    let all: Vec<_> = hosts.iter().collect();
-    let mesh = mesh_of(&all);
-    bring(&mesh, &all);
+    let (all, mesh) = meshed(&hosts);
     let before = hosts[0].state();
 
     hosts[0].cut();
@@ -86,9 +84,7 @@ fn what_is_taken_down_leaves_nothing_and_can_be_brought_back() {
     }
     let world = World::new();
     let hosts = world.hosts(2);
-    let all: Vec<_> = hosts.iter().collect();
-    let first = mesh_of(&all);
-    bring(&first, &all);
+    let (all, first) = meshed(&hosts);
     assert_eq!(hosts[0].well(&mesh::down_program()).changed(), 4);
     let left = "ip -o link show dev wg0 2>/dev/null; ls -A /etc/wireguard /etc/slipway/boot.d /run/wireguard";
     assert_eq!(

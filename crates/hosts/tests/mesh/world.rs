@@ -345,6 +345,14 @@ pub(crate) fn mesh_of(hosts: &[&Host]) -> Mesh {
     }
 }
 
+/// A mesh that has come about on these hosts.
+pub(crate) fn meshed(hosts: &[Host]) -> (Vec<&Host>, Mesh) {
+    let all: Vec<_> = hosts.iter().collect();
+    let mesh = mesh_of(&all);
+    bring(&mesh, &all);
+    (all, mesh)
+}
+
 /// Brings a mesh about on hosts, on all at once; the number of changed items of each.
 pub(crate) fn bring(mesh: &Mesh, hosts: &[&Host]) -> Vec<usize> {
     let one = |host: &Host| {

@@ -125,9 +125,7 @@ async fn a_copy_that_is_cut_off_leaves_the_old_one() {
         return;
     }
     let server = Server::start();
-    let proxy = Proxy::to(server.port).await;
-    let mut door = server.door("root");
-    door.port = proxy.port;
+    let (proxy, door) = Proxy::before(&server).await;
     let (connections, ring) = (Connections::default(), Ring::new());
     let (from, to) = (server.path("from"), server.path("to"));
     fs::write(&from, vec![7; 5_000_000]).unwrap();

@@ -144,9 +144,7 @@ async fn a_text_that_is_cut_off_is_not_run() {
         return;
     }
     let server = Server::start();
-    let proxy = Proxy::to(server.port).await;
-    let mut door = server.door("root");
-    door.port = proxy.port;
+    let (proxy, door) = Proxy::before(&server).await;
     let ring = Ring::new();
     let witness = server.path("witness");
     let text = format!(
@@ -189,9 +187,7 @@ async fn a_host_that_vanishes_is_noticed() {
         return;
     }
     let server = Server::start();
-    let proxy = Proxy::to(server.port).await;
-    let mut door = server.door("root");
-    door.port = proxy.port;
+    let (proxy, door) = Proxy::before(&server).await;
     let ring = Ring::new();
     let connections = Connections::new(Limits {
         keepalive: Duration::from_secs(1),
@@ -221,9 +217,7 @@ async fn a_connection_that_died_unnoticed_is_replaced() {
         return;
     }
     let server = Server::start();
-    let proxy = Proxy::to(server.port).await;
-    let mut door = server.door("root");
-    door.port = proxy.port;
+    let (proxy, door) = Proxy::before(&server).await;
     let ring = Ring::new();
     let connections = Connections::new(Limits {
         authentication: Duration::from_secs(3),

@@ -4,10 +4,13 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use hosts::ssh::Door;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+
+use crate::server::Server;
 
 /// Which wires no longer work: all that were laid before a number.
 #[derive(Clone, Copy, Default)]
@@ -25,14 +28,15 @@ struct Counts {
 }
 
 pub(crate) struct Proxy {
-    pub(crate) port: u16,
     broken: watch::Sender<Broken>,
     counts: Counts,
     _tasks: JoinSet<()>,
 }
 
 impl Proxy {
-    pub(crate) async fn to(port: u16) -> Self {
+    /// A wire to a server, and the door at its near end.
+    pub(crate) async fn before(server: &Server) -> (Self, Door) {
+        let port = server.port;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let here = listener.local_addr().unwrap().port();
         let (broken, seen) = watch::channel(Broken::default());
@@ -49,12 +53,16 @@ impl Proxy {
                 wires.spawn(carry(near, port, seen.clone(), of_wires.clone()));
             }
         });
-        Self {
-            port: here,
+        let proxy = Self {
             broken,
             counts,
             _tasks: tasks,
-        }
+        };
+        let door = Door {
+            port: here,
+            ..server.door("root")
+        };
+        (proxy, door)
     }
 
     /// Nothing goes through the wires that there are.
