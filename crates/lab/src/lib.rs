@@ -5,6 +5,7 @@
 //! crate; it knows nothing of the product.
 
 pub mod postgres;
+pub mod traces;
 
 mod apart;
 mod skip;

@@ -4,6 +4,7 @@
 //! the restored server finds it further than it remembers. In the end every cluster must be
 //! ready, no machine made twice, none left over.
 
+use crate::clusters::Clusters;
 use crate::server::{Server, slipway};
 use expect_test::expect;
 use sim::{Pace, World};
@@ -22,27 +23,15 @@ const CONTROL: usize = 3;
 const PATIENCE: Duration = Duration::from_mins(5);
 
 fn manifest(compute: usize) -> String {
-    let clusters: String = (0..CLUSTERS)
-        .map(|n| {
-            format!(
-                "      - {{name: c{n:02}, version: v1.34.0, network: 10.30.{n}.0/24, pools: {{control: [brain], compute: [muscle]}}}}\n"
-            )
-        })
-        .collect();
-    format!(
-        "apiVersion: slipway.dev/v1
-kind: InputManifest
-metadata: {{name: dozen}}
-spec:
-  providers: [{{name: lab, providerType: simulated}}]
-  nodePools:
-    dynamic:
-      - {{name: brain, providerSpec: {{name: lab, region: n}}, count: {CONTROL}, serverType: small, image: debian-12}}
-      - {{name: muscle, providerSpec: {{name: lab, region: n}}, count: {compute}, serverType: small, image: debian-12}}
-  kubernetes:
-    clusters:
-{clusters}"
-    )
+    let clusters = Clusters {
+        name: "dozen",
+        prefix: "c",
+        network: "10.30",
+        count: CLUSTERS,
+        control: CONTROL,
+        compute,
+    };
+    clusters.manifest()
 }
 
 /// A place where an installation is.

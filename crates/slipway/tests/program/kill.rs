@@ -4,6 +4,7 @@
 //! of the server's deaths. In the end every cluster must be ready, no machine made twice, none
 //! left over. The seed of the moments is printed; `SLIPWAY_KILL_SEED` repeats them.
 
+use crate::clusters::Clusters;
 use crate::server::Server;
 use sim::{Pace, World};
 use std::time::{Duration, Instant};
@@ -20,27 +21,15 @@ const CONTROL: usize = 3;
 const READY_MAX: Duration = Duration::from_mins(5);
 
 fn manifest(compute: usize) -> String {
-    let clusters: String = (0..CLUSTERS)
-        .map(|n| {
-            format!(
-                "      - {{name: c{n:02}, version: v1.34.0, network: 10.20.{n}.0/24, pools: {{control: [brain], compute: [muscle]}}}}\n"
-            )
-        })
-        .collect();
-    format!(
-        "apiVersion: slipway.dev/v1
-kind: InputManifest
-metadata: {{name: twenty}}
-spec:
-  providers: [{{name: lab, providerType: simulated}}]
-  nodePools:
-    dynamic:
-      - {{name: brain, providerSpec: {{name: lab, region: n}}, count: {CONTROL}, serverType: small, image: debian-12}}
-      - {{name: muscle, providerSpec: {{name: lab, region: n}}, count: {compute}, serverType: small, image: debian-12}}
-  kubernetes:
-    clusters:
-{clusters}"
-    )
+    let clusters = Clusters {
+        name: "twenty",
+        prefix: "c",
+        network: "10.20",
+        count: CLUSTERS,
+        control: CONTROL,
+        compute,
+    };
+    clusters.manifest()
 }
 
 /// Applies the manifest with that many compute machines per cluster.

@@ -8,6 +8,7 @@
 
 mod backup;
 mod bad_start;
+mod clusters;
 mod config;
 mod demo;
 mod doctor;

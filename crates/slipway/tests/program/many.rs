@@ -5,6 +5,7 @@
 //! be ready, no machine made twice, none lost, none left over. The seed of the moments is
 //! printed; `SLIPWAY_KILL_SEED` repeats them.
 
+use crate::clusters::Clusters;
 use crate::server::{Server, slipway};
 use lab::postgres::{Options, Postgres};
 use sim::{Pace, World};
@@ -29,27 +30,15 @@ const MACHINES: usize = 2;
 const READY_MAX: Duration = Duration::from_mins(6);
 
 fn manifest(number: usize) -> String {
-    let clusters: String = (0..CLUSTERS)
-        .map(|n| {
-            format!(
-                "      - {{name: c{number}-{n:02}, version: v1.34.0, network: 10.{number}.{n}.0/24, pools: {{control: [brain], compute: [muscle]}}}}\n"
-            )
-        })
-        .collect();
-    format!(
-        "apiVersion: slipway.dev/v1
-kind: InputManifest
-metadata: {{name: m{number}}}
-spec:
-  providers: [{{name: lab, providerType: simulated}}]
-  nodePools:
-    dynamic:
-      - {{name: brain, providerSpec: {{name: lab, region: n}}, count: 1, serverType: small, image: debian-12}}
-      - {{name: muscle, providerSpec: {{name: lab, region: n}}, count: 1, serverType: small, image: debian-12}}
-  kubernetes:
-    clusters:
-{clusters}"
-    )
+    let clusters = Clusters {
+        name: &format!("m{number}"),
+        prefix: &format!("c{number}-"),
+        network: &format!("10.{number}"),
+        count: CLUSTERS,
+        control: 1,
+        compute: MACHINES - 1,
+    };
+    clusters.manifest()
 }
 
 /// A process of the fleet, and how often it was started.

@@ -2,8 +2,7 @@
 //! to nobody. And what a server does that was given the wrong key.
 
 use crate::server::{Server, slipway};
-use base64::Engine as _;
-use base64::engine::general_purpose::{STANDARD, URL_SAFE};
+use lab::traces::{found, traces};
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -33,38 +32,6 @@ fn drawn(len: usize) -> String {
     std::iter::repeat_with(fastrand::alphanumeric)
         .take(len)
         .collect()
-}
-
-/// What of a value would be found, in each form that somebody may have written it in.
-fn traces(value: &[u8]) -> Vec<Vec<u8>> {
-    let part = &value[value.len() / 3..][..18];
-    let hex: String = part.iter().map(|byte| format!("{byte:02x}")).collect();
-    let mut traces = vec![
-        part.to_vec(),
-        hex.to_uppercase().into_bytes(),
-        hex.into_bytes(),
-    ];
-    for cut in 0..3 {
-        for alphabet in [STANDARD, URL_SAFE] {
-            let encoded = alphabet.encode(&part[cut..]).into_bytes();
-            // The last characters depend on what follows.
-            traces.push(encoded[..encoded.len() - 4].to_vec());
-        }
-    }
-    traces
-}
-
-fn tells(place: &[u8], traces: &[Vec<u8>]) -> bool {
-    traces.iter().any(|trace| {
-        let mut rest = place;
-        while let Some(at) = rest.iter().position(|byte| *byte == trace[0]) {
-            if rest[at..].starts_with(trace) {
-                return true;
-            }
-            rest = &rest[at + 1..];
-        }
-        false
-    })
 }
 
 /// Every file below a directory but the key file.
@@ -195,17 +162,17 @@ fn a_secret_is_set_and_used_and_told_to_nobody() {
         told.extend(traces(format!("----------{private}----------").as_bytes()));
         told.push(private.as_bytes().to_vec());
     }
-    assert!(!tells(heard.as_bytes(), &told), "{heard}");
+    assert!(found(heard.as_bytes(), &told).is_empty(), "{heard}");
     let mut seen = String::new();
     for (path, bytes) in files(directory.path()) {
-        assert!(!tells(&bytes, &told), "{path}");
+        assert!(found(&bytes, &told).is_empty(), "{path}");
         seen += &format!("{path}\n");
     }
     for file in ["slipway.db", "slipway.db-wal", "server.log", "world.jsonl"] {
         assert!(seen.contains(file), "{file} was looked at");
     }
     assert!(
-        tells(format!("x{token}").as_bytes(), &told),
+        !found(format!("x{token}").as_bytes(), &told).is_empty(),
         "it can be found"
     );
     let log = std::fs::read_to_string(&server.log).unwrap();
