@@ -12,7 +12,7 @@ mod rules;
 
 use crate::{Clock, Context, Driver, Keeping, Log, NoSecrets, Open, Opening, Outcome, Output};
 use model::balancer::{Balance, Listener, Protocol};
-use model::cluster::{Generation, Machine};
+use model::cluster::{Generation, Machine, Origin, Role};
 use model::host::{Proxy, Recipe};
 use model::id::{self, ClusterId, MachineId, TaskId};
 use model::name::Name;
@@ -25,6 +25,7 @@ use model::time::Timestamp;
 use model::version::Version;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -234,6 +235,32 @@ impl Cast {
         let all = three.into_iter().chain(&self.balancer);
         all.cloned().collect()
     }
+}
+
+/// A machine of a cast, with `last` as the end of its address.
+pub fn machine(
+    cluster: ClusterId,
+    name: &str,
+    role: Role,
+    last: u8,
+    origin: Origin,
+) -> Result<Machine, model::name::Error> {
+    Ok(Machine {
+        id: MachineId::derive(id::Origin {
+            parent: &cluster.to_string(),
+            name,
+            ordinal: 1,
+            incarnation: 0,
+        }),
+        name: name.parse()?,
+        pool: "pool".parse()?,
+        role,
+        ordinal: 1,
+        incarnation: 0,
+        address: Ipv4Addr::new(10, 8, 0, last),
+        balancer: None,
+        origin,
+    })
 }
 
 fn act(machine: &Machine, action: Action) -> Beat {

@@ -1,7 +1,7 @@
 //! A cluster of real hosts for the rules of the contract, seen from outside the driver.
 
 use crate::apart::Lab;
-use driver::suite::{Cast, Fixture};
+use driver::suite::{self, Cast, Fixture};
 use driver::{Clock, Keeping, Open, Opening};
 use hosts::artifacts::Source;
 use hosts::sandbox::{Ending, Level, Order, Sandbox, Settings};
@@ -127,31 +127,16 @@ fn inside_of(at: Ipv4Addr) -> u32 {
 }
 
 fn machine(cluster: ClusterId, name: &str, role: Role, last: u8) -> Machine {
-    let origin = id::Origin {
-        parent: &cluster.to_string(),
-        name,
-        ordinal: 1,
-        incarnation: 0,
+    let origin = Origin::Made {
+        provider: "here".parse().unwrap(),
+        via: Provider::Sandbox,
+        region: "local".to_owned(),
+        zone: None,
+        server_type: "lite".to_owned(),
+        image: "debian".to_owned(),
+        secret: None,
     };
-    Machine {
-        id: MachineId::derive(origin),
-        name: name.parse().unwrap(),
-        pool: "pool".parse().unwrap(),
-        role,
-        ordinal: 1,
-        incarnation: 0,
-        address: Ipv4Addr::new(10, 8, 0, last),
-        balancer: None,
-        origin: Origin::Made {
-            provider: "here".parse().unwrap(),
-            via: Provider::Sandbox,
-            region: "local".to_owned(),
-            zone: None,
-            server_type: "lite".to_owned(),
-            image: "debian".to_owned(),
-            secret: None,
-        },
-    }
+    suite::machine(cluster, name, role, last, origin).unwrap()
 }
 
 impl Fixture for Stage {

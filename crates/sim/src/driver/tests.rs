@@ -2,7 +2,7 @@
 
 use super::Simulated;
 use crate::world::{LetGo, Pace, World};
-use ::driver::suite::{Beat, Cast, Fixture, contract};
+use ::driver::suite::{self, Beat, Cast, Fixture, contract};
 use ::driver::{
     Clock, Context, Driver, Keeping, Log, NoSecrets, Open, Opening, Outcome, Target, Unopened,
 };
@@ -183,31 +183,16 @@ impl Lab {
 }
 
 fn machine(cluster: ClusterId, name: &str, role: Role) -> Machine {
-    let origin = id::Origin {
-        parent: &cluster.to_string(),
-        name,
-        ordinal: 1,
-        incarnation: 0,
+    let origin = Origin::Made {
+        provider: "lab".parse().unwrap(),
+        via: Provider::Simulated,
+        region: "north".to_owned(),
+        zone: None,
+        server_type: "small".to_owned(),
+        image: "debian-12".to_owned(),
+        secret: None,
     };
-    Machine {
-        id: MachineId::derive(origin),
-        name: name.parse().unwrap(),
-        pool: "pool".parse().unwrap(),
-        role,
-        ordinal: 1,
-        incarnation: 0,
-        address: Ipv4Addr::new(10, 8, 0, 1),
-        balancer: None,
-        origin: Origin::Made {
-            provider: "lab".parse().unwrap(),
-            via: Provider::Simulated,
-            region: "north".to_owned(),
-            zone: None,
-            server_type: "small".to_owned(),
-            image: "debian-12".to_owned(),
-            secret: None,
-        },
-    }
+    suite::machine(cluster, name, role, 1, origin).unwrap()
 }
 
 impl Fixture for Lab {
