@@ -39,8 +39,8 @@ pub use cluster::{
 pub use event::EventView;
 pub use intent::{IntentRequest, IntentView, WishRequest, WishView};
 pub use machine::{
-    ChangeView, HostSeen, MachineDesired, MachineSeen, MachineState, MachineView, NodeSeen,
-    OriginView, Role, Simulated,
+    ChangeView, HostSeen, JumpHostView, MachineDesired, MachineSeen, MachineState, MachineView,
+    NodeSeen, OriginView, Role, Simulated,
 };
 pub use manifest::{Accepted, GenerationView, ManifestGeneration, ManifestState, ManifestView};
 pub use page::Listed;

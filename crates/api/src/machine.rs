@@ -1,7 +1,7 @@
 //! Machines on the wire: as they should be, beside what was last seen of them.
 
 use crate::time::Time;
-use model::cluster::{Machine, Origin};
+use model::cluster::{Jump, Machine, Origin};
 use model::observed::{HostFact, MachineFact, NodeFact, Seen};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -64,7 +64,53 @@ pub enum OriginView {
         ssh_port: u16,
         /// Whom to log in as.
         username: String,
+        /// The host through which it is reached, where not directly.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        jump_host: Option<JumpHostView>,
     },
+}
+
+/// A host through which others are reached.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct JumpHostView {
+    /// Where it answers.
+    pub endpoint: String,
+    /// The port of its SSH server.
+    pub ssh_port: u16,
+    /// Whom to log in as.
+    pub username: String,
+}
+
+impl From<&Jump> for JumpHostView {
+    fn from(jump: &Jump) -> Self {
+        Self {
+            endpoint: jump.endpoint.to_string(),
+            ssh_port: jump.ssh_port,
+            username: jump.username.clone(),
+        }
+    }
+}
+
+impl std::fmt::Display for JumpHostView {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self {
+            endpoint,
+            ssh_port,
+            username,
+        } = self;
+        write!(f, "{username}@{endpoint}:{ssh_port}")
+    }
+}
+
+impl OriginView {
+    /// The host through which the machine is reached, where not directly.
+    pub const fn jump_host(&self) -> Option<&JumpHostView> {
+        match self {
+            Self::Given { jump_host, .. } => jump_host.as_ref(),
+            Self::Made { .. } => None,
+        }
+    }
 }
 
 impl From<&Origin> for OriginView {
@@ -90,10 +136,12 @@ impl From<&Origin> for OriginView {
                 ssh_port,
                 username,
                 secret: _,
+                jump,
             } => Self::Given {
                 endpoint: endpoint.to_string(),
                 ssh_port: *ssh_port,
                 username: username.clone(),
+                jump_host: jump.as_ref().map(Into::into),
             },
         }
     }

@@ -4,7 +4,7 @@
 
 use api::{ClusterGeneration, IntentView, MachineView};
 use expect_test::{Expect, expect};
-use model::cluster::{Desired, Generation, Machine, Origin, Role};
+use model::cluster::{Desired, Generation, Jump, Machine, Origin, Role};
 use model::host::Playbooks;
 use model::id::{self, ClusterId, IntentId, MachineId, TaskId};
 use model::intent::{Intent, Wish};
@@ -55,6 +55,16 @@ fn given() -> Origin {
         ssh_port: 22,
         username: "root".to_owned(),
         secret: None,
+        jump: Some(Jump {
+            endpoint: "192.0.2.1".parse().unwrap(),
+            ssh_port: 2_222,
+            username: "ann".to_owned(),
+            secret: Some(model::secret::SecretRef {
+                name: "front".parse().unwrap(),
+                key: None,
+            }),
+            since: Generation(2),
+        }),
     }
 }
 

@@ -147,11 +147,17 @@ pub(crate) fn machines(machines: &[MachineView], now: Time) -> String {
             view.pool.clone(),
             view.role.to_string(),
             if view.leaving { "to leave" } else { "to stay" }.to_owned(),
-            provider_says(view.machine.as_ref(), now),
+            provider_says(view.machine.as_ref(), now) + &way(view),
             kubernetes_says(view, now),
         ]);
     }
     table.render()
+}
+
+/// How a machine is reached, behind whatever else is said of it; nothing where directly.
+pub(crate) fn way(view: &MachineView) -> String {
+    let jump = view.origin.jump_host();
+    jump.map_or_else(String::new, |jump| format!(", by way of {jump}"))
 }
 
 /// One machine in one sentence.

@@ -46,6 +46,9 @@ pub const SSH_KEY: &str = "ssh-key";
 /// Which value of a machine says which host key it has.
 pub const HOST_KEY: &str = "host-key";
 
+/// Which value of a machine says which host key the one in front of it has.
+pub const JUMP_HOST_KEY: &str = "jump-host-key";
+
 /// How long a host may take to get all that its purpose needs.
 const EQUIP_MAX: Duration = Duration::from_mins(20);
 
@@ -132,6 +135,12 @@ impl Hosts {
         if cx.is_cancelled() {
             return Err(stopped());
         }
+        let (facts, mut outputs) = self.carry_out(cx, task).await?;
+        outputs.extend(self.met(&task.machine)?);
+        Ok((facts, outputs))
+    }
+
+    async fn carry_out(&self, cx: &Context, task: &Task) -> Result<Done, Error> {
         let machine = &task.machine;
         match &task.action {
             Action::Key => self.key(cx, task).await,

@@ -1,8 +1,9 @@
 //! Playbooks of the user's: `ansible-playbook` runs on this machine, against one host.
 //!
 //! Ansible sees nothing but what is made for it here: an inventory of one host, the host key that
-//! was pinned, a configuration and a home of its own. The private key is given to an `ssh-agent`
-//! that lives as long as the run; it is never on a disk, in an argument or in an environment.
+//! was pinned, a configuration and a home of its own. The private key, and that of a jump host, is
+//! given to an `ssh-agent` that lives as long as the run; it is never on a disk, in an argument or
+//! in an environment.
 //! Whatever Ansible started ends with the run, however that ends (see `keeper.sh`).
 
 mod keeper;
@@ -83,14 +84,21 @@ pub(crate) fn remembered(playbook: &Playbook) -> Item {
     Item::file(format!("{PLAYED}/{}", playbook.name), text)
 }
 
-/// The host on which a playbook is played, and what opens it.
-pub(crate) struct Scene<'a> {
+/// One of the hosts on the way, and what opens it.
+pub(crate) struct Opened<'a> {
     pub(crate) door: &'a Door,
+    /// The pinned key, as a line of OpenSSH's.
+    pub(crate) host_key: String,
+    pub(crate) key: Secret,
+}
+
+/// The host on which a playbook is played, and how it is entered.
+pub(crate) struct Scene<'a> {
+    pub(crate) host: Opened<'a>,
+    /// The host in front of it.
+    pub(crate) front: Option<Opened<'a>>,
     pub(crate) machine: &'a Machine,
     pub(crate) cluster: &'a Name,
-    /// The pinned key, as a line of OpenSSH's.
-    pub(crate) host_key: &'a str,
-    pub(crate) key: &'a Secret,
     /// Where programs of this machine are searched.
     pub(crate) path: &'a OsStr,
 }
@@ -121,7 +129,11 @@ pub(crate) async fn play(
     };
     let place = place().map_err(broken)?;
     let dir = texts::Dir(place.path());
+    let keys = keys(scene)?;
     write(dir, scene, playbook).map_err(broken)?;
+    for (key, file) in keys.iter().zip([dir.public(), dir.front_public()]) {
+        std::fs::write(file, format!("{}\n", key.public)).map_err(broken)?;
+    }
     let program = tools.into_iter().flatten().next().unwrap_or_default();
     let mut words = vec![program.into_os_string(), OsString::from("--inventory")];
     words.extend([dir.inventory(), dir.playbook()].map(PathBuf::into_os_string));
@@ -135,15 +147,14 @@ pub(crate) async fn play(
         said.hear(line);
         log(line);
     };
-    let title = format!("playing {} on {}", playbook.name, scene.door);
-    let key = ssh::openssh(scene.key)?;
+    let title = format!("playing {} on {}", playbook.name, scene.host.door);
     let run = async {
         let mut keeper = Keeper::start(&order).map_err(broken)?;
         let ended = tokio::select! {
             biased;
             () = cancel => None,
             () = tokio::time::sleep(LIMIT) => Some(Err(hung(&title))),
-            ended = keeper.drive(&order, &key, LIMIT, &telling) => Some(ended),
+            ended = keeper.drive(&order, &keys, LIMIT, &telling) => Some(ended),
         };
         if let Some(Ok(status)) = ended {
             return Ok(status);
@@ -156,6 +167,25 @@ pub(crate) async fn play(
     };
     let status = run.await?;
     said.judge(&title, status)
+}
+
+/// A private key for the agent. By its public half the agent is asked for the one that belongs to
+/// a host: it would offer the others, too.
+struct Pair {
+    private: Secret,
+    public: String,
+}
+
+/// The keys of the host and of the one in front of it.
+fn keys(scene: &Scene<'_>) -> Result<Vec<Pair>, Error> {
+    let opened = std::iter::once(&scene.host).chain(&scene.front);
+    let pair = |opened: &Opened<'_>| {
+        Ok(Pair {
+            private: ssh::openssh(&opened.key)?,
+            public: ssh::public_half(&opened.key)?,
+        })
+    };
+    opened.map(pair).collect()
 }
 
 fn hung(title: &str) -> Error {
@@ -196,7 +226,8 @@ fn write(dir: texts::Dir<'_>, scene: &Scene<'_>, playbook: &Playbook) -> std::io
     std::fs::create_dir(dir.scratch())?;
     std::fs::write(dir.known_hosts(), texts::known_hosts(scene))?;
     std::fs::write(dir.inventory(), texts::inventory(scene))?;
-    std::fs::write(dir.settings(), texts::settings(dir, scene.door))?;
+    std::fs::write(dir.settings(), texts::settings(dir, scene.host.door))?;
+    std::fs::write(dir.ssh(), texts::ssh(dir, scene))?;
     std::fs::write(dir.playbook(), &playbook.text)
 }
 

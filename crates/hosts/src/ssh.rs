@@ -43,10 +43,17 @@ pub struct Door {
     pub jump: Option<Box<Self>>,
 }
 
+impl Door {
+    /// The door itself, without how one gets there.
+    fn near(&self) -> String {
+        let at = std::net::SocketAddr::new(self.host, self.port);
+        format!("{}@{at}", self.user)
+    }
+}
+
 impl std::fmt::Display for Door {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let at = std::net::SocketAddr::new(self.host, self.port);
-        write!(f, "{}@{at}", self.user)?;
+        f.write_str(&self.near())?;
         match &self.jump {
             Some(jump) => write!(f, " through {jump}"),
             None => Ok(()),
@@ -59,11 +66,12 @@ pub type Opening<'a> = Pin<Box<dyn Future<Output = Result<Secret, Error>> + Send
 
 /// What to enter with, and which host to expect; asked for the door and for its jump hosts.
 pub trait Keys: Send + Sync {
-    /// Whose keys these are, such as a project and the name of its secret.
+    /// Whose keys a door is opened with, and those in front of it, such as a project and the
+    /// names of its secrets.
     ///
     /// Connections are shared only under the same name: otherwise somebody who cannot enter a
     /// host could use the connection of somebody who can.
-    fn scope(&self) -> String;
+    fn scope(&self, door: &Door) -> String;
 
     /// The private key. It is asked for only when a host answered and is the expected one,
     /// because that a secret was opened is audited.

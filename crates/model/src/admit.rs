@@ -6,6 +6,7 @@
 mod balancers;
 mod disruption;
 mod fields;
+mod jump;
 mod manifest;
 mod playbooks;
 mod proxy;

@@ -232,7 +232,27 @@ pub enum Origin {
         /// What opens the door: the entry of a secret that holds a private SSH key.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         secret: Option<SecretRef>,
+        /// The host through which it is reached, where not directly.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        jump: Option<Jump>,
     },
+}
+
+/// A host through which others are reached. It is passed through and never changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Jump {
+    /// Where it answers.
+    pub endpoint: Ipv4Addr,
+    /// The port of its SSH server.
+    pub ssh_port: u16,
+    /// Whom to log in as.
+    pub username: String,
+    /// What opens its door: the entry of a secret that holds a private SSH key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret: Option<SecretRef>,
+    /// Which accepted change put it there: one that was taken out and put back may be another
+    /// host, and is met for the first time again.
+    pub since: Generation,
 }
 
 impl Origin {
@@ -249,10 +269,33 @@ impl Origin {
         }
     }
 
-    /// The secret that it names.
+    /// The secret that it names for itself.
     pub const fn secret(&self) -> Option<&SecretRef> {
         match self {
             Self::Made { secret, .. } | Self::Given { secret, .. } => secret.as_ref(),
+        }
+    }
+
+    /// The host through which it is reached, where not directly.
+    pub const fn jump(&self) -> Option<&Jump> {
+        match self {
+            Self::Given { jump, .. } => jump.as_ref(),
+            Self::Made { .. } => None,
+        }
+    }
+
+    /// Every secret that it names: its own, and that of the host in front of it.
+    pub fn secrets(&self) -> impl Iterator<Item = &SecretRef> {
+        let jump = self.jump().and_then(|jump| jump.secret.as_ref());
+        self.secret().into_iter().chain(jump)
+    }
+
+    /// Whether what was begun on `other` may go on: it opens the same account, or enters by the
+    /// same way. All that is said of a given machine is how it is entered.
+    pub fn entered_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Given { .. }, Self::Given { .. }) => self == other,
+            (Self::Made { .. }, _) | (_, Self::Made { .. }) => self.secret() == other.secret(),
         }
     }
 
@@ -265,18 +308,18 @@ impl Origin {
         self
     }
 
-    /// The secret without which work of this kind should not be begun.
+    /// The secrets without which work of this kind should not be begun.
     ///
     /// Providers are asked to make a machine and to destroy it; in between they are not
-    /// needed. A given machine is always entered with its key. A drain needs it too, because
-    /// what follows does, and nothing is taken out of service to wait there. Only to bring it
-    /// back into service none is needed.
-    pub const fn secret_for(&self, kind: Kind) -> Option<&SecretRef> {
+    /// needed. A given machine is always entered with its key, and that of the host in front of
+    /// it. A drain needs them too, because what follows does, and nothing is taken out of service
+    /// to wait there. Only to bring it back into service none is needed.
+    pub fn secrets_for(&self, kind: Kind) -> impl Iterator<Item = &SecretRef> {
         let needed = match self {
             Self::Made { .. } => matches!(kind, Kind::Create | Kind::Delete),
             Self::Given { .. } => !matches!(kind, Kind::Uncordon),
         };
-        if needed { self.secret() } else { None }
+        self.secrets().filter(move |_| needed)
     }
 }
 
@@ -310,8 +353,45 @@ mod tests {
                 .iter()
                 .all(|machine| machine.origin.secret().is_none())
         );
+        assert!(
+            read.machines
+                .iter()
+                .all(|machine| machine.origin.jump().is_none())
+        );
         let again = serde_json::to_string(&read).unwrap();
         assert_eq!(serde_json::from_str::<Desired>(&again).unwrap(), read);
+        assert!(
+            !again.contains("jump"),
+            "what nobody said is not stored: {again}"
+        );
+    }
+
+    #[test]
+    fn a_machine_behind_another_needs_both_keys_and_remembers_the_way() {
+        let mut desired: Desired = serde_json::from_str(STORED).unwrap();
+        let named = |name: &str| SecretRef {
+            name: name.parse().unwrap(),
+            key: None,
+        };
+        let direct = desired.machines[1].origin.clone();
+        let direct = direct.with_secret(Some(named("rack")));
+        let mut through = direct.clone();
+        if let Origin::Given { jump, .. } = &mut through {
+            *jump = Some(Jump {
+                endpoint: Ipv4Addr::new(203, 0, 113, 1),
+                ssh_port: 22,
+                username: "root".to_owned(),
+                secret: Some(named("front")),
+                since: Generation(3),
+            });
+        }
+        let needed: Vec<_> = through.secrets_for(Kind::Equip).collect();
+        assert_eq!(needed, [&named("rack"), &named("front")]);
+        assert_eq!(through.secrets_for(Kind::Uncordon).count(), 0);
+        assert!(through.entered_like(&through.clone()) && !through.entered_like(&direct));
+        desired.machines[1].origin = through;
+        let stored = serde_json::to_string(&desired).unwrap();
+        assert_eq!(serde_json::from_str::<Desired>(&stored).unwrap(), desired);
     }
 
     #[test]
@@ -344,7 +424,7 @@ mod tests {
             let origin = machine.origin.clone().with_secret(Some(named.clone()));
             let free = Kind::ALL
                 .into_iter()
-                .filter(|kind| origin.secret_for(*kind).is_none());
+                .filter(|kind| origin.secrets_for(*kind).next().is_none());
             free.map(Kind::as_str).collect()
         };
         let made = [

@@ -146,6 +146,9 @@ pub struct Static {
     pub hosts: Vec<Host>,
     /// The port of their SSH servers.
     pub ssh_port: u16,
+    /// The host through which they are reached, where not directly.
+    #[serde(default)]
+    pub jump: Option<JumpHost>,
     /// How many of them may be out of service at once.
     #[serde(default)]
     pub budget: PoolBudget,
@@ -159,6 +162,19 @@ pub struct Host {
     /// Whom to log in as.
     pub username: String,
     /// What opens the door: the entry of a secret that holds a private SSH key.
+    pub secret: Option<Named>,
+}
+
+/// The host through which the machines of a static pool are reached.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JumpHost {
+    /// Its address.
+    pub endpoint: Ipv4Addr,
+    /// The port of its SSH server.
+    pub ssh_port: u16,
+    /// Whom to log in as.
+    pub username: String,
+    /// What opens its door: the entry of a secret that holds a private SSH key.
     pub secret: Option<Named>,
 }
 

@@ -294,6 +294,7 @@ mod tests {
                 ssh_port: 22,
                 username: "root".to_owned(),
                 secret: None,
+                jump: None,
             }
         } else {
             Origin::Made {

@@ -1,13 +1,12 @@
 //! Units of work with every choice already made.
 
 use crate::balancer::Balance;
-use crate::cluster::{Generation, Machine};
+use crate::cluster::{Generation, Machine, Origin};
 use crate::host::Recipe;
 use crate::id::{ClusterId, MachineId, TaskId};
 use crate::mesh::Mesh;
 use crate::name::Name;
 use crate::network::Network;
-use crate::secret::SecretRef;
 use crate::time::Timestamp;
 use crate::version::Version;
 use serde::{Deserialize, Serialize};
@@ -357,8 +356,8 @@ pub struct Open {
     pub machine: MachineId,
     /// What it does, whole: a changed wish makes it another task.
     pub action: Action,
-    /// The secret that its machine named when it was begun: so does another name.
-    pub secret: Option<SecretRef>,
+    /// How its machine was to be entered when it was begun: so does another way.
+    pub origin: Origin,
     /// Where it stands: waiting, running or stuck.
     pub state: State,
     /// How many attempts were begun.

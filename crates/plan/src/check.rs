@@ -110,8 +110,8 @@ fn alone(view: &View<'_>, task: &Task) -> Vec<&'static str> {
         broken.push("no node is ahead of the control plane");
     }
     broken.extend(host(view, task));
-    let secret = task.machine.origin.secret_for(kind);
-    if secret.is_some_and(|secret| view.missing.contains(secret)) {
+    let mut secrets = task.machine.origin.secrets_for(kind);
+    if secrets.any(|secret| view.missing.contains(secret)) {
         broken.push("nothing is begun without the secret that it needs");
     }
     broken

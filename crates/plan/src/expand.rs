@@ -5,13 +5,13 @@
 //! has too many of moves to `leaving`, highest ordinal first, and stays there, keeping its
 //! address, until it is seen to be gone.
 
-use model::cluster::{Balancer, Desired, Generation, Machine, Origin, Role};
+use model::cluster::{Balancer, Desired, Generation, Jump, Machine, Origin, Role};
 use model::disruption::Disruption;
 use model::fault::{Code, Fault, Faults};
 use model::host::Playbooks;
 use model::id::{self, ClusterId, MachineId};
 use model::intent::{Intent, Wish};
-use model::manifest::{Cluster, Dynamic, Manifest, Pool, Static};
+use model::manifest::{Cluster, Dynamic, JumpHost, Manifest, Pool, Static};
 use model::name::Name;
 use model::observed::{MachineFact, NodeFact, Observed, Seen};
 use model::task::Open;
@@ -167,12 +167,15 @@ fn refuse_impossible(at: usize, cluster: &Cluster, known: Known<'_>, faults: &mu
 fn refuse_foreign_secrets(project: &Name, manifest: &Manifest, faults: &mut Faults) {
     let accounts = manifest.providers.values();
     let accounts = accounts.filter_map(|account| account.secret.as_ref());
-    let hosts = manifest.pools.values().flat_map(|pool| match pool {
-        Pool::Static(fixed) => fixed.hosts.as_slice(),
-        Pool::Dynamic(_) => &[],
+    let given = manifest.pools.values().filter_map(|pool| match pool {
+        Pool::Static(fixed) => Some(fixed),
+        Pool::Dynamic(_) => None,
     });
+    let jumps = given.clone().filter_map(|pool| pool.jump.as_ref());
+    let jumps = jumps.filter_map(|jump| jump.secret.as_ref());
+    let hosts = given.flat_map(|pool| &pool.hosts);
     let hosts = hosts.filter_map(|host| host.secret.as_ref());
-    for named in accounts.chain(hosts) {
+    for named in accounts.chain(hosts).chain(jumps) {
         if let Some(namespace) = named.namespace.as_ref().filter(|found| *found != project) {
             faults.note(
                 format!("{}.namespace", named.path),
@@ -565,12 +568,6 @@ impl<'a> Growing<'a> {
         let mut taken = self.ordinals(stand.pool);
         let mut kept = Vec::new();
         for host in &pool.hosts {
-            let origin = Origin::Given {
-                endpoint: host.endpoint,
-                ssh_port: pool.ssh_port,
-                username: host.username.clone(),
-                secret: host.secret.as_ref().map(|named| named.secret.clone()),
-            };
             let same = |machine: &Machine| {
                 stand.holds(machine) && endpoint(machine) == Some(host.endpoint)
             };
@@ -584,6 +581,14 @@ impl<'a> Growing<'a> {
                     .position(same)
                     .map(|at| self.desired.leaving.swap_remove(at)),
             };
+            let before = known.as_ref().and_then(|known| known.origin.jump());
+            let origin = Origin::Given {
+                endpoint: host.endpoint,
+                ssh_port: pool.ssh_port,
+                username: host.username.clone(),
+                secret: host.secret.as_ref().map(|named| named.secret.clone()),
+                jump: pool.jump.as_ref().map(|jump| self.jump(jump, before)),
+            };
             if let Some(known) = known {
                 kept.push(Machine { origin, ..known });
                 continue;
@@ -596,6 +601,20 @@ impl<'a> Growing<'a> {
         }
         kept.sort_by_key(|machine| machine.ordinal);
         self.desired.machines.extend(kept);
+    }
+
+    /// The host in front of a machine: the one that was there before, or another one from now on.
+    fn jump(&self, declared: &JumpHost, before: Option<&Jump>) -> Jump {
+        let place = |jump: &Jump| (jump.endpoint, jump.ssh_port);
+        let same = |before: &&Jump| place(before) == (declared.endpoint, declared.ssh_port);
+        let next = self.desired.generation.next();
+        Jump {
+            endpoint: declared.endpoint,
+            ssh_port: declared.ssh_port,
+            username: declared.username.clone(),
+            secret: declared.secret.as_ref().map(|named| named.secret.clone()),
+            since: before.filter(same).map_or(next, |before| before.since),
+        }
     }
 
     /// Ordinals of the pool that somebody bears: in either role, or on the way out.

@@ -140,12 +140,12 @@ impl World {
         state: State,
         error: Option<&str>,
     ) -> Self {
-        let machine = machine(name).id;
+        let machine = machine(name);
         self.open.push(Open {
             id: TaskId::derive(origin(name, 9)),
-            machine,
+            machine: machine.id,
             action,
-            secret: None,
+            origin: machine.origin,
             state,
             attempts: 1,
             not_before: NOW,
@@ -255,6 +255,7 @@ pub(crate) fn machine(name: &str) -> Machine {
                 ssh_port: 22,
                 username: "root".to_owned(),
                 secret: None,
+                jump: None,
             }
         } else {
             Origin::Made {

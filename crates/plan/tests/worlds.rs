@@ -576,7 +576,7 @@ fn under_way(world: &World, desired: &Desired, observed: &Observed) -> Vec<Open>
                 }),
                 machine: machine.id,
                 action: action(machine, kind),
-                secret: machine.origin.secret().cloned(),
+                origin: machine.origin.clone(),
                 state,
                 attempts: 1,
                 not_before: NOW,
@@ -646,8 +646,8 @@ fn excess(view: &View<'_>, step: &Plan, before: &[Slot]) -> Option<String> {
         }
     }
     let without = step.tasks.iter().find(|task| {
-        let secret = task.machine.origin.secret_for(task.action.kind());
-        secret.is_some_and(|secret| view.missing.contains(secret))
+        let mut secrets = task.machine.origin.secrets_for(task.action.kind());
+        secrets.any(|secret| view.missing.contains(secret))
     });
     without.map(|task| format!("{} is begun without its secret", task.machine.name))
 }

@@ -430,20 +430,19 @@ impl Drop for Hand<'_> {
 /// Opens what the machine is made or entered with, where the manifest names it. The simulated
 /// world would let anybody in; only those are refused who come with nothing.
 async fn authorise(cx: &Context, task: &Task) -> Result<(), Failed> {
-    let Some(secret) = task.machine.origin.secret_for(task.action.kind()) else {
-        return Ok(());
-    };
-    if cx.secret(secret).await?.expose().is_empty() {
-        let entry = secret.key.as_ref().map_or("KEY", EntryName::as_str);
-        return Err(Failed::Never(Error {
-            attempted: format!("secret {secret} is empty"),
-            hint: format!(
-                "set it again with `slipway secret set {} {entry}`",
-                secret.name
-            ),
-        }));
+    for secret in task.machine.origin.secrets_for(task.action.kind()) {
+        if cx.secret(secret).await?.expose().is_empty() {
+            let entry = secret.key.as_ref().map_or("KEY", EntryName::as_str);
+            return Err(Failed::Never(Error {
+                attempted: format!("secret {secret} is empty"),
+                hint: format!(
+                    "set it again with `slipway secret set {} {entry}`",
+                    secret.name
+                ),
+            }));
+        }
+        cx.log(&format!("opened secret {secret}"));
     }
-    cx.log(&format!("opened secret {secret}"));
     Ok(())
 }
 

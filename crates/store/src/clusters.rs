@@ -385,7 +385,7 @@ impl ClusterView {
         }
         let named: BTreeSet<_> = desired
             .all()
-            .filter_map(|machine| machine.origin.secret())
+            .flat_map(|machine| machine.origin.secrets())
             .collect();
         self.missing.clear();
         for secret in named {

@@ -136,7 +136,7 @@ pub(crate) fn open(tx: &mut dyn Tx, cluster: ClusterId) -> Result<Vec<Open>, Err
             Ok(Open {
                 id: task.id,
                 machine: task.machine.id,
-                secret: task.machine.origin.secret().cloned(),
+                origin: task.machine.origin,
                 action: task.action,
                 state: row.take()?,
                 attempts: row.take()?,

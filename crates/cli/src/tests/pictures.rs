@@ -141,6 +141,24 @@ fn machines_say_who_saw_what() {
 }
 
 #[test]
+fn a_machine_behind_a_jump_host_tells_the_way() {
+    let mut behind = machines().remove(1);
+    behind["origin"] = json!({"given": {"endpoint": "10.1.2.3", "sshPort": 22, "username": "root",
+        "jumpHost": {"endpoint": "192.0.2.1", "sshPort": 2222, "username": "ann"}}});
+    let behind: MachineView = wire(behind);
+    let full = view::machine(&behind, &[], now());
+    let origin = full.lines().find(|line| line.starts_with("origin"));
+    check(
+        &format!(
+            "{}{}\n",
+            view::machines(&[behind], now()),
+            origin.unwrap_or("")
+        ),
+        &expect![[r""]],
+    );
+}
+
+#[test]
 fn tasks_intents_events_and_generations() {
     check(
         &view::tasks(&[wire::<TaskView>(task())], now()),

@@ -2,7 +2,7 @@
 
 use super::{
     ago, ends, held, host_words, kubernetes_says, machines, node_words, observed, provider_says,
-    tasks,
+    tasks, way,
 };
 use crate::table::{Table, count, indent, plain};
 use api::{
@@ -114,8 +114,9 @@ pub(crate) fn machine(view: &MachineView, changes: &[ChangeView], now: Time) -> 
             endpoint,
             ssh_port,
             username,
+            jump_host: _,
         } => {
-            format!("given: {username}@{endpoint}:{ssh_port}")
+            format!("given: {username}@{endpoint}:{ssh_port}{}", way(view))
         }
     };
     let reference = view

@@ -1,36 +1,66 @@
 //! How one machine is entered for one task: where, as whom, with which key, and which host key is
 //! expected.
 
-use super::{HOST_KEY, Hosts, SSH_KEY, entry_name, given};
+use super::{HOST_KEY, Hosts, JUMP_HOST_KEY, SSH_KEY, entry_name, given};
 use crate::error::{Error, Kind};
+use crate::playbook::Opened;
 use crate::ssh::{Door, Keys, Opening};
-use driver::{Context, Unopened};
-use model::cluster::{Machine, Origin};
+use driver::{Context, Output, Unopened};
+use model::cluster::{Jump, Machine, Origin};
 use model::id::{ClusterId, MachineId};
 use model::sealed::Owner;
 use model::secret::SecretRef;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The host keys of machines that were entered, so that each is opened once.
+/// The host keys of machines that were entered and of the hosts in front of them, so that each
+/// is opened once.
 #[derive(Default)]
-pub(super) struct Pins(Mutex<BTreeMap<MachineId, String>>);
+pub(super) struct Pins(Mutex<BTreeMap<MachineId, Pinned>>);
+
+/// What is known of one machine.
+#[derive(Default)]
+struct Pinned {
+    own: Option<String>,
+    front: Option<FrontPin>,
+}
+
+/// The host key of the host in front of a machine.
+#[derive(Clone)]
+struct FrontPin {
+    /// Whose it is; another jump host has another key.
+    mark: String,
+    key: String,
+    /// Whether it was kept for us: one that was not is given with the next task.
+    kept: bool,
+}
 
 impl Pins {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<MachineId, Pinned>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn get(&self, machine: MachineId) -> Option<String> {
-        let pins = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        pins.get(&machine).cloned()
+        self.lock().get(&machine)?.own.clone()
     }
 
     fn put(&self, machine: MachineId, key: &str) {
-        let mut pins = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        pins.insert(machine, key.to_owned());
+        self.lock().entry(machine).or_default().own = Some(key.to_owned());
+    }
+
+    fn front(&self, machine: MachineId, mark: &str) -> Option<FrontPin> {
+        let pins = self.lock();
+        let front = pins.get(&machine)?.front.as_ref();
+        front.filter(|front| front.mark == mark).cloned()
+    }
+
+    fn put_front(&self, machine: MachineId, front: FrontPin) {
+        self.lock().entry(machine).or_default().front = Some(front);
     }
 
     pub(super) fn forget(&self, machine: MachineId) {
-        let mut pins = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        pins.remove(&machine);
+        self.lock().remove(&machine);
     }
 }
 
@@ -45,6 +75,28 @@ pub(super) struct Entry<'a> {
     made: bool,
     pins: &'a Pins,
     expected: Option<String>,
+    front: Option<Front>,
+}
+
+/// The host in front of a machine.
+struct Front {
+    mark: String,
+    secret: Option<SecretRef>,
+}
+
+impl Front {
+    fn of(jump: &Jump) -> Self {
+        Self {
+            mark: mark(jump),
+            secret: jump.secret.clone(),
+        }
+    }
+}
+
+/// What tells one jump host from another. One that was taken out of the manifest and put back is
+/// another one.
+fn mark(jump: &Jump) -> String {
+    format!("{} {}:{}", jump.since, jump.endpoint, jump.ssh_port)
 }
 
 impl Entry<'_> {
@@ -53,6 +105,39 @@ impl Entry<'_> {
         self.expected
             .clone()
             .or_else(|| self.pins.get(self.machine))
+    }
+
+    /// The host in front of a machine, where this is its door.
+    fn front(&self, door: &Door) -> Option<&Front> {
+        let jump = self.door.jump.as_deref();
+        self.front.as_ref().filter(|_| jump == Some(door))
+    }
+
+    /// A door of the way with all that other programs need to open it, once it was entered.
+    pub(super) async fn opened<'d>(&'d self, door: &'d Door) -> Result<Opened<'d>, Error> {
+        let host_key = self.pinned(door).ok_or_else(|| {
+            let what = format!("the host key of {door} is not known");
+            Error::new(Kind::ChangedHostKey, what)
+        })?;
+        Ok(Opened {
+            door,
+            host_key,
+            key: self.key(door).await?,
+        })
+    }
+
+    /// Whose keys open a door: those of the cluster's own, or a secret of the project.
+    fn keys(&self, secret: Option<&SecretRef>) -> String {
+        match secret {
+            Some(secret) => format!("{}/{secret}", self.cluster),
+            None => self.cluster.to_string(),
+        }
+    }
+
+    /// The secret with the key of the machine itself; one that we made is opened with its
+    /// cluster's.
+    fn own(&self) -> Option<&SecretRef> {
+        self.secret.as_ref().filter(|_| !self.made)
     }
 }
 
@@ -64,28 +149,39 @@ impl Hosts {
         cluster: ClusterId,
         machine: &Machine,
     ) -> Result<Entry<'a>, Error> {
-        let (host, port, user, expected) = match &machine.origin {
+        let (door, expected) = match &machine.origin {
             Origin::Made { .. } => {
-                let (address, key) = self.whereabouts(machine).await?;
-                (address, 22, "root".to_owned(), Some(key))
+                let (host, key) = self.whereabouts(machine).await?;
+                let door = Door {
+                    host,
+                    port: 22,
+                    user: "root".to_owned(),
+                    jump: None,
+                };
+                (door, Some(key))
             }
             Origin::Given {
                 endpoint,
                 ssh_port,
                 username,
                 secret: _,
+                jump,
             } => {
                 let expected = self.pinned(cx, machine).await?;
-                (IpAddr::V4(*endpoint), *ssh_port, username.clone(), expected)
+                if let Some(jump) = jump {
+                    self.pinned_front(cx, machine, jump).await?;
+                }
+                let door = Door {
+                    host: IpAddr::V4(*endpoint),
+                    port: *ssh_port,
+                    user: username.clone(),
+                    jump: jump.as_ref().map(|jump| Box::new(in_front(jump))),
+                };
+                (door, expected)
             }
         };
         Ok(Entry {
-            door: Door {
-                host,
-                port,
-                user,
-                jump: None,
-            },
+            door,
             machine: machine.id,
             cx,
             cluster,
@@ -93,6 +189,7 @@ impl Hosts {
             made: given(machine).is_none(),
             pins: &self.inner.pins,
             expected,
+            front: machine.origin.jump().map(Front::of),
         })
     }
 
@@ -101,44 +198,124 @@ impl Hosts {
         if let Some(key) = self.inner.pins.get(machine.id) {
             return Ok(Some(key));
         }
-        let (owner, entry) = (Owner::Machine(machine.id), entry_name(HOST_KEY)?);
-        let kept = cx.kept(&owner, &entry).await.map_err(unopened)?;
-        let text = |kept: model::secret::Secret| String::from_utf8(kept.expose().to_vec()).ok();
-        let key = kept.and_then(text);
+        let key = kept(cx, machine, HOST_KEY).await?;
         if let Some(key) = &key {
             self.inner.pins.put(machine.id, key);
         }
         Ok(key)
     }
+
+    /// Remembers the host key that was seen when the machine was first entered through this
+    /// jump host.
+    async fn pinned_front(
+        &self,
+        cx: &Context,
+        machine: &Machine,
+        jump: &Jump,
+    ) -> Result<(), Error> {
+        let mark = mark(jump);
+        if self.inner.pins.front(machine.id, &mark).is_some() {
+            return Ok(());
+        }
+        let kept = kept(cx, machine, JUMP_HOST_KEY).await?;
+        let key = kept
+            .as_deref()
+            .and_then(|kept| kept.strip_prefix(&format!("{mark} ")));
+        if let Some(key) = key {
+            let front = FrontPin {
+                key: key.to_owned(),
+                mark,
+                kept: true,
+            };
+            self.inner.pins.put_front(machine.id, front);
+        }
+        Ok(())
+    }
+
+    /// The host key of the host in front of a machine, where nobody keeps it yet.
+    pub(super) fn met(&self, machine: &Machine) -> Result<Option<Output>, Error> {
+        let mark: Option<String> = machine.origin.jump().map(mark);
+        let front = mark.and_then(|mark| self.inner.pins.front(machine.id, &mark));
+        let front = front.filter(|front| !front.kept).map(|front| {
+            Ok(Output {
+                owner: Owner::Machine(machine.id),
+                entry: entry_name(JUMP_HOST_KEY)?,
+                value: format!("{} {}", front.mark, front.key).into_bytes().into(),
+            })
+        });
+        front.transpose()
+    }
+}
+
+/// The door of a jump host.
+fn in_front(jump: &Jump) -> Door {
+    Door {
+        host: IpAddr::V4(jump.endpoint),
+        port: jump.ssh_port,
+        user: jump.username.clone(),
+        jump: None,
+    }
+}
+
+/// A text that is kept with a machine.
+async fn kept(cx: &Context, machine: &Machine, entry: &str) -> Result<Option<String>, Error> {
+    let (owner, entry) = (Owner::Machine(machine.id), entry_name(entry)?);
+    let kept = cx.kept(&owner, &entry).await.map_err(unopened)?;
+    Ok(kept.and_then(|kept| String::from_utf8(kept.expose().to_vec()).ok()))
 }
 
 impl Keys for Entry<'_> {
-    fn scope(&self) -> String {
-        match &self.secret {
-            Some(secret) if !self.made => format!("{}/{secret}", self.cluster),
-            Some(_) | None => self.cluster.to_string(),
+    fn scope(&self, door: &Door) -> String {
+        match (&self.front, self.front(door)) {
+            (_, Some(front)) => self.keys(front.secret.as_ref()),
+            // Who may not pass the one in front must not use the connection of who may.
+            (Some(front), None) => {
+                let (own, front) = (self.keys(self.own()), self.keys(front.secret.as_ref()));
+                format!("{own} through {front}")
+            }
+            (None, None) => self.keys(self.own()),
         }
     }
 
     fn key<'a>(&'a self, door: &'a Door) -> Opening<'a> {
         Box::pin(async move {
-            if let Some(secret) = self.secret.as_ref().filter(|_| !self.made) {
+            let none = || Error::new(Kind::NoKey, format!("there is no key for {door}"));
+            let front = self.front(door);
+            let secret = front.map_or_else(|| self.own(), |front| front.secret.as_ref());
+            if let Some(secret) = secret {
                 return self.cx.secret(secret).await.map_err(unopened);
+            }
+            if front.is_some() {
+                return Err(none());
             }
             let (owner, entry) = (Owner::Cluster(self.cluster), entry_name(SSH_KEY)?);
             let kept = self.cx.kept(&owner, &entry).await.map_err(unopened)?;
-            kept.ok_or_else(|| Error::new(Kind::NoKey, format!("there is no key for {door}")))
+            kept.ok_or_else(none)
         })
     }
 
-    fn pinned(&self, _: &Door) -> Option<String> {
-        self.expected
-            .clone()
-            .or_else(|| self.pins.get(self.machine))
+    fn pinned(&self, door: &Door) -> Option<String> {
+        match self.front(door) {
+            Some(front) => {
+                let pin = self.pins.front(self.machine, &front.mark);
+                pin.map(|pin| pin.key)
+            }
+            None => self.seen(),
+        }
     }
 
-    fn first_seen(&self, _: &Door, key: &str) {
-        self.pins.put(self.machine, key);
+    fn first_seen(&self, door: &Door, key: &str) {
+        match self.front(door) {
+            Some(front) => self.pins.put_front(
+                self.machine,
+                FrontPin {
+                    mark: front.mark.clone(),
+                    key: key.to_owned(),
+                    kept: false,
+                },
+            ),
+            None => self.pins.put(self.machine, key),
+        }
     }
 }
 

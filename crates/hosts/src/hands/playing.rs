@@ -5,7 +5,6 @@ use super::{Hosts, TAKE_MAX, stopped};
 use crate::error::{Error, Kind};
 use crate::playbook;
 use crate::recipe::{self, Looked};
-use crate::ssh::Keys as _;
 use driver::Context;
 use model::host::{Playbook, Recipe};
 use model::task::Task;
@@ -38,22 +37,21 @@ impl Hosts {
         entry: &Entry<'_>,
         due: &[&Playbook],
     ) -> Result<(), Error> {
-        let host_key = entry.seen().ok_or_else(|| {
-            let what = format!("the host key of {} is not known", entry.door);
-            Error::new(Kind::ChangedHostKey, what)
-        })?;
         let turn = tokio::select! {
             biased;
             () = cx.cancelled() => return Err(stopped()),
             turn = self.inner.plays.acquire() => turn,
         };
-        let key = entry.key(&entry.door).await?;
+        let opened = entry.opened(&entry.door).await?;
+        let front = match &entry.door.jump {
+            Some(jump) => Some(entry.opened(jump).await?),
+            None => None,
+        };
         let scene = playbook::Scene {
-            door: &entry.door,
+            host: opened,
+            front,
             machine: &task.machine,
             cluster: &task.cluster_name,
-            host_key: &host_key,
-            key: &key,
             path: &self.path,
         };
         let log = |line: &str| cx.log(line);

@@ -1,5 +1,6 @@
 //! One run of Ansible as a process, kept by a shell that ends all of it.
 
+use super::Pair;
 use super::texts::Dir;
 use crate::error::{Error, Kind};
 use crate::ssh::{Log, Output};
@@ -92,15 +93,17 @@ impl Keeper {
         })
     }
 
-    /// Gives the key to the agent and has the run go to its end; tells its status.
+    /// Gives the keys to the agent and has the run go to its end; tells its status.
     pub(super) async fn drive(
         &mut self,
         order: &Order<'_>,
-        key: &Secret,
+        keys: &[Pair],
         life: Duration,
         log: Log<'_>,
     ) -> Result<Option<i32>, Error> {
-        hand_over(order, key, life).await?;
+        for key in keys {
+            hand_over(order, &key.private, life).await?;
+        }
         if let Some(stdin) = &mut self.stdin {
             // A keeper that has ended tells why by its status.
             drop(stdin.write_all(b"go\n").await);

@@ -1,6 +1,6 @@
 //! What Ansible reads: where the host is, which host key it has, and how to behave.
 
-use super::Scene;
+use super::{Opened, Scene};
 use crate::ssh::Door;
 use std::path::{Path, PathBuf};
 
@@ -25,6 +25,21 @@ impl Dir<'_> {
         self.0.join("ansible.cfg")
     }
 
+    /// What the SSH client reads.
+    pub(super) fn ssh(self) -> PathBuf {
+        self.0.join("ssh_config")
+    }
+
+    /// The public half of the host's key.
+    pub(super) fn public(self) -> PathBuf {
+        self.0.join("host.pub")
+    }
+
+    /// The public half of the key of the host in front.
+    pub(super) fn front_public(self) -> PathBuf {
+        self.0.join("jump.pub")
+    }
+
     /// Where Ansible may write.
     pub(super) fn scratch(self) -> PathBuf {
         self.0.join("tmp")
@@ -43,7 +58,7 @@ pub(super) fn inventory(scene: &Scene<'_>) -> String {
     let machine = scene.machine;
     let Door {
         host, port, user, ..
-    } = scene.door;
+    } = scene.host.door;
     let (name, pool, cluster) = (&machine.name, &machine.pool, scene.cluster);
     let role = machine.role;
     // A text of somebody's must not be taken for a template.
@@ -77,21 +92,75 @@ pub(super) fn inventory(scene: &Scene<'_>) -> String {
     text
 }
 
-/// The one host key that is accepted.
+/// The host keys that are accepted: one for each host on the way.
 pub(super) fn known_hosts(scene: &Scene<'_>) -> String {
-    let Door { host, port, .. } = scene.door;
-    let at = match port {
-        22 => host.to_string(),
-        port => format!("[{host}]:{port}"),
+    let opened = std::iter::once(&scene.host).chain(&scene.front);
+    let line = |opened: &Opened<'_>| {
+        let Door { host, port, .. } = opened.door;
+        let at = match port {
+            22 => host.to_string(),
+            port => format!("[{host}]:{port}"),
+        };
+        format!("{at} {}\n", opened.host_key.trim())
     };
-    format!("{at} {}\n", scene.host_key.trim())
+    opened.map(line).collect()
 }
 
-/// How Ansible and the SSH client behave; nobody's own settings are read.
+/// What the jump host is called where its address could be that of another host.
+const FRONT: &str = "slipway-jump-host";
+
+/// How the SSH client gets to the host; nobody's own settings are read.
+///
+/// A jump host is entered by a client of its own, which reads the same text and is told nothing
+/// else: each is asked for the one key that belongs to it, and shows the one that was pinned.
+pub(super) fn ssh(dir: Dir<'_>, scene: &Scene<'_>) -> String {
+    let Door { host, .. } = scene.host.door;
+    let mut text = String::new();
+    let mut jump = String::new();
+    if let Some(Opened { door, .. }) = &scene.front {
+        let Door {
+            host, port, user, ..
+        } = door;
+        let key = dir.front_public();
+        text.push_str(&format!(
+            "Host {FRONT}
+HostName {host}
+Port {port}
+User {user}
+IdentityFile {key}
+ControlPath none
+
+",
+            key = key.display()
+        ));
+        jump = format!("ProxyJump {FRONT}\n");
+    }
+    let (key, known_hosts, agent) = (dir.public(), dir.known_hosts(), dir.agent());
+    text.push_str(&format!(
+        "Host {host}
+{jump}IdentityFile {key}
+
+Host *
+BatchMode yes
+ConnectTimeout 20
+GlobalKnownHostsFile /dev/null
+IdentitiesOnly yes
+IdentityAgent {agent}
+ServerAliveCountMax 3
+ServerAliveInterval 15
+StrictHostKeyChecking yes
+UserKnownHostsFile {known_hosts}
+",
+        key = key.display(),
+        agent = agent.display(),
+        known_hosts = known_hosts.display(),
+    ));
+    text
+}
+
+/// How Ansible behaves; nobody's own settings are read.
 pub(super) fn settings(dir: Dir<'_>, door: &Door) -> String {
     let become_root = if door.user == "root" { "False" } else { "True" };
-    let (known_hosts, agent) = (dir.known_hosts(), dir.agent());
-    let (known_hosts, agent) = (known_hosts.display(), agent.display());
     format!(
         "[defaults]
 forks = 1
@@ -110,10 +179,11 @@ become = {become_root}
 [ssh_connection]
 control_path_dir = {dir}/ssh
 pipelining = True
-ssh_args = -F /dev/null -o BatchMode=yes -o ControlMaster=auto -o ControlPersist=60s -o IdentityFile=none -o IdentityAgent={agent} -o StrictHostKeyChecking=yes -o UserKnownHostsFile={known_hosts} -o GlobalKnownHostsFile=/dev/null -o ServerAliveInterval=15 -o ServerAliveCountMax=3
+ssh_args = -F {ssh} -o ControlMaster=auto -o ControlPersist=60s
 ",
         scratch = dir.scratch().display(),
         dir = dir.0.display(),
+        ssh = dir.ssh().display(),
     )
 }
 
@@ -127,12 +197,28 @@ mod tests {
     use std::net::Ipv4Addr;
 
     fn with_scene(user: &str, port: u16, read: impl FnOnce(&Scene<'_>) -> String) -> String {
+        with(user, port, None, read)
+    }
+
+    fn with(
+        user: &str,
+        port: u16,
+        front: Option<Door>,
+        read: impl FnOnce(&Scene<'_>) -> String,
+    ) -> String {
         let door = Door {
             host: Ipv4Addr::new(10, 0, 0, 5).into(),
             port,
             user: user.to_owned(),
-            jump: None,
+            jump: front.map(Box::new),
         };
+        let opened = |door, host_key: &str| Opened {
+            door,
+            host_key: host_key.to_owned(),
+            key: Secret::from_text("a key".to_owned()),
+        };
+        let front = door.jump.as_deref();
+        let front = front.map(|jump| opened(jump, "ssh-ed25519 BBBB\n"));
         let machine = Machine {
             id: MachineId::derive(id::Origin {
                 parent: "edge",
@@ -152,14 +238,14 @@ mod tests {
                 ssh_port: port,
                 username: user.to_owned(),
                 secret: None,
+                jump: None,
             },
         };
         read(&Scene {
-            door: &door,
+            host: opened(&door, "ssh-ed25519 AAAA\n"),
+            front,
             machine: &machine,
             cluster: &"edge".parse().unwrap(),
-            host_key: "ssh-ed25519 AAAA\n",
-            key: &Secret::from_text("a key".to_owned()),
             path: "/bin".as_ref(),
         })
     }
@@ -205,8 +291,53 @@ mod tests {
     #[test]
     fn who_is_not_root_becomes_root() {
         for (user, line) in [("root", "become = False"), ("ann", "become = True")] {
-            let text = with_scene(user, 22, |scene| settings(Dir(Path::new("/d")), scene.door));
+            let text = with_scene(user, 22, |scene| {
+                settings(Dir(Path::new("/d")), scene.host.door)
+            });
             assert!(text.lines().any(|told| told == line), "{text}");
         }
+    }
+
+    #[test]
+    fn each_host_on_the_way_has_its_own_key_and_is_known_by_its_own() {
+        let told = |front: Option<Door>| {
+            with("root", 22, front, |scene| {
+                ssh(Dir(Path::new("/d")), scene) + "known hosts:\n" + &known_hosts(scene)
+            })
+        };
+        let direct = told(None);
+        assert!(!direct.contains("Proxy"), "{direct}");
+        let front = Door {
+            host: Ipv4Addr::new(192, 0, 2, 1).into(),
+            port: 2_222,
+            user: "ann".to_owned(),
+            jump: None,
+        };
+        expect![[r#"
+            Host slipway-jump-host
+            HostName 192.0.2.1
+            Port 2222
+            User ann
+            IdentityFile /d/jump.pub
+            ControlPath none
+
+            Host 10.0.0.5
+            ProxyJump slipway-jump-host
+            IdentityFile /d/host.pub
+
+            Host *
+            BatchMode yes
+            ConnectTimeout 20
+            GlobalKnownHostsFile /dev/null
+            IdentitiesOnly yes
+            IdentityAgent /d/agent
+            ServerAliveCountMax 3
+            ServerAliveInterval 15
+            StrictHostKeyChecking yes
+            UserKnownHostsFile /d/known_hosts
+            known hosts:
+            10.0.0.5 ssh-ed25519 AAAA
+            [192.0.2.1]:2222 ssh-ed25519 BBBB
+        "#]].assert_eq(&told(Some(front)));
     }
 }

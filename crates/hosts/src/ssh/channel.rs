@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use russh::Channel;
 use russh::client::Msg;
+use russh::{Channel, ChannelOpenFailure};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 
@@ -92,14 +92,17 @@ pub(super) async fn tunnel(
     opening.await.map_err(|error| {
         let why = connection.refusal();
         let away = ["timed out", "No route", "unreachable"];
-        let kind = if !matches!(error, russh::Error::ChannelOpenFailure(_)) {
-            Kind::Lost
+        let russh::Error::ChannelOpenFailure(reason) = &error else {
+            return Error::new(Kind::Lost, format!("could not connect to {door}: {error}"));
+        };
+        let kind = if *reason == ChannelOpenFailure::AdministrativelyProhibited {
+            Kind::NoPassage
         } else if away.iter().any(|word| why.contains(word)) {
             Kind::Silent
         } else {
             Kind::Refused
         };
-        let what = format!("could not connect to {door}: {error}: {why}");
+        let what = format!("could not connect to {door}: the jump host says: {reason:?} {why}");
         Error::new(kind, what)
     })
 }

@@ -34,14 +34,20 @@ pub(super) struct Connection {
     /// What is known of its end, and of the last channel that was refused.
     told: Arc<Told>,
     used: Mutex<Instant>,
-    /// The connection it goes through must stay open.
-    _via: Option<Arc<Self>>,
+    /// The connection it goes through, which must stay open.
+    pub via: Option<Arc<Self>>,
 }
 
 impl Connection {
     /// Whether it may be used, as far as is known.
     pub(super) fn alive(&self) -> bool {
         !self.handle.is_closed()
+    }
+
+    /// Whether the host is still there, which takes one round trip.
+    pub(super) async fn answers(&self, limit: Duration) -> bool {
+        let answer = timeout(limit, self.handle.send_ping()).await;
+        matches!(answer, Ok(Ok(()))) && self.alive()
     }
 
     /// Says that it was used just now.
@@ -200,7 +206,7 @@ pub(super) async fn open(
         line,
         told,
         used: Mutex::new(Instant::now()),
-        _via: via,
+        via,
     })
 }
 

@@ -122,7 +122,7 @@ impl Inner {
     ) -> Getting<'a> {
         Box::pin(async move {
             let slot = self.slot(Address {
-                scope: keys.scope(),
+                scope: keys.scope(door),
                 door: door.clone(),
             });
             let before = slot.attempts.load(Ordering::Acquire);
@@ -148,7 +148,7 @@ impl Inner {
 
     async fn fresh(self: &Arc<Self>, door: &Door, keys: &dyn Keys) -> Result<Connection, Error> {
         let via = match &door.jump {
-            Some(jump) => Some(self.connection(jump, keys).await?),
+            Some(jump) => Some(self.passage(door, jump, keys).await?),
             None => None,
         };
         let _turn = self.opening.acquire().await.map_err(|_| {
@@ -156,6 +156,30 @@ impl Inner {
             Error::new(Kind::Lost, what)
         })?;
         connection::open(self, door, keys, via).await
+    }
+
+    /// The connection of the host in front of a door. One that is open and does not answer is
+    /// opened anew: nobody notices before using it, and then the host behind would be blamed.
+    async fn passage(
+        self: &Arc<Self>,
+        door: &Door,
+        jump: &Door,
+        keys: &dyn Keys,
+    ) -> Result<Arc<Connection>, Error> {
+        let in_front = |error: Error| {
+            let what = format!(
+                "could not reach {}, because of its jump host: {}",
+                door.near(),
+                error.what
+            );
+            Error::new(error.kind, what)
+        };
+        let via = self.connection(jump, keys).await.map_err(in_front)?;
+        if via.answers(self.limits.ending).await {
+            return Ok(via);
+        }
+        self.discard(keys.scope(jump), jump, &via).await;
+        self.connection(jump, keys).await.map_err(in_front)
     }
 
     /// Lets go of a connection that turned out to be dead.
@@ -225,6 +249,12 @@ fn usable(
         }
         Some(_) => {}
         None => keys.first_seen(door, &live.line),
+    }
+    // The same holds for the host in front.
+    if let (Some(jump), Some(via)) = (&door.jump, &live.via)
+        && usable(Some(Arc::clone(via)), jump, keys)?.is_none()
+    {
+        return Ok(None);
     }
     live.touch();
     Ok(Some(live))

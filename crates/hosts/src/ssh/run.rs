@@ -115,7 +115,7 @@ impl Connections {
                 // It may have been dead for long, which nobody notices before using it.
                 Err(NoChannel::Dead(_)) if again => {
                     again = false;
-                    inner.discard(keys.scope(), door, &connection).await;
+                    inner.discard(keys.scope(door), door, &connection).await;
                 }
                 Err(NoChannel::Dead(why)) => {
                     return Err(Error::new(

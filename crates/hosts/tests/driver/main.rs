@@ -2,6 +2,7 @@
 //! SSH servers, WireGuard and Envoy.
 #![expect(
     clippy::unwrap_used,
+    clippy::panic,
     clippy::print_stdout,
     reason = "a test that cannot go on fails, and says what it saw"
 )]
@@ -10,6 +11,7 @@
 #[path = "../sandbox/apart.rs"]
 mod apart;
 mod envoy;
+mod jump;
 mod stage;
 
 use apart::apart;

@@ -104,7 +104,7 @@ fn shown(seen: &hosts::sandbox::Seen) -> String {
 
 /// The SSH server of a host, found by the address it is reached at: it is inside the host's
 /// namespaces.
-fn inside_of(at: Ipv4Addr) -> u32 {
+pub(crate) fn inside_of(at: Ipv4Addr) -> u32 {
     let mut found = None;
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
         let Ok(pid) = entry.file_name().to_string_lossy().parse::<u32>() else {
@@ -175,6 +175,7 @@ impl Fixture for Stage {
                 name: "keys".parse().unwrap(),
                 key: None,
             }),
+            jump: None,
         };
         Cast {
             cluster,

@@ -14,7 +14,7 @@ mod stage;
 
 use leftovers::Leftovers;
 use model::task::Action;
-use stage::{Stage, on_a_host, recipe, told};
+use stage::{Stage, behind_another, on_a_host, recipe, told};
 use std::time::Duration;
 
 /// Counts how often it was played, and writes down what it knows of its host.
@@ -38,6 +38,14 @@ const WAITS: &str = "
   tasks:
     - ansible.builtin.file: {path: /run/waits, state: touch}
     - ansible.builtin.wait_for: {path: /run/go, timeout: 300}
+";
+
+/// Writes down from where it was entered.
+const WHO: &str = "
+- hosts: all
+  gather_facts: false
+  tasks:
+    - ansible.builtin.shell: echo $SSH_CLIENT >/root/came
 ";
 
 const FAILS: &str =
@@ -129,6 +137,31 @@ fn the_key_is_neither_on_a_disk_nor_in_an_argument() {
             assert_eq!(during.directories.len(), 1, "{during:?}");
             assert_eq!(during.open_to_others, Vec::<String>::new());
             assert_eq!(during.with_key, Vec::<String>::new());
+            assert_eq!(Leftovers::of(&stage), Leftovers::default());
+        },
+    );
+}
+
+#[test]
+fn a_playbook_goes_through_the_jump_host() {
+    behind_another(
+        "a_playbook_goes_through_the_jump_host",
+        async |stage, front| {
+            let playing = stage.equip(&[("who", WHO), ("waits", WAITS)]);
+            let watching = async {
+                waits(&stage).await;
+                let during = Leftovers::of(&stage);
+                stage.on_host("touch /run/go");
+                during
+            };
+            let (done, during) = tokio::join!(playing, watching);
+            assert!(done.starts_with("done "), "{done}\n{}", stage.log());
+            let came = stage.on_host("cut -d' ' -f1 /root/came");
+            assert_eq!(came, front.address.to_string(), "{}", stage.log());
+            let has = |program: &str| during.processes.iter().any(|one| one.contains(program));
+            assert!(has(" -W "), "a client of its own passes it: {during:?}");
+            assert_eq!(during.with_key, Vec::<String>::new());
+            assert_eq!(during.open_to_others, Vec::<String>::new());
             assert_eq!(Leftovers::of(&stage), Leftovers::default());
         },
     );

@@ -2,9 +2,9 @@
 
 use crate::apart::{Lab, apart};
 use driver::{Clock, Context, Driver as _, Keeping, Log, Open, Opening, Outcome};
-use hosts::sandbox::{Ending, Level, Made, Sandbox};
+use hosts::sandbox::{Ending, Level, Made, Order, Sandbox};
 use hosts::{Hosts, Parts};
-use model::cluster::{Generation, Machine, Origin, Role};
+use model::cluster::{Generation, Jump, Machine, Origin, Role};
 use model::host::{Playbook, Purpose, Recipe};
 use model::id::{self, ClusterId, MachineId, TaskId};
 use model::name::Name;
@@ -31,6 +31,34 @@ pub(crate) fn on_a_host(name: &str, user: &str, body: impl AsyncFnOnce(Stage)) {
         let sandbox = stage.sandbox.clone();
         body(stage).await;
         sandbox.clear().await.unwrap();
+    });
+}
+
+/// The same on a host that is entered through another one, which has another key and a user of
+/// its own.
+pub(crate) fn behind_another(name: &str, body: impl AsyncFnOnce(Stage, Made)) {
+    on_a_host(name, "root", async |mut stage| {
+        let key = stage.lab.dir.join("front");
+        let made = std::process::Command::new("ssh-keygen")
+            .args(["-q", "-t", "ed25519", "-N", "", "-f"])
+            .arg(&key)
+            .status();
+        assert!(made.unwrap().success());
+        let order = Order {
+            authorized_key: std::fs::read_to_string(key.with_extension("pub")).unwrap(),
+            ..stage.lab.order("front", Level::Lite)
+        };
+        let front = stage.sandbox.create(&order).await.unwrap();
+        if let Origin::Given { jump, .. } = &mut stage.machine.origin {
+            *jump = Some(Jump {
+                endpoint: front.address,
+                ssh_port: 22,
+                username: "root".to_owned(),
+                secret: Some(secret("front")),
+                since: Generation(1),
+            });
+        }
+        body(stage, front).await;
     });
 }
 
@@ -62,12 +90,13 @@ impl Log for Lines {
     }
 }
 
-/// The key of the host, under whatever name.
-struct Keyring(Vec<u8>);
+/// The directory with the keys of the hosts, each under the name of its secret.
+struct Keyring(PathBuf);
 
 impl Open for Keyring {
-    fn open<'a>(&'a self, _: &'a SecretRef) -> Opening<'a> {
-        Box::pin(std::future::ready(Ok(Secret::from(self.0.clone()))))
+    fn open<'a>(&'a self, secret: &'a SecretRef) -> Opening<'a> {
+        let key = std::fs::read(self.0.join(secret.name.as_str())).unwrap();
+        Box::pin(std::future::ready(Ok(Secret::from(key))))
     }
 
     fn kept<'a>(&'a self, _: &'a Owner, _: &'a EntryName) -> Keeping<'a> {
@@ -118,8 +147,7 @@ impl Stage {
     }
 
     pub(crate) async fn act(&self, action: Action) -> Outcome {
-        let key = std::fs::read(self.lab.dir.join("key")).unwrap();
-        let keyring = Arc::new(Keyring(key));
+        let keyring = Arc::new(Keyring(self.lab.dir.clone()));
         let log: Arc<dyn Log> = self.lines.clone();
         let cx = Context::new(Clock::System, log, keyring, self.cancel.clone(), 1);
         let task = Task {
@@ -218,10 +246,15 @@ fn machine(user: &str, endpoint: Ipv4Addr) -> Machine {
             endpoint,
             ssh_port: 22,
             username: user.to_owned(),
-            secret: Some(SecretRef {
-                name: "keys".parse().unwrap(),
-                key: None,
-            }),
+            secret: Some(secret("key")),
+            jump: None,
         },
+    }
+}
+
+fn secret(name: &str) -> SecretRef {
+    SecretRef {
+        name: name.parse().unwrap(),
+        key: None,
     }
 }

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use hosts::error::{Error, Kind};
-use hosts::ssh::{Connections, Door, Limits};
+use hosts::ssh::{Connections, Door, Limits, new_key};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -268,4 +268,58 @@ async fn a_host_behind_another_is_reached_and_both_are_recognised() {
     nowhere.port = crate::server::free_port();
     let error = attempt(&connections, &nowhere, &ring).await.unwrap_err();
     assert_eq!(error.kind, Kind::Refused, "{error}");
+}
+
+#[tokio::test]
+async fn a_host_in_front_that_fails_is_told_apart_from_the_one_behind() {
+    if !possible("a_host_in_front_that_fails_is_told_apart_from_the_one_behind") {
+        return;
+    }
+    let (mut outer, inner) = (Server::with("AllowTcpForwarding no"), Server::start());
+    let mut door = inner.door("root");
+    door.jump = Some(Box::new(outer.door("ada")));
+    let ring = Ring::new();
+    let error = attempt(&Connections::default(), &door, &ring)
+        .await
+        .unwrap_err();
+    assert_eq!(error.kind, Kind::NoPassage, "{error}");
+    assert!(error.what.contains("the jump host says: "), "{error}");
+
+    outer.reinstall();
+    let error = attempt(&Connections::default(), &door, &ring)
+        .await
+        .unwrap_err();
+    assert_eq!(error.kind, Kind::ChangedHostKey);
+    let blamed = format!("jump host: could not connect to {}: ", outer.door("ada"));
+    assert!(error.what.contains(&blamed), "{error}");
+    assert!(
+        error.what.contains(&inner.door("root").to_string()),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn another_key_of_the_host_in_front_closes_what_goes_through_it() {
+    if !possible("another_key_of_the_host_in_front_closes_what_goes_through_it") {
+        return;
+    }
+    let (outer, inner) = (Server::start(), Server::start());
+    let mut door = inner.door("root");
+    door.jump = Some(Box::new(outer.door("root")));
+    let (ring, later) = (Ring::new(), Ring::new());
+    let connections = Connections::default();
+    attempt(&connections, &door, &ring).await.unwrap();
+    // Who comes later by the same connection is told of both, too.
+    attempt(&connections, &door, &later).await.unwrap();
+    assert_eq!(later.pins.lock().unwrap().len(), 2);
+    assert_eq!((outer.entered(), inner.entered()), (1, 1));
+    let mut pins = later.pins.lock().unwrap().clone();
+    for (of, line) in &mut pins {
+        if *of == outer.door("root") {
+            line.clone_from(&new_key("another").unwrap().1);
+        }
+    }
+    *later.pins.lock().unwrap() = pins;
+    let error = attempt(&connections, &door, &later).await.unwrap_err();
+    assert_eq!(error.kind, Kind::ChangedHostKey, "{error}");
 }

@@ -296,7 +296,7 @@ impl Ring {
 }
 
 impl Keys for Ring {
-    fn scope(&self) -> String {
+    fn scope(&self, _: &Door) -> String {
         self.scope.clone()
     }
 

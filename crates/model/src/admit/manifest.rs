@@ -1,7 +1,7 @@
 //! The manifest language, field by field.
 
 use super::fields::Fields;
-use super::{balancers, disruption, playbooks, proxy, references, secrets};
+use super::{balancers, disruption, jump, playbooks, proxy, references, secrets};
 use crate::fault::{Code, Fault, Faults};
 use crate::manifest::{
     Account, Cluster, Dynamic, Host, Manifest, POOL_COUNT_MAX, Pool, Provider, Static,
@@ -272,7 +272,8 @@ fn static_of(
         return (None, None);
     };
     let name = fields.name("name", POOL_NAME_MAX, faults);
-    let port = fields.optional_number("sshPort", 1..=65_535, faults);
+    let ssh_port = port_of(&mut fields, faults);
+    let jump = jump::of_pool(&mut fields, faults);
     let nodes = fields.items("nodes", ENTRIES_MAX, faults);
     if nodes.is_empty() {
         faults.note(
@@ -288,14 +289,20 @@ fn static_of(
     }
     let budget = disruption::of_pool(&mut fields, groups, faults);
     fields.finish(faults);
-    let ssh_port = port.and_then(|port| u16::try_from(port).ok()).unwrap_or(22);
     let whole = hosts.len() == count;
-    let pool = Static {
+    let pool = jump.ok().filter(|_| whole).map(|jump| Static {
         hosts,
         ssh_port,
+        jump,
         budget,
-    };
-    (name, whole.then_some(pool))
+    });
+    (name, pool)
+}
+
+/// The port of an SSH server, the usual one where none is said.
+pub(super) fn port_of(fields: &mut Fields<'_>, faults: &mut Faults) -> u16 {
+    let port = fields.optional_number("sshPort", 1..=65_535, faults);
+    port.and_then(|port| u16::try_from(port).ok()).unwrap_or(22)
 }
 
 fn host_of(value: &Value, path: &str, faults: &mut Faults) -> Option<Host> {
@@ -319,7 +326,7 @@ fn host_of(value: &Value, path: &str, faults: &mut Faults) -> Option<Host> {
 
 /// What a machine needs so that we can enter it: an address of its own, and a key. At addresses
 /// of documentation (RFC 5737) are machines of the simulated world, which let anybody in.
-fn enterable(endpoint: Ipv4Addr, key: bool, fields: &Fields<'_>, faults: &mut Faults) {
+pub(super) fn enterable(endpoint: Ipv4Addr, key: bool, fields: &Fields<'_>, faults: &mut Faults) {
     let first = endpoint.octets()[0];
     if first == 0 || first >= 224 || endpoint.is_link_local() {
         let message = format!("found `{endpoint}`, allowed: an address that one machine has");

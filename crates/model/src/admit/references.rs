@@ -2,6 +2,7 @@
 //! too small or shared.
 
 use super::balancers::{self, Balancers};
+use super::jump;
 use super::manifest::{Declared, Read, listed};
 use crate::fault::{Code, Faults};
 use crate::manifest::{Account, Cluster, Pool};
@@ -26,6 +27,7 @@ pub(super) fn check(
     unique(pools, "pool", faults);
     unique(clusters, "cluster", faults);
     endpoints(pools, faults);
+    jump::check(pools, faults);
     let by_name: Pools<'_> = pools.iter().map(|pool| (&pool.name, pool)).collect();
     balancers::check(
         balancers,

@@ -141,8 +141,8 @@ impl<'a> Draft<'a> {
             self.hold(place, action.kind(), Reason::Paused { by });
             return;
         }
-        let secret = place.machine.origin.secret_for(action.kind());
-        if let Some(missing) = secret.filter(|secret| self.view.missing.contains(secret)) {
+        let mut secrets = place.machine.origin.secrets_for(action.kind());
+        if let Some(missing) = secrets.find(|secret| self.view.missing.contains(secret)) {
             self.hold(place, action.kind(), missing.into());
             return;
         }
@@ -458,8 +458,8 @@ fn named(place: &Place<'_>) -> (MachineId, Name) {
 }
 
 /// Whether an unfinished task does what is asked for. One that waits and was begun with
-/// another secret does not: the name was corrected.
+/// another secret, or would enter by another way, does not: the manifest was corrected.
 fn same(place: &Place<'_>, open: &Open, action: &Action) -> bool {
-    let secret = || open.secret.as_ref() == place.machine.origin.secret();
-    open.action == *action && (open.state == State::Running || secret())
+    let origin = || open.origin.entered_like(&place.machine.origin);
+    open.action == *action && (open.state == State::Running || origin())
 }

@@ -227,9 +227,9 @@ fn anchor<'s, 'a: 's>(draft: &Draft<'a>, stale: &[&'s Place<'a>]) -> Option<&'s 
 
 /// Why a machine cannot be told of its peers: nobody has set the secret that opens it.
 fn locked(draft: &Draft<'_>, place: &Place<'_>) -> Option<Reason> {
-    let secret = place.machine.origin.secret_for(Kind::Mesh)?;
-    let missing = draft.view.missing.contains(secret);
-    missing.then(|| secret.into())
+    let mut secrets = place.machine.origin.secrets_for(Kind::Mesh);
+    let missing = secrets.find(|secret| draft.view.missing.contains(secret));
+    missing.map(Into::into)
 }
 
 /// A machine as its peers know it: those on their way out too, for as long as they are there

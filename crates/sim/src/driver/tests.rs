@@ -225,6 +225,7 @@ impl Fixture for Lab {
             ssh_port: 22,
             username: "root".to_owned(),
             secret: None,
+            jump: None,
         };
         let machine = |name: &str, role, last| {
             let mut made = machine(cluster, name, role);

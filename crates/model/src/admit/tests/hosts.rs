@@ -117,3 +117,123 @@ fn all_faults_of_a_proxy_are_told() {
         proxy: found `on` (a text), allowed: a mapping
     "#]].assert_eq(&told.concat());
 }
+
+/// The pool `attic` of two real machines, behind a jump host.
+fn behind(jump: &str, expected: &expect_test::Expect) {
+    let nodes = "nodes: [{endpoint: 203.0.113.5}]";
+    let real = "nodes: [{endpoint: 10.0.0.5, secretRef: {name: keys}}, {endpoint: 10.0.0.6, secretRef: {name: keys}}]";
+    check(
+        &[(nodes, &format!("{real}\n        jumpHost: {jump}"))],
+        expected,
+    );
+}
+
+#[test]
+fn machines_are_reached_through_another_one() {
+    behind(
+        "{endpoint: 192.168.7.1, secretRef: {name: front}}",
+        &expect![[r#"
+            admitted: 1 clusters, 3 pools
+        "#]],
+    );
+    let text = HELLO.replace(
+        "nodes: [{endpoint: 203.0.113.5}]",
+        "nodes: [{endpoint: 203.0.113.5}]\n        jumpHost: {endpoint: 203.0.113.1, secretRef: {name: front}}",
+    );
+    let manifest = admit(&source::parse(&text).unwrap()).unwrap();
+    let Some(crate::manifest::Pool::Static(pool)) = manifest
+        .pools
+        .values()
+        .find(|pool| matches!(pool, crate::manifest::Pool::Static(_)))
+    else {
+        panic!("the pool is static");
+    };
+    let jump = pool.jump.as_ref().unwrap();
+    let secret = jump.secret.as_ref().unwrap();
+    assert_eq!(
+        (
+            jump.ssh_port,
+            jump.username.as_str(),
+            secret.secret.to_string().as_str()
+        ),
+        (22, "root", "front/privatekey"),
+    );
+    assert_eq!(secret.path, "spec.nodePools.static[0].jumpHost.secretRef");
+}
+
+#[test]
+fn all_faults_of_a_jump_host_are_told() {
+    behind("192.168.7.1", &expect![[r#"
+        spec.nodePools.static[0].jumpHost: found `192.168.7.1` (a text), allowed: a mapping
+    "#]]);
+    behind("{}", &expect![[r#"
+        spec.nodePools.static[0].jumpHost.endpoint: found nothing; this field is required
+    "#]]);
+    behind(
+        "{endpoint: jump.example.org, port: 22, sshPort: 0, username: 'ann -o ProxyCommand=x', secretRef: {nom: front}}",
+        &expect![[r#"
+            spec.nodePools.static[0].jumpHost.endpoint: found `jump.example.org`: invalid IPv4 address syntax
+            spec.nodePools.static[0].jumpHost.sshPort: found `0`, allowed: a whole number from 1 to 65535
+            spec.nodePools.static[0].jumpHost.username: found `ann -o ProxyCommand=x`, allowed: at most 64 of A-Z, a-z, 0-9, `.`, `_`, `@`, `+` and, inside, `-`
+            spec.nodePools.static[0].jumpHost.secretRef.name: found nothing; this field is required
+            spec.nodePools.static[0].jumpHost.secretRef.nom: unknown field; allowed: name, key, namespace
+            spec.nodePools.static[0].jumpHost.port: unknown field; allowed: endpoint, sshPort, username, secretRef
+        "#]],
+    );
+    behind(
+        "{endpoint: 169.254.0.1, username: -l, sshPort: 2222, secretRef: {name: front}}",
+        &expect![[r#"
+            spec.nodePools.static[0].jumpHost.username: found `-l`, allowed: at most 64 of A-Z, a-z, 0-9, `.`, `_`, `@`, `+` and, inside, `-`
+            spec.nodePools.static[0].jumpHost.endpoint: found `169.254.0.1`, allowed: an address that one machine has
+        "#]],
+    );
+    behind("{endpoint: 192.168.7.1}", &expect![[r#"
+        spec.nodePools.static[0].jumpHost.secretRef: found nothing, allowed: the name of a secret that holds a private SSH key
+    "#]]);
+    behind("{endpoint: 203.0.113.1}", &expect![[r#"
+        spec.nodePools.static[0].jumpHost.endpoint: found 203.0.113.1, an address of the simulated world, allowed: where a machine answers, because machines of this pool are real
+    "#]]);
+}
+
+#[test]
+fn a_jump_host_is_reached_directly() {
+    behind(
+        "{endpoint: 10.0.0.6, secretRef: {name: keys}}",
+        &expect![[r#"
+            spec.nodePools.static[0].jumpHost.endpoint: found 10.0.0.6, the machine at spec.nodePools.static[0].nodes[1], which is reached through a jump host itself; allowed: a host that is reached directly
+        "#]],
+    );
+    // Two pools, each with the other's machine in front: nobody could ever begin.
+    let pool = |name: &str, node: &str, jump: &str| {
+        format!(
+            "      - name: {name}\n        nodes: [{{endpoint: {node}, secretRef: {{name: keys}}}}]\n        \
+             jumpHost: {{endpoint: {jump}, secretRef: {{name: keys}}}}\n"
+        )
+    };
+    let attic = "      - name: attic\n        nodes: [{endpoint: 203.0.113.5}]\n";
+    let both = pool("attic", "10.0.0.5", "10.0.0.6") + &pool("cellar", "10.0.0.6", "10.0.0.5");
+    check(
+        &[
+            (attic, &both),
+            ("[muscle, attic]", "[muscle, attic, cellar]"),
+        ],
+        &expect![[r#"
+            spec.nodePools.static[0].jumpHost.endpoint: found 10.0.0.6, the machine at spec.nodePools.static[1].nodes[0], which is reached through a jump host itself; allowed: a host that is reached directly
+            spec.nodePools.static[1].jumpHost.endpoint: found 10.0.0.5, the machine at spec.nodePools.static[0].nodes[0], which is reached through a jump host itself; allowed: a host that is reached directly
+        "#]],
+    );
+    // A machine that is reached directly may be in front of others.
+    let direct = both.replace(
+        "        jumpHost: {endpoint: 10.0.0.5, secretRef: {name: keys}}\n",
+        "",
+    );
+    check(
+        &[
+            (attic, &direct),
+            ("[muscle, attic]", "[muscle, attic, cellar]"),
+        ],
+        &expect![[r#"
+            admitted: 1 clusters, 4 pools
+        "#]],
+    );
+}

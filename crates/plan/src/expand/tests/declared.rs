@@ -239,3 +239,55 @@ fn a_secret_of_another_project_is_refused() {
             spec.nodePools.static[0].nodes[0].secretRef.namespace: found `other`, allowed: default, the project of the manifest, or nothing; a manifest uses the secrets of its own project
         "#]]);
 }
+
+/// The way to the given machine, with the generation and the machine's id.
+fn way(history: &History) -> String {
+    let desired = history.desired.as_ref().unwrap();
+    let machine = desired.machine_named("edge-attic-01").unwrap();
+    let jump = machine.origin.jump();
+    let jump = jump.map_or_else(
+        || "directly".to_owned(),
+        |jump| {
+            let secret = jump.secret.as_ref().map(ToString::to_string);
+            format!(
+                "{}@{}:{} with {}, since {}",
+                jump.username,
+                jump.endpoint,
+                jump.ssh_port,
+                secret.unwrap_or_default(),
+                jump.since
+            )
+        },
+    );
+    let stays = desired.machines.contains(machine);
+    format!(
+        "generation {}: {} stays: {stays}, {jump}\n",
+        desired.generation, machine.id
+    )
+}
+
+#[test]
+fn another_way_to_a_machine_is_a_generation_that_replaces_nothing() {
+    let nodes = "nodes: [{endpoint: 203.0.113.9";
+    let behind = |jump: &str| edited(&[(nodes, &format!("jumpHost: {{{jump}}}, {nodes}"))]);
+    let front = "endpoint: 203.0.113.1, secretRef: {name: front}";
+    let mut told = String::new();
+    let mut history = History::new().apply(&edited(&[])).joined();
+    for manifest in [
+        edited(&[]),
+        behind(front),
+        behind(front),
+        // The same host, entered in another way: its host key is the one that was.
+        behind("endpoint: 203.0.113.1, username: ann, secretRef: {name: front, key: id}"),
+        // Another host, and another one at the same address.
+        behind("endpoint: 203.0.113.1, sshPort: 2222, secretRef: {name: front}"),
+        behind("endpoint: 203.0.113.2, secretRef: {name: front}"),
+        // Taken out and put back.
+        edited(&[]),
+        behind("endpoint: 203.0.113.2, secretRef: {name: front}"),
+    ] {
+        history = history.apply(&manifest);
+        told.push_str(&way(&history));
+    }
+    expect![[r#""#]].assert_eq(&told);
+}

@@ -8,6 +8,7 @@ use crate::ledger::Slot;
 use crate::planner::plan;
 use crate::why::why;
 use expect_test::{Expect, expect};
+use model::cluster::{Generation, Jump, Origin};
 use model::id::TaskId;
 use model::intent::Wish;
 use model::task::{Action, State};
@@ -379,6 +380,50 @@ fn nothing_is_begun_without_its_secret() {
     );
 }
 
+/// A given machine behind a jump host that is entered as somebody.
+fn behind(mut world: World, username: &str) -> World {
+    for machine in &mut world.desired.machines {
+        if let Origin::Given { jump, .. } = &mut machine.origin {
+            *jump = Some(Jump {
+                endpoint: "203.0.113.1".parse().unwrap(),
+                ssh_port: 22,
+                username: username.to_owned(),
+                secret: Some(secret("front")),
+                since: Generation(1),
+            });
+        }
+    }
+    world
+}
+
+#[test]
+fn nothing_is_begun_without_the_key_of_the_jump_host() {
+    let world = behind(World::new("1.34.0", "c1 s1", "c1").secrets(), "root");
+    drawn(&world.missing("front"), &expect![[r#""#]]);
+}
+
+#[test]
+fn a_corrected_way_to_a_machine_is_another_task() {
+    let with = |username: &str, state: State| {
+        let world = behind(World::new("1.34.0", "c1 s1", "c1"), "root");
+        let way = behind(World::new("1.34.0", "c1 s1", "c1"), username);
+        let error = (state == State::Stuck).then_some("it refuses the key");
+        let mut world = world.open("s1", Action::Prepare, state, error);
+        let begun = way.desired.machine_named("s1").unwrap();
+        world.open[0].origin = begun.origin.clone();
+        world
+    };
+    drawn(&with("root", State::Stuck), &expect![[r#""#]]);
+    drawn(&with("typo", State::Stuck), &expect![[r#""#]]);
+    drawn(&with("typo", State::Running), &expect![[r#""#]]);
+    // The machine's own way was corrected.
+    let mut renamed = with("root", State::Stuck);
+    if let Origin::Given { username, .. } = &mut renamed.open[0].origin {
+        "typo".clone_into(username);
+    }
+    drawn(&renamed, &expect![[r#""#]]);
+}
+
 #[test]
 fn a_corrected_secret_is_another_task() {
     let with = |name: Option<&str>, state: State| {
@@ -387,7 +432,8 @@ fn a_corrected_secret_is_another_task() {
             World::new("1.34.0", "c1 w1", "c1")
                 .secrets()
                 .open("w1", Action::Create, state, error);
-        world.open[0].secret = name.map(secret);
+        let begun = world.open[0].origin.clone();
+        world.open[0].origin = begun.with_secret(name.map(secret));
         world
     };
     drawn(

@@ -45,6 +45,7 @@ fn given(name: &str, last: u8) -> Machine {
         ssh_port: 22,
         username: "root".to_owned(),
         secret: None,
+        jump: None,
     };
     Machine {
         origin,

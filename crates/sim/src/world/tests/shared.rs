@@ -44,6 +44,7 @@ pub(super) fn given(name: &str, endpoint: Ipv4Addr, action: Action) -> Task {
         ssh_port: 22,
         username: "root".to_owned(),
         secret: None,
+        jump: None,
     };
     Task { action, ..task }
 }

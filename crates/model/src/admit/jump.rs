@@ -1,0 +1,94 @@
+//! The host through which the machines of a static pool are reached: `jumpHost`.
+
+use super::fields::Fields;
+use super::manifest::{Read, enterable, port_of};
+use super::secrets;
+use crate::fault::{Code, Faults};
+use crate::manifest::{JumpHost, Pool};
+use crate::source::Value;
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+/// Longer than any user of a machine is called.
+const USERNAME_MAX: usize = 64;
+
+/// What a static pool says of its jump host; `Err` where that has faults.
+pub(super) fn of_pool(
+    pool: &mut Fields<'_>,
+    faults: &mut Faults,
+) -> Result<Option<JumpHost>, Faulty> {
+    let said = pool.has("jumpHost");
+    match pool.mapping("jumpHost", faults) {
+        Some(fields) => jump_of(fields, faults).map(Some).ok_or(Faulty),
+        None if said => Err(Faulty),
+        None => Ok(None),
+    }
+}
+
+/// Its faults are told.
+pub(super) struct Faulty;
+
+fn jump_of(mut fields: Fields<'_>, faults: &mut Faults) -> Option<JumpHost> {
+    let endpoint: Option<Ipv4Addr> = fields.parsed("endpoint", faults);
+    let ssh_port = port_of(&mut fields, faults);
+    let username = fields.optional_text("username", faults).unwrap_or("root");
+    let usable = usable(username);
+    if !usable {
+        let found = Value::Text(username.to_owned());
+        let message = format!(
+            "found {found}, allowed: at most {USERNAME_MAX} of A-Z, a-z, 0-9, `.`, `_`, `@`, `+` and, inside, `-`"
+        );
+        faults.note(fields.path("username"), Code::Format, message);
+    }
+    let secret = secrets::named(&mut fields, Some(secrets::SSH_KEY), faults);
+    if let Some(endpoint) = endpoint {
+        enterable(endpoint, secret.is_some(), &fields, faults);
+    }
+    fields.finish(faults);
+    Some(JumpHost {
+        endpoint: endpoint?,
+        ssh_port,
+        username: usable.then(|| username.to_owned())?,
+        secret,
+    })
+}
+
+/// The name is written into the settings of other programs, where others would mean something.
+fn usable(username: &str) -> bool {
+    let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"._@+-".contains(&byte);
+    username.len() <= USERNAME_MAX && !username.starts_with('-') && username.bytes().all(letter)
+}
+
+/// Jump hosts that cannot be one: those that are reached through a jump host themselves, also
+/// through themselves, and those of the simulated world in front of real machines.
+pub(super) fn check(pools: &[Read<Pool>], faults: &mut Faults) {
+    let fixed = pools.iter().filter_map(|pool| match &pool.value {
+        Some(Pool::Static(fixed)) => Some((pool, fixed)),
+        Some(Pool::Dynamic(_)) | None => None,
+    });
+    let behind = fixed.clone().filter(|(_, fixed)| fixed.jump.is_some());
+    let behind = behind.flat_map(|(pool, fixed)| {
+        let nodes = fixed.hosts.iter().enumerate();
+        nodes.map(|(at, host)| (host.endpoint, format!("{}.nodes[{at}]", pool.path)))
+    });
+    let behind: BTreeMap<_, _> = behind.collect();
+    for (pool, fixed) in fixed {
+        let Some(jump) = &fixed.jump else { continue };
+        let path = || format!("{}.jumpHost.endpoint", pool.path);
+        let endpoint = jump.endpoint;
+        let real = |host: &crate::manifest::Host| !host.endpoint.is_documentation();
+        if let Some(node) = behind.get(&endpoint) {
+            let message = format!(
+                "found {endpoint}, the machine at {node}, which is reached through a jump host itself; \
+                 allowed: a host that is reached directly"
+            );
+            faults.note(path(), Code::Reference, message);
+        } else if endpoint.is_documentation() && fixed.hosts.iter().any(real) {
+            let message = format!(
+                "found {endpoint}, an address of the simulated world, allowed: where a machine answers, \
+                 because machines of this pool are real"
+            );
+            faults.note(path(), Code::Range, message);
+        }
+    }
+}
