@@ -145,24 +145,29 @@ fn a_generation_of_a_cluster_tells_where_its_machines_come_from() {
     check(
         &[&wire.machines[0].origin, &wire.leaving[0].origin],
         &expect![[r#"
-        [
-          {
-            "made": {
-              "provider": "lab",
-              "region": "north",
-              "zone": null,
-              "serverType": "small",
-              "image": "debian-13"
-            }
-          },
-          {
-            "given": {
-              "endpoint": "192.0.2.7",
-              "sshPort": 22,
-              "username": "root"
-            }
-          }
-        ]"#]],
+            [
+              {
+                "made": {
+                  "provider": "lab",
+                  "region": "north",
+                  "zone": null,
+                  "serverType": "small",
+                  "image": "debian-13"
+                }
+              },
+              {
+                "given": {
+                  "endpoint": "192.0.2.7",
+                  "sshPort": 22,
+                  "username": "root",
+                  "jumpHost": {
+                    "endpoint": "192.0.2.1",
+                    "sshPort": 2222,
+                    "username": "ann"
+                  }
+                }
+              }
+            ]"#]],
     );
 }
 

@@ -154,7 +154,11 @@ fn a_machine_behind_a_jump_host_tells_the_way() {
             view::machines(&[behind], now()),
             origin.unwrap_or("")
         ),
-        &expect![[r""]],
+        &expect![[r#"
+            NAME             CLUSTER  POOL     ROLE     DESIRED  OBSERVED BY PROVIDER                           OBSERVED BY KUBERNETES
+            edge-compute-02  edge     compute  compute  to stay  booting 40s ago, by way of ann@192.0.2.1:2222  never looked
+            origin                  given: root@10.1.2.3:22, by way of ann@192.0.2.1:2222
+        "#]],
     );
 }
 

@@ -338,6 +338,7 @@ mod tests {
             known hosts:
             10.0.0.5 ssh-ed25519 AAAA
             [192.0.2.1]:2222 ssh-ed25519 BBBB
-        "#]].assert_eq(&told(Some(front)));
+        "#]]
+        .assert_eq(&told(Some(front)));
     }
 }

@@ -89,11 +89,11 @@ fn origin(name: &str) -> id::Origin<'_> {
     }
 }
 
-fn secret(name: &str) -> Option<SecretRef> {
-    Some(SecretRef {
+fn secret(name: &str) -> SecretRef {
+    SecretRef {
         name: name.parse().unwrap(),
         key: None,
-    })
+    }
 }
 
 fn driver(lab: &Lab, sandbox: &Sandbox) -> Hosts {
@@ -287,12 +287,12 @@ fn machine(jump: &Made, behind: &Made) -> Machine {
             endpoint: behind.address,
             ssh_port: 22,
             username: "root".to_owned(),
-            secret: secret("rack"),
+            secret: Some(secret("rack")),
             jump: Some(Jump {
                 endpoint: jump.address,
                 ssh_port: 22,
                 username: "root".to_owned(),
-                secret: secret("front"),
+                secret: Some(secret("front")),
                 since: Generation(1),
             }),
         },

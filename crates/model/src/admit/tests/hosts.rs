@@ -163,12 +163,18 @@ fn machines_are_reached_through_another_one() {
 
 #[test]
 fn all_faults_of_a_jump_host_are_told() {
-    behind("192.168.7.1", &expect![[r#"
+    behind(
+        "192.168.7.1",
+        &expect![[r#"
         spec.nodePools.static[0].jumpHost: found `192.168.7.1` (a text), allowed: a mapping
-    "#]]);
-    behind("{}", &expect![[r#"
+    "#]],
+    );
+    behind(
+        "{}",
+        &expect![[r#"
         spec.nodePools.static[0].jumpHost.endpoint: found nothing; this field is required
-    "#]]);
+    "#]],
+    );
     behind(
         "{endpoint: jump.example.org, port: 22, sshPort: 0, username: 'ann -o ProxyCommand=x', secretRef: {nom: front}}",
         &expect![[r#"
@@ -187,12 +193,18 @@ fn all_faults_of_a_jump_host_are_told() {
             spec.nodePools.static[0].jumpHost.endpoint: found `169.254.0.1`, allowed: an address that one machine has
         "#]],
     );
-    behind("{endpoint: 192.168.7.1}", &expect![[r#"
+    behind(
+        "{endpoint: 192.168.7.1}",
+        &expect![[r#"
         spec.nodePools.static[0].jumpHost.secretRef: found nothing, allowed: the name of a secret that holds a private SSH key
-    "#]]);
-    behind("{endpoint: 203.0.113.1}", &expect![[r#"
+    "#]],
+    );
+    behind(
+        "{endpoint: 203.0.113.1}",
+        &expect![[r#"
         spec.nodePools.static[0].jumpHost.endpoint: found 203.0.113.1, an address of the simulated world, allowed: where a machine answers, because machines of this pool are real
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]

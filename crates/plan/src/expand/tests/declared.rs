@@ -289,5 +289,14 @@ fn another_way_to_a_machine_is_a_generation_that_replaces_nothing() {
         history = history.apply(&manifest);
         told.push_str(&way(&history));
     }
-    expect![[r#""#]].assert_eq(&told);
+    expect![[r#"
+        generation 1: machine-fwbzvtdf0b4mm stays: true, directly
+        generation 2: machine-fwbzvtdf0b4mm stays: true, root@203.0.113.1:22 with front/privatekey, since 2
+        generation 2: machine-fwbzvtdf0b4mm stays: true, root@203.0.113.1:22 with front/privatekey, since 2
+        generation 3: machine-fwbzvtdf0b4mm stays: true, ann@203.0.113.1:22 with front/id, since 2
+        generation 4: machine-fwbzvtdf0b4mm stays: true, root@203.0.113.1:2222 with front/privatekey, since 4
+        generation 5: machine-fwbzvtdf0b4mm stays: true, root@203.0.113.2:22 with front/privatekey, since 5
+        generation 6: machine-fwbzvtdf0b4mm stays: true, directly
+        generation 7: machine-fwbzvtdf0b4mm stays: true, root@203.0.113.2:22 with front/privatekey, since 7
+    "#]].assert_eq(&told);
 }

@@ -399,7 +399,13 @@ fn behind(mut world: World, username: &str) -> World {
 #[test]
 fn nothing_is_begun_without_the_key_of_the_jump_host() {
     let world = behind(World::new("1.34.0", "c1 s1", "c1").secrets(), "root");
-    drawn(&world.missing("front"), &expect![[r#""#]]);
+    drawn(
+        &world.missing("front"),
+        &expect![[r#"
+        held     prepare s1: secret front is not set
+        error
+    "#]],
+    );
 }
 
 #[test]
@@ -413,15 +419,40 @@ fn a_corrected_way_to_a_machine_is_another_task() {
         world.open[0].origin = begun.origin.clone();
         world
     };
-    drawn(&with("root", State::Stuck), &expect![[r#""#]]);
-    drawn(&with("typo", State::Stuck), &expect![[r#""#]]);
-    drawn(&with("typo", State::Running), &expect![[r#""#]]);
+    drawn(
+        &with("root", State::Stuck),
+        &expect![[r#"
+        held     prepare s1: stuck: it refuses the key
+        error
+    "#]],
+    );
+    drawn(
+        &with("typo", State::Stuck),
+        &expect![[r#"
+        prepare  s1
+        withdraw 1
+        scheduled
+    "#]],
+    );
+    drawn(
+        &with("typo", State::Running),
+        &expect![[r#"
+        scheduled
+    "#]],
+    );
     // The machine's own way was corrected.
     let mut renamed = with("root", State::Stuck);
     if let Origin::Given { username, .. } = &mut renamed.open[0].origin {
         "typo".clone_into(username);
     }
-    drawn(&renamed, &expect![[r#""#]]);
+    drawn(
+        &renamed,
+        &expect![[r#"
+        prepare  s1
+        withdraw 1
+        scheduled
+    "#]],
+    );
 }
 
 #[test]
