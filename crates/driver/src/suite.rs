@@ -268,7 +268,7 @@ fn act(machine: &Machine, action: Action) -> Beat {
 }
 
 /// What a machine is made ready for, by its role.
-fn equip(machine: &Machine) -> Action {
+pub fn equip(machine: &Machine) -> Action {
     let recipe = Recipe {
         purpose: machine.role.purpose(),
         proxy: None,
@@ -291,7 +291,7 @@ fn equip_through_proxy(machine: &Machine) -> Action {
 }
 
 /// Passes on connections and datagrams to the same targets.
-fn balance(balancer: &Machine, targets: &[&Machine]) -> Action {
+pub fn balance(balancer: &Machine, targets: &[&Machine]) -> Action {
     let listener = |role: &Name, protocol| Listener {
         role: role.clone(),
         protocol,

@@ -120,6 +120,8 @@ kinds! {
     PlaybooksOff = "HOST-026", Person, "start the server and its workers with --allow-playbooks, if everybody who may apply manifests may run programs there";
     /// A jump host that lets nobody through.
     NoPassage = "HOST-027", Person, "let the SSH server of the jump host forward connections (AllowTcpForwarding, PermitOpen), or name another jump host";
+    /// More output than anybody can read.
+    Flood = "HOST-028", Person, "look at the log of the task: a tool on the machine writes without end; mend it, what was done stays done";
     /// An artifact that is not what it should be.
     WrongChecksum = "ARTIFACT-001", Person, "the mirror holds another file than was promised: fetch it again, or correct the checksum";
     /// An artifact that nobody has.

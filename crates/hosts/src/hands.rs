@@ -58,6 +58,9 @@ const REMOVE_MAX: Duration = Duration::from_mins(10);
 /// How long a host may take to be taken into use.
 const TAKE_MAX: Duration = Duration::from_mins(1);
 
+/// How many bytes that nobody could keep a program may write: a tool that writes more is broken.
+const FLOOD: u64 = 64 * 1024 * 1024;
+
 /// Says on a given host whose it is; gone when it is given back.
 const OWNER_FILE: &str = "/etc/slipway/machine";
 
@@ -204,7 +207,7 @@ impl Hosts {
         let entry = self.entry(cx, task.cluster, &task.machine).await?;
         let items = [Item::file(OWNER_FILE, format!("{id}\n"))];
         let program = recipe::render(&items, "take into use", TAKE_MAX);
-        let (looked, _) = self.look(cx, &entry).await?;
+        let looked = self.look_before(cx, &entry).await?;
         match looked.owner() {
             Some(owner) if owner != id => {
                 let what = format!("{} belongs to {owner}", entry.door);
@@ -248,7 +251,7 @@ impl Hosts {
 
     async fn equip(&self, cx: &Context, task: &Task, recipe: &Recipe) -> Result<Done, Error> {
         let entry = self.entry(cx, task.cluster, &task.machine).await?;
-        let (looked, _) = self.look(cx, &entry).await?;
+        let looked = self.look_before(cx, &entry).await?;
         let mut items = recipe::prepare(recipe, looked.level);
         let forgotten = playbook::forgotten(&recipe.playbooks, &looked.facts);
         let last = items.len().saturating_sub(1);
@@ -391,7 +394,13 @@ impl Hosts {
         let log = |line: &str| cx.log(line);
         let connections = &self.inner.connections;
         let running = connections.run(&entry.door, entry, program, &log, cx.cancelled());
-        running.await
+        let report = running.await?;
+        if report.dropped > FLOOD {
+            let (title, door, more) = (&program.title, &entry.door, report.dropped);
+            let what = format!("`{title}` on {door}: {more} bytes of output were left out");
+            return Err(Error::new(Kind::Flood, what));
+        }
+        Ok(report)
     }
 }
 

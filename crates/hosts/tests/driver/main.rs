@@ -1,8 +1,8 @@
 //! The contract of every driver, kept by the one of hosts on real ones: hosts of namespaces, their
 //! SSH servers, WireGuard and Envoy.
 #![expect(
-    clippy::unwrap_used,
     clippy::panic,
+    clippy::unwrap_used,
     clippy::print_stdout,
     reason = "a test that cannot go on fails, and says what it saw"
 )]
@@ -10,8 +10,10 @@
 #[expect(dead_code, reason = "the tests of the sandbox use the rest")]
 #[path = "../sandbox/apart.rs"]
 mod apart;
+mod bad;
 mod envoy;
 mod jump;
+mod scene;
 mod stage;
 
 use apart::apart;

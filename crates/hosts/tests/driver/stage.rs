@@ -1,8 +1,9 @@
 //! A cluster of real hosts for the rules of the contract, seen from outside the driver.
 
 use crate::apart::Lab;
+use crate::scene::Ring;
 use driver::suite::{self, Cast, Fixture};
-use driver::{Clock, Keeping, Open, Opening};
+use driver::{Clock, Open};
 use hosts::artifacts::Source;
 use hosts::sandbox::{Ending, Level, Order, Sandbox, Settings};
 use hosts::{Hosts, Parts};
@@ -10,8 +11,7 @@ use model::cluster::{Machine, Origin, Role};
 use model::id::{self, ClusterId, MachineId};
 use model::manifest::Provider;
 use model::name::Name;
-use model::sealed::Owner;
-use model::secret::{EntryName, Secret, SecretRef};
+use model::secret::SecretRef;
 use model::task::{Action, Task};
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
@@ -35,19 +35,6 @@ pub(crate) struct Stage {
     given: Sandbox,
     lab: Lab,
     casts: AtomicU8,
-}
-
-/// The key of given machines, under whatever name.
-struct Keyring(Vec<u8>);
-
-impl Open for Keyring {
-    fn open<'a>(&'a self, _: &'a SecretRef) -> Opening<'a> {
-        Box::pin(std::future::ready(Ok(Secret::from(self.0.clone()))))
-    }
-
-    fn kept<'a>(&'a self, _: &'a Owner, _: &'a EntryName) -> Keeping<'a> {
-        Box::pin(std::future::ready(Ok(None)))
-    }
 }
 
 impl Stage {
@@ -126,17 +113,38 @@ pub(crate) fn inside_of(at: Ipv4Addr) -> u32 {
     found.unwrap()
 }
 
-fn machine(cluster: ClusterId, name: &str, role: Role, last: u8) -> Machine {
+/// A machine that a sandbox makes.
+pub(crate) fn machine(
+    cluster: ClusterId,
+    name: &str,
+    role: Role,
+    last: u8,
+    level: Level,
+) -> Machine {
     let origin = Origin::Made {
         provider: "here".parse().unwrap(),
         via: Provider::Sandbox,
         region: "local".to_owned(),
         zone: None,
-        server_type: "lite".to_owned(),
+        server_type: level.as_str().to_owned(),
         image: "debian".to_owned(),
         secret: None,
     };
     suite::machine(cluster, name, role, last, origin).unwrap()
+}
+
+/// Where a machine comes from that is there already, and is entered by root.
+pub(crate) fn given_at(endpoint: Ipv4Addr) -> Origin {
+    Origin::Given {
+        endpoint,
+        ssh_port: 22,
+        username: "root".to_owned(),
+        secret: Some(SecretRef {
+            name: "keys".parse().unwrap(),
+            key: None,
+        }),
+        jump: None,
+    }
 }
 
 impl Fixture for Stage {
@@ -159,7 +167,7 @@ impl Fixture for Stage {
             ordinal: 0,
             incarnation: 0,
         });
-        let mut given = machine(cluster, "given", Role::Compute, 3);
+        let mut given = machine(cluster, "given", Role::Compute, 3, Level::Lite);
         let order = Order {
             id: given.id.to_string(),
             ..self.lab.order("given", Level::Lite)
@@ -167,26 +175,17 @@ impl Fixture for Stage {
         let made = tokio::task::block_in_place(|| {
             tokio::runtime::Handle::current().block_on(self.given.create(&order))
         });
-        given.origin = Origin::Given {
-            endpoint: made.unwrap().address,
-            ssh_port: 22,
-            username: "root".to_owned(),
-            secret: Some(SecretRef {
-                name: "keys".parse().unwrap(),
-                key: None,
-            }),
-            jump: None,
-        };
+        given.origin = given_at(made.unwrap().address);
         Cast {
             cluster,
             name,
             network: "10.8.0.0/24".parse().unwrap(),
             version: "1.34.0".parse().unwrap(),
             next_version: "1.35.0".parse().unwrap(),
-            control: machine(cluster, "control", Role::Control, 1),
-            compute: machine(cluster, "compute", Role::Compute, 2),
+            control: machine(cluster, "control", Role::Control, 1, Level::Lite),
+            compute: machine(cluster, "compute", Role::Compute, 2, Level::Lite),
             given,
-            balancer: Some(machine(cluster, "door", Role::Balancer, 4)),
+            balancer: Some(machine(cluster, "door", Role::Balancer, 4, Level::Lite)),
             kubernetes: false,
         }
     }
@@ -228,6 +227,6 @@ impl Fixture for Stage {
     }
 
     fn secrets(&self) -> Arc<dyn Open> {
-        Arc::new(Keyring(std::fs::read(self.lab.dir.join("key")).unwrap()))
+        Arc::new(Ring::new(std::fs::read(self.lab.dir.join("key")).unwrap()))
     }
 }
