@@ -21,8 +21,10 @@ const UNPACKING: Duration = Duration::from_mins(10);
 /// What every host has.
 const LITE: &str = "ca-certificates,curl,iproute2,iptables,iputils-ping,nftables,openssh-server,\
                     procps,python3,sudo,wireguard-go,wireguard-tools";
-/// What a host has besides where systemd runs, so that Kubernetes can.
-const SYSTEMD: &str = "conntrack,containerd,dbus,ebtables,ethtool,kmod,socat,systemd,systemd-sysv";
+/// What a host has besides where systemd runs, so that Kubernetes can: hosts of the sandbox reach no
+/// package sources, so everything that equipping them asks for is there.
+const SYSTEMD: &str = "conntrack,containerd,dbus,ebtables,ethtool,kmod,nfs-common,open-iscsi,socat,systemd,\
+                       systemd-sysv";
 
 /// Where hosts' files come from.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -146,7 +146,7 @@ fn tools() -> Vec<Line> {
     let odd = tool("stat", "echo Segmentation fault, or is it?");
     vec![
         line("hangs", Equip, "HOST-005", Slipway, hangs),
-        line("100 MB", Equip, "HOST-027", Person, tool("date", flood)),
+        line("100 MB", Equip, "HOST-028", Person, tool("date", flood)),
         line("clock skew", Prepare, "HOST-011", Person, hour()),
         line("clock skew", Equip, "HOST-011", Person, hour()),
         line("missing tool", Equip, "HOST-008", Person, gone),

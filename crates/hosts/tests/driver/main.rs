@@ -15,6 +15,8 @@ mod envoy;
 mod jump;
 mod scene;
 mod stage;
+mod systemd;
+mod way_out;
 
 use apart::apart;
 use hosts::sandbox::Level;

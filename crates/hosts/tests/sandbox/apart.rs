@@ -7,6 +7,16 @@ use std::process::Command;
 
 /// Runs a test apart; skips it where this machine cannot have sandbox hosts.
 pub(crate) fn apart(name: &str, level: Level, body: impl AsyncFnOnce(Lab)) {
+    apart_with(name, level, |_| {}, body);
+}
+
+/// The same, with something that stays outside and shares the directory of the test.
+pub(crate) fn apart_with(
+    name: &str,
+    level: Level,
+    outside: impl FnOnce(&Path),
+    body: impl AsyncFnOnce(Lab),
+) {
     if let Some(dir) = lab::within() {
         return runtime().block_on(body(Lab::new(dir)));
     }
@@ -22,6 +32,7 @@ pub(crate) fn apart(name: &str, level: Level, body: impl AsyncFnOnce(Lab)) {
         .prefix("slipway-sandbox-")
         .tempdir()
         .unwrap();
+    outside(dir.path());
     let status = lab::apart(name, dir.path()).unwrap();
     // What a failed test left ends with its namespaces, but for these.
     for group in keys(dir.path()).iter().flat_map(|key| groups(key)) {
