@@ -4,7 +4,8 @@
 //! must be in it. The digest comes from the table of [`pins`], or from the [`Index`] of a mirror.
 //! The [`Cache`] gets an artifact once, from the first [`Source`] that has it, and keeps it by
 //! its digest; whoever reads it reads what was promised, or nothing. [`mirror`] makes and checks
-//! directories that are sources themselves, for places without a network.
+//! directories that are sources themselves, for places without a network, and [`packages`] says
+//! where the packages of a distribution lie in them.
 
 mod cache;
 mod evict;
@@ -12,9 +13,9 @@ mod fill;
 pub mod index;
 pub mod mirror;
 mod name;
+pub mod packages;
 mod part;
 pub mod pins;
-mod serve;
 mod source;
 mod trouble;
 mod web;
@@ -23,7 +24,6 @@ pub use cache::{Cache, Handle, Limits};
 pub use fill::{Progress, Tell, quiet};
 pub use index::{Entry, Index};
 pub use name::{Digest, Name, NotADigest, NotAName};
-pub use serve::{Shelf, serve_names};
 pub use source::{NotASource, Source};
 pub use web::Patience;
 
@@ -70,6 +70,14 @@ impl Platform {
             "x86_64" => Some(Self::Amd64),
             "aarch64" => Some(Self::Arm64),
             _ => None,
+        }
+    }
+
+    /// As packages of Debian and Ubuntu say it.
+    pub const fn architecture(self) -> &'static str {
+        match self {
+            Self::Amd64 => "amd64",
+            Self::Arm64 => "arm64",
         }
     }
 

@@ -132,6 +132,10 @@ kinds! {
     CacheBroken = "ARTIFACT-004", Person, "make room where it lies, or give the user that runs Slipway the right to write there";
     /// An index that makes no sense.
     BadIndex = "ARTIFACT-005", Person, "make it anew with `slipway mirror index DIR`, or name another mirror";
+    /// A package that the packages of a mirror lack.
+    NoPackage = "ARTIFACT-006", Person, "make them anew with `slipway mirror packages` on a machine of the host's system, or add the package there";
+    /// Packages that cannot be collected on this machine.
+    NoPackages = "ARTIFACT-007", Person, "run it on a Debian or Ubuntu machine of the kind that the hosts are, whose package sources answer `apt-get update`";
     /// This machine cannot make sandbox hosts.
     NoSandbox = "SANDBOX-001", Person, "run as root, or install uidmap and give the user a line in /etc/subuid and /etc/subgid";
     /// The root filesystem of sandbox hosts could not be made.

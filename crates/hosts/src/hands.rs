@@ -5,12 +5,14 @@
 //! Whatever is asked twice is looked at first, so that a task may be begun again at any point.
 
 mod balancing;
+mod bringing;
 mod entry;
 mod look;
 mod made;
 #[cfg(feature = "sandbox")]
 mod opened;
 mod playing;
+mod supply;
 
 use crate::artifacts::{Cache, Source};
 use crate::error::{Error, Kind};
@@ -252,7 +254,8 @@ impl Hosts {
     async fn equip(&self, cx: &Context, task: &Task, recipe: &Recipe) -> Result<Done, Error> {
         let entry = self.entry(cx, task.cluster, &task.machine).await?;
         let looked = self.look_before(cx, &entry).await?;
-        let mut items = recipe::prepare(recipe, looked.level);
+        let items = recipe::prepare(recipe, looked.level);
+        let mut items = self.supplied(cx, &entry, &looked, items).await?;
         let forgotten = playbook::forgotten(&recipe.playbooks, &looked.facts);
         let last = items.len().saturating_sub(1);
         items.splice(last..last, forgotten);

@@ -17,5 +17,6 @@ pub mod recipe;
 #[cfg(feature = "sandbox")]
 pub mod sandbox;
 pub mod ssh;
+mod tool;
 
 pub use hands::{Hosts, Parts};

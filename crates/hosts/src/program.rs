@@ -96,6 +96,14 @@ impl Report {
         })
     }
 
+    /// The values of a fact that is told more than once, in order.
+    pub fn facts(&self, key: &str) -> impl Iterator<Item = &str> {
+        self.marks.iter().filter_map(move |mark| match mark {
+            Mark::Fact(of, value) if of == key => Some(value.as_str()),
+            Mark::Fact(..) | Mark::Changed(_) | Mark::Unchanged(_) | Mark::Failed(..) => None,
+        })
+    }
+
     /// The first failure that was told.
     pub fn failure(&self) -> Option<(&str, &str)> {
         self.marks.iter().find_map(|mark| match mark {

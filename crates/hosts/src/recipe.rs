@@ -28,6 +28,7 @@ mod network;
 mod node;
 mod removal;
 mod render;
+mod supply;
 
 pub use look::{Looked, look};
 pub use network::{mesh_tools, proxy};
@@ -37,6 +38,7 @@ pub use node::{
 };
 pub use removal::removal;
 pub use render::render;
+pub use supply::{PUSHED, from_pushed, missing, needed, package_names};
 
 use crate::error::{Error, Kind};
 use crate::program::Report;
@@ -82,6 +84,8 @@ pub fn prepare(recipe: &Recipe, level: Level) -> Vec<Item> {
         }
         Level::Lite => {}
     }
+    // Packages that were pushed have served, also where an attempt died before it said so.
+    all.push(Item::absent(PUSHED));
     all.push(Item::Stamp {
         fingerprint: recipe.fingerprint(),
     });

@@ -15,7 +15,6 @@ mod record;
 mod rootfs;
 mod sources;
 mod start;
-mod tool;
 
 pub use enter::{Means, entered, entering, inherited, means};
 pub use rootfs::{Progress, default_cache, ensure_rootfs};

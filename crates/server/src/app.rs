@@ -31,9 +31,6 @@ const WORK_TIME_MAX: Duration = Duration::from_mins(2);
 /// How long it may take to write a backup: as long as reading everything there is takes.
 const BACKUP_TIME_MAX: Duration = Duration::from_hours(1);
 
-/// How long requests under way may take to end after the server was told to stop.
-const DRAIN_TIME_MAX: Duration = Duration::from_secs(5);
-
 /// How many rehearsals run at once: each keeps a core busy, and the loops need theirs.
 const REHEARSALS_MAX: usize = 1;
 
@@ -224,16 +221,9 @@ pub async fn run(listener: TcpListener, server: Server, stop: CancellationToken)
         // A WebSocket is no longer one of the connections, and says goodbye by itself.
         app.unfollowed().await;
     };
-    let drained = async {
-        stop.cancelled().await;
-        tokio::time::sleep(DRAIN_TIME_MAX).await;
-    };
     let upkeep = metrics::upkeep(metrics);
     tokio::select! {
-        () = serving => {}
-        () = drained => {
-            tracing::warn!(waited_s = DRAIN_TIME_MAX.as_secs(), "requests under way were cut off at the end");
-        }
+        () = connections::drained(serving, &stop) => {}
         never = upkeep => match never {},
     }
 }

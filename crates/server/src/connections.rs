@@ -36,8 +36,30 @@ const CONNECTIONS_MAX: usize = 4_096;
 /// every place.
 const PER_PEER_MAX: usize = CONNECTIONS_MAX / 4 * 3;
 
+/// How long requests under way may take to end after the server was told to stop.
+const DRAIN_TIME_MAX: Duration = Duration::from_secs(5);
+
 /// How long a client may take nothing of an answer.
 const TAKE_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// Serves until `stop` is cancelled; then what is under way gets a moment to end.
+pub(crate) async fn serve_until(listener: TcpListener, router: Router, stop: &CancellationToken) {
+    drained(serve(listener, router, stop), stop).await;
+}
+
+/// Waits for work that ends by itself when `stop` is cancelled, but not much longer than that.
+pub(crate) async fn drained(work: impl Future<Output = ()>, stop: &CancellationToken) {
+    let late = async {
+        stop.cancelled().await;
+        tokio::time::sleep(DRAIN_TIME_MAX).await;
+    };
+    tokio::select! {
+        () = work => {}
+        () = late => {
+            tracing::warn!(waited_s = DRAIN_TIME_MAX.as_secs(), "requests under way were cut off at the end");
+        }
+    }
+}
 
 /// Serves until `stop` is cancelled; then answers what is under way and ends.
 pub(crate) async fn serve(listener: TcpListener, router: Router, stop: &CancellationToken) {

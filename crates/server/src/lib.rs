@@ -12,6 +12,7 @@
 
 pub mod auth;
 pub mod metrics;
+pub mod mirror;
 
 mod access;
 mod app;

@@ -1,15 +1,17 @@
 //! `slipway mirror`: directories of what hosts need, for places without a network.
 //!
 //! No server is asked: a mirror is made on a machine that reaches the sources, carried over, and
-//! used there as a directory or behind any web server.
+//! used there as a directory, or served by `slipway mirror serve` or any web server.
 
+mod serve;
 mod show;
 
 use crate::failure::Failure;
 use crate::roles;
 use api::Exit;
 use hosts::artifacts::mirror::{self, Wish};
-use hosts::artifacts::{NotASource, Patience, Source, all_wanted};
+use hosts::artifacts::{NotASource, Patience, Source, all_wanted, packages};
+use hosts::recipe::package_names;
 use show::{Told, Watch};
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -18,7 +20,16 @@ use std::process::ExitCode;
 /// Make and check mirrors: directories of what hosts need, for places without a network
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Group {
+    #[command(flatten)]
+    Once(Verb),
+    Serve(serve::Serve),
+}
+
+/// What ends by itself
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Verb {
     Create(Create),
+    Packages(Packages),
     Index(Index),
     Verify(Verify),
     List(List),
@@ -45,6 +56,24 @@ pub(crate) struct Create {
     /// everything that this version of slipway brings to hosts]
     #[arg(value_name = "NAME")]
     names: Vec<Wish>,
+}
+
+/// Collect the packages that hosts need, with all that these need, for the system of this machine
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  slipway mirror packages --to /media/disk/mirror
+  slipway serve --mirror /media/disk/mirror
+
+apt downloads them from the package sources of this machine and checks their signatures; nothing
+is installed, and root is not needed. They are for hosts of the same distribution, release and
+architecture, below deb/DISTRIBUTION-RELEASE/ARCHITECTURE: for hosts of several kinds, run it on a
+machine of each kind, into the same mirror. Such hosts then get their packages from the mirror and
+do not ask their own sources. To go on after an interruption, or to renew them, give the same
+command once more.")]
+pub(crate) struct Packages {
+    /// The directory of the mirror; it is made, or added to
+    #[arg(long, value_name = "DIR")]
+    to: PathBuf,
 }
 
 /// Make a mirror of a directory of files: read them all, and write its index anew
@@ -85,8 +114,16 @@ fn source(text: &str) -> Result<Source, NotASource> {
     text.parse()
 }
 
-/// Runs a verb until it ends, or until somebody interrupts it.
+/// Runs a verb.
 pub(crate) async fn run(verb: Group, global: &cli::Global) -> anyhow::Result<ExitCode> {
+    match verb {
+        Group::Once(verb) => Box::pin(once(verb, global)).await,
+        Group::Serve(arguments) => serve::run(arguments).await,
+    }
+}
+
+/// Runs a verb until it ends, or until somebody interrupts it.
+async fn once(verb: Verb, global: &cli::Global) -> anyhow::Result<ExitCode> {
     let watch = Watch::new();
     let ended = tokio::select! {
         biased;
@@ -110,31 +147,35 @@ pub(crate) async fn run(verb: Group, global: &cli::Global) -> anyhow::Result<Exi
 }
 
 /// Does what was asked; answers what to show, and what did not work.
-async fn act(verb: Group, watch: &Watch) -> Result<(Told, Option<Failure>), hosts::error::Error> {
+async fn act(verb: Verb, watch: &Watch) -> Result<(Told, Option<Failure>), hosts::error::Error> {
     let tell = |progress: hosts::artifacts::Progress<'_>| watch.see(progress);
     match verb {
-        Group::Create(Create { to, from, names }) => {
+        Verb::Create(Create { to, from, names }) => {
             let wishes = wished(names);
             let made = mirror::create(&to, &from, &wishes, Patience::default(), &tell).await?;
             let told = Told::made(&to, &made);
             let first = made.failed.into_iter().next().map(|(_, error)| error);
             Ok((told, first.map(failure)))
         }
-        Group::Index(Index { directory }) => {
+        Verb::Packages(Packages { to }) => {
+            let made = packages::collect(&to, &package_names(), &tell).await?;
+            Ok((Told::made(&to, &made), None))
+        }
+        Verb::Index(Index { directory }) => {
             let found = mirror::index(&directory, &tell).await?;
             let told = Told::found(&directory, &found);
             Ok((told, wrong(&found)))
         }
-        Group::Verify(Verify { directory }) => {
+        Verb::Verify(Verify { directory }) => {
             let found = mirror::verify(&directory, &tell).await?;
             let told = Told::found(&directory, &found);
             Ok((told, wrong(&found)))
         }
-        Group::List(List { from: Some(from) }) => {
+        Verb::List(List { from: Some(from) }) => {
             let index = mirror::list(&from, Patience::default()).await?;
             Ok((Told::listed(&from, &index), None))
         }
-        Group::List(List { from: None }) => Ok((Told::wanted(&all_wanted()), None)),
+        Verb::List(List { from: None }) => Ok((Told::wanted(&all_wanted()), None)),
     }
 }
 

@@ -60,8 +60,9 @@ pub(crate) struct Options {
         hide_env_values = true
     )]
     pub(crate) key_command: Option<String>,
-    /// Where hosts get what their distribution does not have: a directory or a URL, made with
-    /// `slipway mirror`; may be given several times, the first that has something gives it
+    /// Where hosts get what their distribution does not have, and packages for hosts without a
+    /// network: a directory or a URL, made with `slipway mirror`; may be given several times, the
+    /// first that has something gives it
     #[arg(
         long,
         value_name = "SOURCE",

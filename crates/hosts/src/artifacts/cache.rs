@@ -18,7 +18,6 @@ use super::{Artifact, Digest, Entry, Index, Name, blocking, evict};
 use crate::error::{Error, Kind};
 use std::collections::HashMap;
 use std::fs::{File, FileTimes, TryLockError};
-use std::io::Seek as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -63,7 +62,7 @@ type Stamp = (u64, u64, u64, i64, i64);
 #[derive(Debug)]
 pub struct Handle {
     /// Holds the lock that keeps it from being evicted.
-    file: File,
+    _held: File,
     path: PathBuf,
     entry: Entry,
 }
@@ -82,11 +81,6 @@ impl Handle {
     /// Its bytes.
     pub fn size(&self) -> u64 {
         self.entry.size
-    }
-
-    /// The file, at its beginning.
-    pub(super) fn into_file(self) -> File {
-        self.file
     }
 }
 
@@ -129,21 +123,56 @@ impl Cache {
         artifact: &Artifact,
         tell: Tell<'_>,
     ) -> Result<Handle, Error> {
+        let promise = self.promise(sources, artifact).await?;
+        self.keep(sources, artifact, promise, tell).await
+    }
+
+    /// The same for an artifact that sources may list or not: `None` where none does.
+    pub async fn fetch_listed(
+        &self,
+        sources: &[Source],
+        name: Name,
+        tell: Tell<'_>,
+    ) -> Result<Option<Handle>, Error> {
+        let artifact = Artifact::named(name);
+        match self.promise(sources, &artifact).await {
+            Ok(promise) => {
+                let kept = self.keep(sources, &artifact, promise, tell);
+                kept.await.map(Some)
+            }
+            Err(error) if error.kind == Kind::NoArtifact => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What must be in an artifact, by what we know, what a source says, or what was last said.
+    async fn promise(&self, sources: &[Source], artifact: &Artifact) -> Result<Promise, Error> {
         let name = &artifact.name;
-        let promise = match promised(artifact, sources, &self.0.web).await {
-            Ok(promise) => promise,
-            Err(error) => match self.remembered(name).await? {
-                // Nobody can say what it should be now: what it was is the best there is.
-                Some(entry) if error.kind == Kind::SourceAway => {
-                    tracing::warn!("{name} is taken as it was last: {error}");
-                    Promise {
-                        sha256: entry.sha256,
-                        size: Some(entry.size),
-                    }
-                }
-                Some(_) | None => return Err(error),
-            },
+        let error = match promised(artifact, sources, &self.0.web).await {
+            Ok(promise) => return Ok(promise),
+            Err(error) => error,
         };
+        match self.remembered(name).await? {
+            // Nobody can say what it should be now: what it was is the best there is.
+            Some(entry) if error.kind == Kind::SourceAway => {
+                tracing::warn!("{name} is taken as it was last: {error}");
+                Ok(Promise {
+                    sha256: entry.sha256,
+                    size: Some(entry.size),
+                })
+            }
+            Some(_) | None => Err(error),
+        }
+    }
+
+    async fn keep(
+        &self,
+        sources: &[Source],
+        artifact: &Artifact,
+        promise: Promise,
+        tell: Tell<'_>,
+    ) -> Result<Handle, Error> {
+        let name = &artifact.name;
         let handle = loop {
             match self.look(promise.sha256).await? {
                 Look::Here(handle) => break handle,
@@ -228,23 +257,6 @@ impl Cache {
         .await?
     }
 
-    /// What is here of a digest; a file that was damaged is removed and is not here.
-    pub(super) async fn find(&self, digest: Digest) -> Result<Option<Handle>, Error> {
-        loop {
-            match self.look(digest).await? {
-                Look::Here(handle) => return Ok(Some(handle)),
-                Look::Absent => return Ok(None),
-                Look::Busy => tokio::time::sleep(HELD).await,
-            }
-        }
-    }
-
-    /// Whether something is here of a digest, whole or damaged; that is not a use of it.
-    pub(super) async fn has(&self, digest: Digest) -> Result<bool, Error> {
-        let path = self.place(digest);
-        blocking(move || path.exists()).await
-    }
-
     async fn make_room(&self, more: u64) -> Result<(), Error> {
         let (root, bytes) = (self.0.root.clone(), self.0.limits.bytes);
         blocking(move || evict::evict(&root, bytes.saturating_sub(more))).await?
@@ -271,17 +283,12 @@ impl Cache {
     }
 
     /// Which digest a name had when it was last fetched; what we know by ourselves comes first.
-    pub(super) async fn remembered(&self, name: &Name) -> Result<Option<Entry>, Error> {
+    async fn remembered(&self, name: &Name) -> Result<Option<Entry>, Error> {
         let note = self.note(name);
         let text = blocking(move || std::fs::read(&note)).await?;
         // A note that cannot be read is as good as none: it is written anew.
         let index = text.ok().and_then(|text| Index::parse(&text).ok());
         Ok(index.and_then(|index| index.get(name)))
-    }
-
-    /// Where the notes are.
-    pub(super) fn notes(&self) -> PathBuf {
-        self.0.root.join("names")
     }
 }
 
@@ -312,7 +319,6 @@ impl Inner {
                 return Ok(Look::Absent);
             }
             self.trust(digest, seen);
-            file.rewind()?;
         }
         // Who was used last is evicted last. A cache that only can be read serves as well.
         drop(file.set_times(FileTimes::new().set_accessed(SystemTime::now())));
@@ -322,7 +328,7 @@ impl Inner {
             size,
         };
         Ok(Look::Here(Handle {
-            file,
+            _held: file,
             path: path.to_owned(),
             entry,
         }))

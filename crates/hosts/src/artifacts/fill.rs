@@ -27,6 +27,8 @@ pub enum Progress<'a> {
     Passed(&'a Name, &'a Source, &'a str),
     /// All of it is there and is what was promised.
     Whole(&'a Name, u64),
+    /// A program that fetches for us says something.
+    Said(&'a str),
 }
 
 /// Is told what happens.

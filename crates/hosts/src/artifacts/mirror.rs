@@ -123,10 +123,7 @@ async fn below(above: &Name, sources: &[Source], web: &Web) -> Result<Vec<Artifa
         match source.index(web).await {
             Ok(Some(index)) => {
                 let names = index.iter().map(|(name, _)| name);
-                let inside = names.filter(|name| {
-                    let rest = name.as_str().strip_prefix(above.as_str());
-                    rest.is_some_and(|rest| rest.starts_with('/'))
-                });
+                let inside = names.filter(|name| name.is_below(above));
                 found.extend(inside.cloned().map(Artifact::named));
                 met.push((source, Trouble::Absent("it lists nothing there".to_owned())));
             }
@@ -200,6 +197,25 @@ async fn there(place: PathBuf, promise: Promise) -> Result<Option<Entry>, Error>
 fn list_more(to: &Path, listed: Vec<(Name, Entry)>) -> Result<(), Error> {
     let _held = hold(to)?;
     let mut index = read_index(to)?.unwrap_or_default();
+    for (name, entry) in listed {
+        index.insert(name, entry);
+    }
+    write_index(to, &index)
+}
+
+/// Lists these files of a mirror below a name, and no others there.
+pub(super) fn replace_below(
+    to: &Path,
+    above: &Name,
+    listed: Vec<(Name, Entry)>,
+) -> Result<(), Error> {
+    let _held = hold(to)?;
+    let known = read_index(to)?.unwrap_or_default();
+    let mut index = Index::default();
+    let others = known.iter().filter(|(name, _)| !name.is_below(above));
+    for (name, entry) in others {
+        index.insert(name.clone(), entry);
+    }
     for (name, entry) in listed {
         index.insert(name, entry);
     }

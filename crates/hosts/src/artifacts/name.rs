@@ -29,6 +29,12 @@ impl Name {
         &self.0
     }
 
+    /// Whether it is in the directory of another name.
+    pub(super) fn is_below(&self, above: &Self) -> bool {
+        let rest = self.0.strip_prefix(&above.0);
+        rest.is_some_and(|rest| rest.starts_with('/'))
+    }
+
     /// Its parts, which slashes separate.
     pub fn parts(&self) -> impl Iterator<Item = &str> {
         self.0.split('/')

@@ -2,22 +2,18 @@
 //! to pass on.
 
 use super::entry::Entry;
-use super::{Done, Hosts, stopped, tell};
-use crate::artifacts::{self, Artifact, Cache, Platform};
+use super::{Done, Hosts, tell};
+use crate::artifacts::{self, Artifact, Platform};
 use crate::balancer;
 use crate::error::{Error, Kind};
 use crate::program::Program;
 use crate::recipe::item::{Item, State, Unit};
 use crate::recipe::services::Definition;
 use crate::recipe::{self, Looked};
-use crate::ssh::{Content, Push};
 use driver::Context;
 use model::balancer::Balance;
 use model::task::Task;
 use std::time::Duration;
-
-/// How long an artifact may take on its way to a host.
-const PUSH_MAX: Duration = Duration::from_mins(10);
 
 /// How long the proxy may take to start or to end.
 const SERVICE_MAX: Duration = Duration::from_mins(2);
@@ -86,25 +82,11 @@ impl Hosts {
             )
         })?;
         let artifact = Artifact::named(named);
-        let open = || async { Cache::open(&self.inner.cache) };
-        let cache = self.inner.fetched.get_or_try_init(open).await?;
+        let cache = self.cache().await?;
         let fetching = cache.fetch(&self.inner.sources, &artifact, &artifacts::quiet);
-        let handle = tokio::select! {
-            biased;
-            () = cx.cancelled() => return Err(stopped()),
-            handle = fetching => handle?,
-        };
+        let handle = Self::unless_told(cx, fetching).await?;
         let path = format!("{BIN}/envoy-{}", artifacts::pins::ENVOY);
-        let push = Push {
-            content: Content::File(handle.path()),
-            path: &path,
-            mode: 0o755,
-            sha256: &handle.sha256().to_string(),
-            limit: PUSH_MAX,
-        };
-        let log = |line: &str| cx.log(line);
-        let connections = &self.inner.connections;
-        let pushed = connections.copy(&entry.door, entry, push, &log, cx.cancelled());
+        let pushed = self.bring(cx, entry, &handle, &path, 0o755);
         tell(cx, "proxy", &pushed.await?);
         Ok(path)
     }

@@ -71,6 +71,16 @@ pub enum Item {
         /// Whether they change only when we say so.
         held: bool,
     },
+    /// Packages that are only looked for: which of them are not installed is told as facts
+    /// `missing`, one each.
+    Foreseen {
+        /// Their names, as above.
+        names: Vec<String>,
+        /// A directory with the index of a repository, if only that: then it is told instead
+        /// what apt would install of it for those that are missing, as facts `needs`, each with
+        /// name, version and architecture.
+        index: Option<String>,
+    },
     /// Packages that are to go, if it was us who installed them; what others need stays.
     Removed {
         /// Which; `None` means all that we installed.
@@ -172,7 +182,8 @@ impl<T: Into<Vec<u8>>> From<T> for Content {
 pub enum Source {
     /// What the host's distribution is set to.
     Distribution,
-    /// A directory on the host, with every package that is needed as a `.deb` file.
+    /// A directory on the host that is a repository by itself: every package that is needed,
+    /// and the index `Packages`. Nothing else is asked.
     Directory(String),
     /// A repository of ours.
     Mirror(Mirror),
@@ -252,6 +263,7 @@ impl Item {
             Self::Returned { path } => format!("returned {path}"),
             Self::Block { path, marker, .. } => format!("block {marker} in {path}"),
             Self::Packages { names, .. } => format!("packages {}", names.join(" ")),
+            Self::Foreseen { names, .. } => format!("foreseen {}", names.join(" ")),
             Self::Removed { names: Some(names) } => format!("removed {}", names.join(" ")),
             Self::Removed { names: None } => "removed packages".to_owned(),
             Self::Sysctl { key, .. } => format!("sysctl {key}"),
@@ -277,6 +289,7 @@ impl Item {
             | Self::Absent { .. }
             | Self::Block { .. }
             | Self::Packages { .. }
+            | Self::Foreseen { .. }
             | Self::Removed { .. }
             | Self::Sysctl { .. }
             | Self::Restored

@@ -97,7 +97,11 @@ pub fn mesh_tools() -> Vec<Item> {
     vec![
         Item::packages(&["wireguard-tools", "iproute2"]),
         Item::When {
-            condition: format!("! {KERNEL_TUNNEL} && ! command -v wireguard-go"),
+            // One that we brought may be there and yet be only half installed.
+            condition: format!(
+                "! {KERNEL_TUNNEL} && {{ ! command -v wireguard-go || \
+                 grep -qx wireguard-go /var/lib/slipway/packages; }}"
+            ),
             items: vec![Item::packages(&["wireguard-go"])],
         },
         Item::Told {

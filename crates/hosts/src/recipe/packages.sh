@@ -2,6 +2,7 @@
 
 export DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 APT_LISTCHANGES_FRONTEND=none
 sw_updated=
+sw_from=
 
 # Runs a tool, shows people what it says, and sets sw_ran to its status and sw_code to what its
 # complaints mean.
@@ -40,9 +41,16 @@ sw_run() {
 
 # apt-get, without questions, patient with a lock that somebody else holds and with sources.
 sw_apt() {
+    # shellcheck disable=SC2086 # it is split on purpose
     sw_run apt-get -q -y -o DPkg::Lock::Timeout=120 -o Acquire::Retries=3 -o Acquire::http::Timeout=30 \
         -o APT::Install-Recommends=false -o Dpkg::Options::=--force-confdef \
-        -o Dpkg::Options::=--force-confold -o Dpkg::Use-Pty=0 "$@"
+        -o Dpkg::Options::=--force-confold -o Dpkg::Use-Pty=0 $sw_from "$@"
+}
+
+# What apt-get would do, without doing it.
+sw_try() {
+    # shellcheck disable=SC2086 # it is split on purpose
+    apt-get -s -q -y -o APT::Install-Recommends=false --allow-change-held-packages --allow-downgrades $sw_from "$@" 9>&-
 }
 
 # Fails with what the last tool complained of, else with a package that cannot be installed.
@@ -111,7 +119,7 @@ sw_look_for() {
 # Remembers what apt would bring to the host before it does: that, and nothing else, is purged
 # when the host is given back. Packages that are only renewed were there before.
 sw_foresee() {
-    sw_told_by=$(apt-get -s -q -y -o APT::Install-Recommends=false "$@" 2>/dev/null 9>&-) || :
+    sw_told_by=$(sw_try "$@" 2>/dev/null) || :
     while read -r sw_word sw_name sw_one; do
         case "$sw_word $sw_one" in
         'Inst ['*) ;;
@@ -122,61 +130,120 @@ $sw_told_by
 END
 }
 
+# Whether a killed dpkg left something half done.
+sw_torn() { [ -n "$(dpkg --audit 2>/dev/null)" ] || [ -n "$(ls /var/lib/dpkg/updates 2>/dev/null)" ]; }
+
+# Ends what was begun, as far as that takes no more packages.
+sw_go_on() { sw_run dpkg --force-confdef --force-confold --configure -a; }
+
 # Ends what a killed dpkg left half done.
 sw_mend() {
-    [ -z "$(dpkg --audit 2>/dev/null)" ] && [ -z "$(ls /var/lib/dpkg/updates 2>/dev/null)" ] && return 0
-    sw_run dpkg --force-confdef --force-confold --configure -a || sw_apt -f install || sw_unpacked 'mending the packages'
+    sw_torn || return 0
+    sw_go_on || sw_apt -f install || sw_unpacked 'mending the packages'
 }
 
-# Sets sw_files to the packages of a directory that are newer than what is installed.
-sw_choose() {
-    sw_files=
-    for sw_one in "$1"/*.deb; do
-        [ -f "$sw_one" ] || sw_fail HOST-014 "there are no packages in $1"
-        sw_name=$(dpkg-deb -f "$sw_one" Package) || sw_fail HOST-010 "$sw_one is not a package"
-        sw_version=$(dpkg-deb -f "$sw_one" Version)
-        # shellcheck disable=SC2016 # dpkg-query reads it
-        sw_have=$(dpkg-query -W -f '${db:Status-Status} ${Version}' "$sw_name" 2>/dev/null) || sw_have=
-        case $sw_have in
-        'installed '*) dpkg --compare-versions "${sw_have#installed }" ge "$sw_version" && continue ;;
+# Has apt see the packages of the directory $1 alone: neither the sources of the host nor what it
+# read of them before.
+sw_only() {
+    [ -f "$1/Packages" ] || sw_fail HOST-014 "there is no index of packages in $1"
+    sw_from="-o Dir::Etc::sourcelist=$1/sources.list -o Dir::Etc::sourceparts=- -o Dir::State::lists=$1/lists"
+    sw_from="$sw_from -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache= -o Acquire::Languages=none"
+    case " $sw_updated " in
+    *" $1 "*) return 0 ;;
+    esac
+    # The index is where it is read, so nobody else has to vouch for it.
+    { mkdir -p "$1/lists/partial" && printf 'deb [trusted=yes] file:%s ./\n' "$1" >"$1/sources.list"; } ||
+        sw_why "$1" 0 "writing to $1"
+    sw_apt -qq update || sw_unpacked "reading the index of packages in $1"
+    sw_updated="$sw_updated $1"
+}
+
+# Tells which of the wishes $1 are not installed. With a directory $2, in which there is an index
+# at least, tells which packages of it apt would install for them. Installs nothing.
+sw_foreseen() {
+    sw_needs apt-get dpkg dpkg-query
+    sw_look_for "$1"
+    if [ -z "$sw_missing" ] || [ -z "$2" ]; then
+        for sw_one in $sw_missing; do sw_fact missing "$sw_one"; done
+        return 0
+    fi
+    # What a killed dpkg noted last is not yet where apt reads it.
+    ! sw_torn || sw_go_on || :
+    sw_only "$2"
+    # shellcheck disable=SC2086 # it is split on purpose
+    sw_told_by=$(sw_try -f install $sw_missing 2>&1) || sw_lacks "$sw_told_by"
+    while read -r sw_word sw_name sw_rest; do
+        [ "$sw_word" = Inst ] || continue
+        # Inst NAME [VERSION THAT IS THERE] (VERSION SOURCE [ARCHITECTURE])
+        sw_rest=${sw_rest#*\(}
+        sw_rest=${sw_rest%%)*}
+        sw_one=${sw_rest##*\[}
+        sw_fact needs "${sw_name%%:*} ${sw_rest%% *} ${sw_one%\]}"
+    done <<END
+$sw_told_by
+END
+}
+
+# Fails with the packages that apt misses, by what it said.
+sw_lacks() {
+    sw_lacking=
+    sw_last=
+    while IFS= read -r sw_one; do
+        [ -z "$sw_one" ] || printf '| %s\n' "$sw_one"
+        sw_code_of "$sw_one"
+        case $sw_code in
+        HOST-006 | HOST-007) sw_unpacked 'looking for packages' ;;
         esac
-        sw_files="$sw_files $sw_one"
-    done
+        case $sw_one in
+        'E: Unable to locate package '*) sw_name=${sw_one##* } ;;
+        "E: Package '"*"' has no installation candidate")
+            sw_name=${sw_one#*\'}
+            sw_name=${sw_name%%\'*}
+            ;;
+        *'epends: '*' but it is not installable')
+            sw_name=${sw_one#*epends: }
+            sw_name=${sw_name%% *}
+            ;;
+        *)
+            sw_name=
+            case $sw_one in
+            *'epends: '* | 'E: '*) sw_last=${sw_last:-$sw_one} ;;
+            esac
+            ;;
+        esac
+        case " $sw_lacking " in
+        *" ${sw_name:-,} "*) ;;
+        *) sw_lacking=$sw_lacking${sw_name:+ $sw_name} ;;
+        esac
+    done <<END
+$1
+END
+    [ -z "$sw_lacking" ] || sw_fail ARTIFACT-006 "the mirror lacks$sw_lacking"
+    sw_fail ARTIFACT-006 "the packages of the mirror do not fit this host: ${sw_last:-apt does not say why}"
 }
 
 # Packages: wishes, kind of source, its directory or file of sources, whether they are held.
 sw_packages() {
     sw_needs apt-get apt-mark dpkg dpkg-deb dpkg-query
     sw_did=0
+    sw_from=
     sw_look_for "$1"
     if [ -n "$sw_missing" ]; then
         sw_touch "packages $1"
+        case $2 in
+        directory) sw_only "$3" ;;
+        esac
         sw_mend
         case $2 in
-        distribution)
-            sw_update all
-            # shellcheck disable=SC2086 # it is split on purpose
-            set -- "$@" $sw_missing
-            ;;
-        mirror)
-            sw_update "$3"
-            # shellcheck disable=SC2086 # it is split on purpose
-            set -- "$@" $sw_missing
-            ;;
-        directory)
-            sw_choose "$3"
-            # shellcheck disable=SC2086 # it is split on purpose
-            set -- "$@" $sw_files
-            ;;
+        distribution) sw_update all ;;
+        mirror) sw_update "$3" ;;
         esac
-        sw_wishes=$1
-        sw_held=$4
-        shift 4
-        sw_foresee --allow-change-held-packages install "$@"
-        sw_apt --allow-change-held-packages --allow-downgrades install "$@" || sw_unpacked "installing $sw_missing"
-        sw_look_for "$sw_wishes"
+        # shellcheck disable=SC2086 # it is split on purpose
+        sw_foresee install $sw_missing
+        # shellcheck disable=SC2086 # it is split on purpose
+        sw_apt --allow-change-held-packages --allow-downgrades install $sw_missing || sw_unpacked "installing $sw_missing"
+        sw_look_for "$1"
         [ -z "$sw_missing" ] || sw_fail HOST-014 "$sw_missing is not installed, though nothing complained"
-        set -- "$sw_wishes" '' '' "$sw_held"
         sw_did=1
     fi
     [ "$4" = free ] || sw_hold

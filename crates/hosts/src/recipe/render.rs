@@ -56,6 +56,7 @@ fn room(items: &[Item]) -> usize {
         | Item::Directory { .. }
         | Item::Absent { .. }
         | Item::Packages { .. }
+        | Item::Foreseen { .. }
         | Item::Removed { .. }
         | Item::Sysctl { .. }
         | Item::Restored
@@ -82,7 +83,7 @@ pub(crate) fn program(fragments: &str, limit: Duration, body: &str) -> String {
 fn note_needs(items: &[Item], needs: &mut BTreeMap<&'static str, String>) {
     for item in items {
         match item {
-            Item::Packages { .. } | Item::Removed { .. } => {
+            Item::Packages { .. } | Item::Foreseen { .. } | Item::Removed { .. } => {
                 needs.insert("packages", PACKAGES.to_owned());
             }
             Item::Service { .. } => {
@@ -209,6 +210,7 @@ fn call(item: &Item, out: &mut String) {
         | Item::Absent { .. }
         | Item::Returned { .. }
         | Item::Block { .. }
+        | Item::Foreseen { .. }
         | Item::Removed { .. }
         | Item::Sysctl { .. }
         | Item::Restored
@@ -247,6 +249,10 @@ fn words(item: &Item) -> Vec<String> {
             marker,
             lines,
         } => all(&["sw_block", path, marker, &lines.join("\n")]),
+        Item::Foreseen { names, index } => {
+            let index = index.as_deref().unwrap_or_default();
+            all(&["sw_foreseen", &names.join(" "), index])
+        }
         Item::Removed { names } => {
             let names = names.as_ref().map(|names| names.join(" "));
             all(&["sw_removed", &item.name(), &names.unwrap_or_default()])

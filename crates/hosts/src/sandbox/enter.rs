@@ -5,8 +5,8 @@
 //! listen outside handed over.
 
 use super::record::Process;
-use super::tool;
 use crate::error::{Error, Kind};
+use crate::tool;
 use rustix::cmsg_space;
 use rustix::io::Errno;
 use rustix::net::{

@@ -2,8 +2,8 @@
 
 use super::enter;
 use super::record::{replace, unwritten};
-use super::tool::{self, SHORT};
 use crate::error::{Error, Kind};
+use crate::tool::{self, SHORT};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

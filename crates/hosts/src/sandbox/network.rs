@@ -1,7 +1,7 @@
 //! The network of a sandbox: one bridge, a cable to every host.
 
-use super::tool::{self, SHORT};
 use crate::error::{Error, Kind};
+use crate::tool::{self, SHORT};
 use model::network::Network;
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};

@@ -1,9 +1,9 @@
 //! The root filesystems of sandbox hosts: built once, kept in a cache, shared by all hosts.
 
 use super::network::digest;
-use super::tool;
 use super::{Level, enter, sources};
 use crate::error::{Error, Kind};
+use crate::tool;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;

@@ -1,6 +1,6 @@
 //! The package sources of this machine, so that its hosts are made from the same.
 
-use super::tool::{self, SHORT};
+use crate::tool::{self, SHORT};
 use std::path::Path;
 
 /// Settings of apt that reaching the sources may depend on.
@@ -49,12 +49,7 @@ pub(super) async fn options() -> Vec<String> {
 }
 
 fn codename(release: &str) -> Option<String> {
-    let value = |key: &str| {
-        let line = release
-            .lines()
-            .find_map(|line| line.strip_prefix(key)?.strip_prefix('='))?;
-        Some(line.trim_matches('"').to_owned())
-    };
+    let value = |key: &str| tool::released(release, key);
     let known = matches!(value("ID")?.as_str(), "debian" | "ubuntu");
     value("VERSION_CODENAME").filter(|name| known && !name.is_empty())
 }

@@ -2,9 +2,9 @@
 
 use super::network::Lan;
 use super::record::{Process, Record, replace};
-use super::tool::{self, SHORT};
 use super::{Level, disk, enter, inner::Inner};
 use crate::error::{Error, Kind};
+use crate::tool::{self, SHORT};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::File;
 use std::net::Ipv4Addr;

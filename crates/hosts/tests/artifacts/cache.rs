@@ -2,9 +2,8 @@
 
 use crate::web::{Request, Server, give};
 use crate::{bytes, directory, index_of, known, name, patient, put, tree};
-use hosts::artifacts::{Artifact, Cache, Progress, quiet, serve_names};
+use hosts::artifacts::{Artifact, Cache, Progress, quiet};
 use hosts::error::Kind;
-use std::io::Read as _;
 use std::sync::Mutex;
 
 const NAME: &str = "tool/1.0/linux-amd64/tool";
@@ -174,9 +173,8 @@ async fn a_damaged_file_is_removed_and_fetched_again() {
     for bad in [&damaged[..], &content[..99_999], b""] {
         std::fs::write(&path, bad).unwrap();
         let cache = Cache::open(&cached).unwrap();
-        let shelf = serve_names(&cache);
-        let digest = artifact.sha256.unwrap().to_string();
-        assert!(shelf.open(&digest).await.unwrap().is_none());
+        let error = cache.fetch(&[], &artifact, &quiet).await.unwrap_err();
+        assert_eq!(error.kind, Kind::NoArtifact);
         let handle = cache.fetch(&sources, &artifact, &quiet).await.unwrap();
         assert_eq!(std::fs::read(handle.path()).unwrap(), content);
     }
@@ -267,33 +265,26 @@ async fn many_who_want_the_same_fetch_it_once() {
 }
 
 #[tokio::test]
-async fn what_is_here_can_be_read_by_digest_and_by_name() {
+async fn what_nobody_lists_is_told_from_what_cannot_be_had() {
     let home = tempfile::tempdir().unwrap();
     let mirror = home.path().join("mirror");
     put(&mirror, "a/b", b"content");
-    put(
-        &mirror,
-        "index.json",
-        index_of(&[("a/b", b"content")]).as_bytes(),
-    );
+    let listed = index_of(&[("a/b", b"content"), ("a/gone", b"was here")]);
+    put(&mirror, "index.json", listed.as_bytes());
     let cache = Cache::open(&home.path().join("cache")).unwrap();
-    let artifact = Artifact::named(name("a/b"));
     let sources = [directory(&mirror)];
-    let handle = cache.fetch(&sources, &artifact, &quiet).await.unwrap();
-    let shelf = serve_names(&cache);
-    for key in ["a/b", &handle.sha256().to_string()] {
-        let (mut file, size) = shelf.open(key).await.unwrap().unwrap();
-        let mut text = String::new();
-        file.read_to_string(&mut text).unwrap();
-        assert_eq!((text.as_str(), size), ("content", 7));
-    }
-    for absent in ["a", "../mirror/a/b", "index.json", &"0".repeat(64), ""] {
-        assert!(shelf.open(absent).await.unwrap().is_none(), "{absent}");
-    }
-    assert_eq!(
-        shelf.list().await.unwrap().to_text(),
-        index_of(&[("a/b", b"content")])
-    );
+    let ask = |sources, text| cache.fetch_listed(sources, name(text), &quiet);
+    let handle = ask(&sources, "a/b").await.unwrap().unwrap();
+    assert_eq!(std::fs::read(handle.path()).unwrap(), b"content");
+    assert!(ask(&sources, "a/c").await.unwrap().is_none());
+    assert!(ask(&[], "a/b").await.unwrap().is_none());
+    let gone = ask(&sources, "a/gone").await.unwrap_err();
+    assert_eq!(gone.kind, Kind::NoArtifact);
+    // Who cannot be asked may list it: that is no answer.
+    let away = [crate::nobody()];
+    let error = ask(&away, "a/c").await.unwrap_err();
+    assert_eq!(error.kind, Kind::SourceAway);
+    assert!(ask(&away, "a/b").await.unwrap().is_some());
 }
 
 #[tokio::test]

@@ -7,11 +7,13 @@
     reason = "a test that cannot go on fails, and says what it saw"
 )]
 
+mod airgap;
 #[expect(dead_code, reason = "the tests of the sandbox use the rest")]
 #[path = "../sandbox/apart.rs"]
 mod apart;
 mod bad;
 mod envoy;
+mod host;
 mod jump;
 mod scene;
 mod stage;

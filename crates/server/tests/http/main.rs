@@ -19,6 +19,8 @@ mod manifests;
 #[cfg(test)]
 mod matrix;
 #[cfg(test)]
+mod mirror;
+#[cfg(test)]
 mod openapi;
 #[cfg(test)]
 mod pages;

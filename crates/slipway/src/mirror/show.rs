@@ -150,7 +150,7 @@ impl Told {
 }
 
 /// A number of bytes as people say it.
-fn bytes(count: u64) -> String {
+pub(super) fn bytes(count: u64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB"];
     let mut tenths = count.saturating_mul(10);
     let mut unit = 0;
@@ -194,6 +194,7 @@ impl Watch {
                 self.line(&format!("{name}: {source}: {why}"), true);
             }
             Progress::Whole(name, size) => self.line(&format!("{name}: {}", bytes(size)), true),
+            Progress::Said(line) => self.line(line, false),
         }
     }
 

@@ -6,15 +6,28 @@
     reason = "helpers of tests fail as tests do, and say what they saw"
 )]
 
+#[cfg(feature = "sandbox")]
+mod airgap;
+#[cfg(feature = "sandbox")]
+#[expect(dead_code, reason = "the tests of the sandbox use the rest")]
+#[path = "../../../hosts/tests/sandbox/apart.rs"]
+mod apart;
 mod backup;
 mod bad_start;
 mod clusters;
 mod config;
+#[cfg(feature = "sandbox")]
 mod demo;
 mod doctor;
 mod full_disk;
+#[cfg(feature = "sandbox")]
+#[expect(dead_code, reason = "the tests of hosts use the rest")]
+#[path = "../../../hosts/tests/driver/host.rs"]
+mod host;
+#[cfg(feature = "sandbox")]
 mod hosts_killed;
 mod kill;
+#[cfg(feature = "sandbox")]
 mod lite;
 mod many;
 mod metrics;

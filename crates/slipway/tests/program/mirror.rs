@@ -89,6 +89,10 @@ fn bad_words_and_bad_places_say_what_is_wrong() {
         (&["verify", "/proc/version"], 1, "ARTIFACT-005"),
         (&["index", "/proc/version"], 1, "ARTIFACT-004"),
         (&["list", "/nowhere"], 1, "ARTIFACT-003"),
+        (&["serve", here], 1, "ARTIFACT-005"),
+        (&["serve", "/nowhere"], 1, "ARTIFACT-003"),
+        (&["packages"], 2, "--to"),
+        (&["packages", "--to", "/proc/1/x"], 1, "ARTIFACT-004"),
     ] {
         let output = mirror(words);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();

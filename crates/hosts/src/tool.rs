@@ -8,10 +8,10 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
 
 /// How long the small ones may take, on a machine that is very busy.
-pub(super) const SHORT: Duration = Duration::from_mins(1);
+pub(crate) const SHORT: Duration = Duration::from_mins(1);
 
 /// Where the programs are; a person's own path often leaves the administrator's out.
-pub(super) fn path() -> OsString {
+pub(crate) fn path() -> OsString {
     let mut path = OsString::from("/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
     if let Some(own) = std::env::var_os("PATH") {
         path.push(":");
@@ -21,12 +21,25 @@ pub(super) fn path() -> OsString {
 }
 
 /// Whether a program is there at all.
-pub(super) fn installed(program: &str) -> bool {
+pub(crate) fn installed(program: &str) -> bool {
     std::env::split_paths(&path()).any(|directory| directory.join(program).is_file())
 }
 
+/// What this machine's system says of itself under a key, such as `ID`.
+pub(crate) fn release(key: &str) -> Option<String> {
+    let text = std::fs::read_to_string("/etc/os-release").unwrap_or_default();
+    released(&text, key)
+}
+
+/// What a text as in `/etc/os-release` says under a key.
+pub(crate) fn released(text: &str, key: &str) -> Option<String> {
+    let of = |line: &str| line.strip_prefix(key)?.strip_prefix('=').map(str::to_owned);
+    let value = text.lines().find_map(of)?;
+    Some(value.trim_matches('"').to_owned())
+}
+
 /// A program that reads nothing of ours, speaks English, and ends with whoever waits for it.
-pub(super) fn command(program: &str) -> Command {
+pub(crate) fn command(program: &str) -> Command {
     let mut command = Command::new(program);
     command
         .env("PATH", path())
@@ -41,7 +54,7 @@ pub(super) fn command(program: &str) -> Command {
 /// Runs a program to its end, with a text as its input, and gives what it said on its output.
 ///
 /// The error is one clause: which program, and its last line.
-pub(super) async fn run(
+pub(crate) async fn run(
     command: &mut Command,
     input: &str,
     limit: Duration,
@@ -73,7 +86,7 @@ pub(super) async fn run(
 }
 
 /// Why a program could not even be started, as one clause.
-pub(super) fn unstarted(name: &str, error: &std::io::Error) -> String {
+pub(crate) fn unstarted(name: &str, error: &std::io::Error) -> String {
     if error.kind() == std::io::ErrorKind::NotFound {
         format!("the program {name} is missing")
     } else {

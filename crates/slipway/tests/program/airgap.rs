@@ -1,0 +1,158 @@
+//! A site without a network, from the outside: packages are collected where there is one, carried
+//! over, served, and installed on a real host.
+
+use crate::apart::{apart, missing, within};
+use crate::host::Host;
+use crate::server::slipway;
+use hosts::artifacts::Source;
+use hosts::sandbox::Level;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Where the packages are that this test collects; kept, so that the next run is quick.
+fn mirror() -> PathBuf {
+    PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("packages-of-the-program")
+}
+
+fn collecting(to: &Path) -> Command {
+    let mut command = slipway();
+    command.args(["mirror", "packages", "--to"]).arg(to);
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    command.stderr(Stdio::piped());
+    command
+}
+
+fn interrupt(child: &Child) {
+    let pid = child.id().to_string();
+    let sent = Command::new("kill").args(["-INT", &pid]).status();
+    assert!(sent.unwrap().success());
+}
+
+/// A mirror that is served, until dropped.
+struct Served(Child, String);
+
+impl Served {
+    fn start(directory: &Path) -> Self {
+        let mut child = slipway()
+            .args(["mirror", "serve", "--listen", "127.0.0.1:0"])
+            .arg(directory)
+            .stdin(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let first = lines.next().unwrap().unwrap();
+        let address = first.rsplit(' ').next().unwrap().to_owned();
+        let second = lines.next().unwrap().unwrap();
+        assert_eq!(
+            second,
+            format!("use it with: slipway serve --mirror {address}")
+        );
+        Self(child, address)
+    }
+
+    /// Ends as it should.
+    fn end(mut self) {
+        interrupt(&self.0);
+        assert_eq!(self.0.wait().unwrap().code(), Some(0));
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+/// Collects packages, is interrupted, and goes on. Whether there are any to be had here.
+fn collected(test: &str) -> bool {
+    let to = mirror();
+    let mut child = collecting(&to).spawn().unwrap();
+    let began = Instant::now();
+    while !to.join(".packages").exists() && child.try_wait().unwrap().is_none() {
+        assert!(began.elapsed() < Duration::from_mins(1), "it never began");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    interrupt(&child);
+    let ended = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    if said.contains("ARTIFACT-007") {
+        lab::skip(test, &format!("there are no packages here: {said}"));
+        return false;
+    }
+    assert_eq!(ended.status.code(), Some(130), "{said}");
+    assert!(said.contains("give the same command again"), "{said}");
+    let ended = collecting(&to).output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    if said.contains("ARTIFACT-007") {
+        lab::skip(test, &format!("there are no packages here: {said}"));
+        return false;
+    }
+    assert!(ended.status.success(), "{said}");
+    let told = String::from_utf8_lossy(&ended.stdout).into_owned();
+    for part in ["/wireguard-tools_", "/containerd_", "/libc6_"] {
+        assert!(told.contains(part), "{told}");
+    }
+    assert!(!to.join(".packages").exists());
+    let mut verify = slipway();
+    verify.args(["mirror", "verify"]).arg(&to);
+    assert!(verify.output().unwrap().status.success());
+    true
+}
+
+#[test]
+fn a_site_without_a_network_gets_its_packages_over_a_served_mirror() {
+    let name = "airgap::a_site_without_a_network_gets_its_packages_over_a_served_mirror";
+    if within().is_none() && (missing(Level::Lite).is_none() && !collected(name)) {
+        return;
+    }
+    apart(name, Level::Lite, async |lab| {
+        let served = Served::start(&mirror());
+        let source: Source = served.1.parse().unwrap();
+        let mut host = Host::new(lab).await;
+        host.mirrors(vec![source]);
+        let (ended, log) = host.equip().await;
+        assert_eq!(ended, "done", "{log}");
+        assert!(log.contains("packages: 2 brought"), "{log}");
+        let (ended, log) = host.equip().await;
+        assert_eq!(ended, "done", "{log}");
+        assert!(log.contains("equip: 0 changed"), "{log}");
+        served.end();
+        // Whoever lacks nothing asks nobody.
+        let (ended, log) = host.equip().await;
+        assert_eq!(ended, "done", "{log}");
+        // What is in the cache is good without anybody.
+        host.strip();
+        let (ended, log) = host.equip().await;
+        assert_eq!(ended, "done", "{log}");
+        host.sandbox.clear().await.unwrap();
+    });
+}
+
+#[test]
+fn without_apt_it_says_so() {
+    if missing(Level::Lite).is_some() {
+        return lab::skip("without_apt_it_says_so", "not possible here: it takes root");
+    }
+    let home = tempfile::tempdir().unwrap();
+    let hidden = "mount --bind /dev/null /usr/bin/apt-get && exec \"$@\"";
+    let ended = Command::new("unshare")
+        .args(["--mount", "--propagation", "private", "sh", "-c", hidden])
+        .args(["sh", env!("CARGO_BIN_EXE_slipway"), "mirror", "packages"])
+        .arg("--to")
+        .arg(home.path().join("mirror"))
+        .output()
+        .unwrap();
+    assert_eq!(ended.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    let first = "error: could not collect packages: the program apt-get is missing (ARTIFACT-007)";
+    assert!(said.starts_with(first), "{said}");
+    assert!(
+        said.contains("\nhint: run it on a Debian or Ubuntu machine"),
+        "{said}"
+    );
+    assert!(!home.path().join("mirror").exists());
+}
