@@ -1,6 +1,6 @@
 //! Hosts without a network get their packages from a mirror: real packages, by the real apt.
 
-use crate::apart::{apart, runtime, within};
+use crate::apart::{apart, runtime};
 use crate::host::Host;
 use hosts::artifacts::{Source, mirror, packages, quiet};
 use hosts::recipe::package_names;
@@ -14,7 +14,7 @@ pub(crate) fn collected(test: &str) -> Option<PathBuf> {
     let mark = Fingerprint::of_text(&names.join(" "));
     let at = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("packages-{mark}"));
     // Inside there is no network to make it from; and it is never half there.
-    if within().is_some() || at.join("index.json").exists() {
+    if lab::within().is_some() || at.join("index.json").exists() {
         return Some(at);
     }
     let made = runtime().block_on(packages::collect(&at, &package_names(), &quiet));

@@ -208,6 +208,7 @@ fn machine(endpoint: Ipv4Addr) -> Machine {
                 name: "keys".parse().unwrap(),
                 key: None,
             }),
+            jump: None,
         },
     }
 }

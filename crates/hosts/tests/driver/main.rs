@@ -8,7 +8,6 @@
 )]
 
 mod airgap;
-#[expect(dead_code, reason = "the tests of the sandbox use the rest")]
 #[path = "../sandbox/apart.rs"]
 mod apart;
 mod bad;

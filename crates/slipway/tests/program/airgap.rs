@@ -1,7 +1,7 @@
 //! A site without a network, from the outside: packages are collected where there is one, carried
 //! over, served, and installed on a real host.
 
-use crate::apart::{apart, missing, within};
+use crate::apart::{apart, missing};
 use crate::host::Host;
 use crate::server::slipway;
 use hosts::artifacts::Source;
@@ -106,7 +106,7 @@ fn collected(test: &str) -> bool {
 #[test]
 fn a_site_without_a_network_gets_its_packages_over_a_served_mirror() {
     let name = "airgap::a_site_without_a_network_gets_its_packages_over_a_served_mirror";
-    if within().is_none() && (missing(Level::Lite).is_none() && !collected(name)) {
+    if lab::within().is_none() && (missing(Level::Lite).is_none() && !collected(name)) {
         return;
     }
     apart(name, Level::Lite, async |lab| {
