@@ -96,6 +96,13 @@ impl Desired {
         }
     }
 
+    /// Whether what is played when a machine has joined was declared before it was made: then
+    /// it is a part of its coming, and no change to something that serves.
+    pub fn comes_with_playbooks(&self, machine: &Machine) -> bool {
+        let before = self.playbooks.made_before.get(&machine.pool);
+        before.is_none_or(|made| machine.incarnation >= *made)
+    }
+
     /// Every machine this cluster is responsible for: those to stay, then those to leave.
     pub fn all(&self) -> impl Iterator<Item = &Machine> {
         self.machines.iter().chain(&self.leaving)

@@ -6,6 +6,7 @@
 use crate::name::Name;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
+use std::collections::BTreeMap;
 
 /// A short digest of something a host was told: equal digests mean equal wishes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -111,6 +112,10 @@ pub struct Playbooks {
     /// When it has become one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after_joining: Vec<Playbook>,
+    /// How many machines every pool had made before those for after joining were declared as
+    /// they are: they are a change to these, and to all others a part of their coming.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub made_before: BTreeMap<Name, u32>,
 }
 
 impl Playbooks {
@@ -123,6 +128,22 @@ impl Playbooks {
     pub fn due(&self, joined: bool) -> Vec<Playbook> {
         let after = self.after_joining.iter().filter(|_| joined);
         self.before_joining.iter().chain(after).cloned().collect()
+    }
+
+    /// These, declared for a cluster that had others, and whose pools had made so many machines.
+    #[must_use]
+    pub fn declared_after(&self, others: &Self, made: &BTreeMap<Name, u32>) -> Self {
+        let made_before = if self.after_joining.is_empty() {
+            BTreeMap::new()
+        } else if self.after_joining == others.after_joining {
+            others.made_before.clone()
+        } else {
+            made.clone()
+        };
+        Self {
+            made_before,
+            ..self.clone()
+        }
     }
 }
 
@@ -183,6 +204,24 @@ mod tests {
             ..recipe(Purpose::Node)
         };
         assert_ne!(playing("- a").fingerprint(), playing("- b").fingerprint());
+    }
+
+    #[test]
+    fn what_is_played_after_joining_is_a_change_to_the_machines_that_were_there() {
+        let made = |count| BTreeMap::from([("pool".parse().unwrap(), count)]);
+        let playing = |text: &str| Playbooks {
+            after_joining: vec![Playbook {
+                name: "label".parse().unwrap(),
+                text: text.to_owned(),
+            }],
+            ..Playbooks::default()
+        };
+        let first = playing("- a").declared_after(&Playbooks::default(), &made(0));
+        assert_eq!(first.made_before, made(0));
+        let same = playing("- a").declared_after(&first, &made(3));
+        assert_eq!(same, first);
+        let other = playing("- b").declared_after(&same, &made(3));
+        assert_eq!(other.made_before, made(3));
     }
 
     #[test]

@@ -3,6 +3,8 @@
 //! The rules here are written against the world, not against the planner: a plan that
 //! breaks one is stopped before it is committed, whoever made it.
 
+mod balancers;
+
 use crate::planner::{Plan, View};
 use model::cluster::{Machine, Role};
 use model::id::MachineId;
@@ -83,7 +85,6 @@ fn alone(view: &View<'_>, task: &Task) -> Vec<&'static str> {
             | Kind::Prepare
             | Kind::Equip
             | Kind::Mesh
-            | Kind::Balance
             | Kind::Init
             | Kind::Join
             | Kind::Upgrade
@@ -172,6 +173,7 @@ fn together(view: &View<'_>, plan: &Plan) -> Vec<Note> {
     notes.extend(several_members(view, plan));
     if !view.desired.tombstone {
         notes.extend(quorum(view, plan));
+        notes.extend(balancers::check(view, plan));
     }
     notes
 }
@@ -183,7 +185,7 @@ fn out_of_service(view: &View<'_>, plan: &Plan) -> Vec<Note> {
     let row = |id: MachineId| holds(id) && !plan.release.contains(&id) || draws(id);
     // What was begun is finished, whatever has changed since.
     let begun = |id: MachineId| holds(id) && view.open.iter().any(|open| open.machine == id);
-    let touched: BTreeSet<_> = disturbing(plan).map(|task| task.machine.id).collect();
+    let touched: BTreeSet<_> = changing(view, plan).map(|task| task.machine.id).collect();
     let begins =
         |id: MachineId| draws(id) || touched.contains(&id) && serves(view, id) && !begun(id);
     let out: Vec<_> = view
@@ -203,9 +205,10 @@ fn out_of_service(view: &View<'_>, plan: &Plan) -> Vec<Note> {
             broken,
         }));
     }
-    for task in disturbing(plan) {
+    for task in changing(view, plan) {
         let id = task.machine.id;
-        let idle = task.action.kind() == Kind::Leave && !serves(view, id);
+        let kind = task.action.kind();
+        let idle = matches!(kind, Kind::Leave | Kind::Equip) && !serves(view, id);
         if !idle && !row(id) {
             notes.push(Note {
                 machine: task.machine.name.clone(),
@@ -254,17 +257,16 @@ fn several_members(view: &View<'_>, plan: &Plan) -> Vec<Note> {
         let mut all = view.desired.all();
         all.any(|machine| machine.id == id && machine.role == Role::Control) && joined(view, id)
     };
-    let running = view
-        .open
-        .iter()
-        .filter(|open| open.state == State::Running && keeps_from_work(open.action.kind()))
-        .map(|open| open.machine);
-    let changed: BTreeSet<_> = disturbing(plan)
+    let running = view.open.iter().filter(|open| {
+        let kind = open.action.kind();
+        open.state == State::Running && (keeps_from_work(kind) || equips(view, open.machine, kind))
+    });
+    let changed: BTreeSet<_> = changing(view, plan)
         .map(|task| task.machine.id)
-        .chain(running)
+        .chain(running.map(|open| open.machine))
         .filter(|id| member(*id))
         .collect();
-    disturbing(plan)
+    changing(view, plan)
         .filter(|task| member(task.machine.id) && changed.len() > 1)
         .map(|task| Note {
             machine: task.machine.name.clone(),
@@ -277,6 +279,29 @@ fn several_members(view: &View<'_>, plan: &Plan) -> Vec<Note> {
 fn disturbing(plan: &Plan) -> impl Iterator<Item = &Task> {
     let keeps = |task: &&Task| keeps_from_work(task.action.kind());
     plan.tasks.iter().filter(keeps)
+}
+
+/// Tasks that keep a node from its work, or may: what runs its containers is started again.
+fn changing<'a>(view: &View<'_>, plan: &'a Plan) -> impl Iterator<Item = &'a Task> {
+    plan.tasks.iter().filter(|task| {
+        let kind = task.action.kind();
+        keeps_from_work(kind) || equips(view, task.machine.id, kind)
+    })
+}
+
+/// Whether work of this kind equips a node again, and is no part of its coming.
+fn equips(view: &View<'_>, id: MachineId, kind: Kind) -> bool {
+    let mut all = view.desired.all();
+    let Some(machine) = all.find(|machine| machine.id == id && kind == Kind::Equip) else {
+        return false;
+    };
+    let seen = view.observed.machines.get(&id);
+    let host = seen.and_then(|seen| seen.host.as_ref());
+    let before = view.desired.recipe(machine, false).fingerprint();
+    let comes = host.is_some_and(|(host, _)| {
+        host.equipped.as_ref() == Some(&before) && host.mesh_key.is_some()
+    });
+    joined(view, id) && !(comes && view.desired.comes_with_playbooks(machine))
 }
 
 const fn keeps_from_work(kind: Kind) -> bool {

@@ -317,7 +317,9 @@ fn grow(
     let mut growing = Growing::from(start, before, now);
     growing.desired.version = cluster.version;
     growing.desired.proxy.clone_from(&cluster.proxy);
-    growing.desired.playbooks.clone_from(&cluster.playbooks);
+    growing.desired.playbooks = cluster
+        .playbooks
+        .declared_after(&start.playbooks, &start.made);
     growing.desired.balancers = balancers(manifest, cluster);
     let of_cluster = [
         (Role::Control, &cluster.control),

@@ -152,7 +152,7 @@ pub fn plan(view: &View<'_>) -> Plan {
         rules::uncordon(&mut draft);
         rules::remove(&mut draft);
         rules::upgrade(&mut draft);
-        hosts::balance(&mut draft);
+        hosts::balancers::balance(&mut draft);
     }
     draft.finish()
 }

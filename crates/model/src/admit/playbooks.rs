@@ -26,6 +26,7 @@ pub(super) fn of_cluster(fields: &mut Fields<'_>, faults: &mut Faults) -> Playbo
     Playbooks {
         before_joining,
         after_joining,
+        made_before: BTreeMap::new(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! A plan in the making: what rules ask for, against what is under way and what is wished.
 
-use super::survey::{Life, Place, Survey, count};
+use super::survey::{Life, Place, Survey, cancelled, count};
 use super::{Plan, View};
 use crate::held::{Held, Owner, Reason, Scope};
 use crate::ledger::{Slot, spent};
@@ -31,6 +31,8 @@ pub(super) struct Draft<'a> {
     busy: BTreeMap<MachineId, Kind>,
     /// Machines that are out of service, and those that this plan takes out of it.
     out: Vec<Slot>,
+    /// Rows of the ledger that it takes for that.
+    rows: Vec<Slot>,
     /// The member of the control plane that is being changed.
     member: Option<(MachineId, Name)>,
     paused: Option<&'a str>,
@@ -46,7 +48,10 @@ impl<'a> Draft<'a> {
             .iter()
             .find(|intent| pause(&intent.wish) && intent.counts(view.now));
         let budgets = &view.desired.disruption;
-        let out = survey.places.iter().filter(|place| place.out_of_service());
+        // Also those whose equipment was begun without a row, when they did not serve.
+        let disturbed = |place: &&Place<'_>| place.equips && place.disturbed_by(Kind::Equip);
+        let out = |place: &&Place<'_>| place.out_of_service() || disturbed(place);
+        let out = survey.places.iter().filter(out);
         Self {
             view,
             survey,
@@ -56,6 +61,7 @@ impl<'a> Draft<'a> {
             held: Vec::new(),
             busy: BTreeMap::new(),
             out: out.map(|place| Slot::of(place.machine, budgets)).collect(),
+            rows: Vec::new(),
             member: survey.members().find(|place| changing(place)).map(named),
             closed: budgets.windows.opens(view.now),
             paused: paused.map(|intent| intent.author.as_str()),
@@ -147,6 +153,7 @@ impl<'a> Draft<'a> {
             return;
         }
         let desired = self.view.desired;
+        self.draw(place, action.kind());
         self.note_out(place, action.kind());
         self.note_member(place, action.kind());
         let id = TaskId::derive(id::Origin {
@@ -169,17 +176,30 @@ impl<'a> Draft<'a> {
 
     /// Remembers which member of the control plane is being changed.
     fn note_member(&mut self, place: &Place<'_>, kind: Kind) {
-        if disturbs(kind) && place.machine.role == Role::Control && self.member.is_none() {
+        let changes = place.disturbed_by(kind) && place.machine.role == Role::Control;
+        if changes && self.member.is_none() {
             self.member = Some(named(place));
         }
     }
 
-    /// Counts a machine that is being drained among those that are out of service.
+    /// Counts a machine that is being drained or equipped again among those that are out of
+    /// service.
     fn note_out(&mut self, place: &Place<'_>, kind: Kind) {
         let id = place.machine.id;
-        if kind == Kind::Drain && !self.out.iter().any(|out| out.machine == id) {
+        if takes_out(place, kind) && !self.out.iter().any(|out| out.machine == id) {
             let budgets = &self.view.desired.disruption;
             self.out.push(Slot::of(place.machine, budgets));
+        }
+    }
+
+    /// Draws a row for a machine that serves until this task begins.
+    fn draw(&mut self, place: &Place<'_>, kind: Kind) {
+        let id = place.machine.id;
+        let drawn = self.view.ledger.iter().any(|slot| slot.machine == id);
+        let serves = kind == Kind::Drain || place.in_service();
+        if takes_out(place, kind) && serves && !drawn {
+            let budgets = &self.view.desired.disruption;
+            self.rows.push(Slot::of(place.machine, budgets));
         }
     }
 
@@ -233,20 +253,20 @@ impl<'a> Draft<'a> {
     }
 
     /// Who asked that this be left undone.
-    fn cancelled(&self, machine: MachineId, kind: Kind) -> Option<String> {
-        let this = |wish: &Wish| matches!(wish, Wish::Cancel { machine: of, kind: what, .. } if *of == machine && *what == kind);
-        let found = self
-            .view
-            .intents
-            .iter()
-            .find(|intent| this(&intent.wish) && intent.counts(self.view.now));
-        found.map(|intent| intent.author.clone())
+    pub(super) fn cancelled(&self, machine: MachineId, kind: Kind) -> Option<String> {
+        cancelled(self.view, machine, kind).map(str::to_owned)
     }
 
     /// Whether a task of this plan or an unfinished one keeps its node from its own work.
-    fn is_disturbed(&self, machine: MachineId) -> bool {
-        let busy = self.busy.get(&machine);
-        busy.is_some_and(|kind| disturbs(*kind) || *kind == Kind::Uncordon)
+    fn is_disturbed(&self, place: &Place<'_>) -> bool {
+        let busy = self.busy.get(&place.machine.id);
+        busy.is_some_and(|kind| place.disturbed_by(*kind) || *kind == Kind::Uncordon)
+    }
+
+    /// Whether a task of this plan or an unfinished one takes the machine out of service.
+    pub(super) fn is_going(&self, place: &Place<'_>) -> bool {
+        let busy = self.busy.get(&place.machine.id);
+        busy.is_some_and(|kind| matches!(kind, Kind::Drain | Kind::Leave))
     }
 
     /// Whether a task of this plan or an unfinished one touches the machine.
@@ -289,17 +309,7 @@ impl<'a> Draft<'a> {
             .filter(|open| open.state != State::Running && !self.kept.contains(&open.id));
         let withdraw: Vec<_> = withdraw.map(|open| open.id).collect();
         let budgets = &view.desired.disruption;
-        let slot = |task: &Task| Slot::of(&task.machine, budgets);
-        let held_slots: BTreeSet<_> = view.ledger.iter().map(|slot| slot.machine).collect();
-        let disturbs = self
-            .tasks
-            .iter()
-            .filter(|task| task.action.kind() == Kind::Drain);
         let release = self.releases();
-        let disturbs = disturbs
-            .map(slot)
-            .filter(|slot| !held_slots.contains(&slot.machine))
-            .collect();
         let summary = self.summary();
         let opens = self.held.iter().filter_map(|held| held.reason.opens());
         Plan {
@@ -307,7 +317,7 @@ impl<'a> Draft<'a> {
             generation: view.desired.generation,
             parent: view.parent,
             tasks: self.tasks,
-            disturbs,
+            disturbs: self.rows,
             budgets: budgets.clone(),
             withdraw,
             reopen: self.reopen,
@@ -326,9 +336,8 @@ impl<'a> Draft<'a> {
                 .places
                 .iter()
                 .find(|place| place.machine.id == machine);
-            place.is_some_and(|place| {
-                place.slot || place.node.is_some() && self.is_disturbed(machine)
-            })
+            place
+                .is_some_and(|place| place.slot || place.node.is_some() && self.is_disturbed(place))
         };
         self.view
             .ledger
@@ -442,14 +451,15 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// Whether work of this kind keeps a node from its own.
-const fn disturbs(kind: Kind) -> bool {
-    matches!(kind, Kind::Drain | Kind::Upgrade | Kind::Leave)
+/// Whether a machine counts as out of service while work of this kind is done to it. One that
+/// is upgraded or leaves was drained before.
+fn takes_out(place: &Place<'_>, kind: Kind) -> bool {
+    kind == Kind::Drain || kind == Kind::Equip && place.disturbed_by(kind)
 }
 
 /// Whether a worker is changing the node at this moment.
 fn changing(place: &Place<'_>) -> bool {
-    let open = |open: &Open| open.state == State::Running && disturbs(open.action.kind());
+    let open = |open: &Open| open.state == State::Running && place.disturbed_by(open.action.kind());
     place.open.is_some_and(open)
 }
 

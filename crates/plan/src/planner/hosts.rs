@@ -4,16 +4,16 @@
 //! They lie between making a machine and joining it to Kubernetes, and never end: a host that
 //! drifted from what it was told is told again, in place.
 
+pub(super) mod balancers;
+mod mesh;
+
+pub(super) use mesh::mesh;
+
 use super::draft::Draft;
-use super::survey::{Life, Node, Place, Survey, count};
+use super::survey::{Life, Node, Place};
 use crate::held::Reason;
-use model::balancer::{API_PORT, Balance, Listener};
-use model::cluster::{Forward, Machine, Origin, Role};
-use model::host::{Fingerprint, Recipe};
-use model::mesh::{Member, Mesh};
-use model::observed::MachineFact;
+use model::cluster::{Machine, Origin, Role};
 use model::task::{Action, Kind, Open, State};
-use std::collections::BTreeMap;
 
 /// Whether a machine must not be made yet, because nothing would open it.
 pub(super) fn lacks_key(draft: &Draft<'_>, machine: &Machine) -> bool {
@@ -63,8 +63,11 @@ fn failed(place: &Place<'_>) -> bool {
 }
 
 /// Hosts that lack something of what they are made ready for.
+///
+/// Those that serve nobody yet are equipped at once and all together. On one that serves, what
+/// runs its containers may be started again: it takes a row of the ledger and its turn, and
+/// where it fails the others wait, because what fails on one may fail on all.
 pub(super) fn equip(draft: &mut Draft<'_>) {
-    let mut recipes: BTreeMap<(Role, bool), (Recipe, Fingerprint)> = BTreeMap::new();
     for place in draft.survey.wanted() {
         if !place.machine.origin.is_host() || place.life != Life::Running {
             continue;
@@ -76,24 +79,35 @@ pub(super) fn equip(draft: &mut Draft<'_>) {
             }
             continue;
         }
-        let has = place.host.and_then(|host| host.equipped.as_ref());
-        // All of one role follow one recipe before they join, and one when they have.
-        let joined = place.node.is_some();
-        let recipe = recipes.entry((place.machine.role, joined));
-        let (recipe, print) = recipe.or_insert_with(|| {
-            let recipe = draft.view.desired.recipe(place.machine, joined);
-            let print = recipe.fingerprint();
-            (recipe, print)
-        });
-        let lacks = has != Some(print) || keyless(place);
-        if lacks && returning(draft, place) {
-            let kind = Kind::Uncordon;
-            draft.hold(place, Kind::Equip, Reason::Running { kind });
-        } else if lacks && !later(draft, place) {
-            let recipe = recipe.clone();
+        if !place.lacks || later(draft, place) {
+            continue;
+        }
+        if let Some(reason) = waits(draft, place) {
+            draft.hold(place, Kind::Equip, reason);
+        } else if let Some(recipe) = draft.survey.recipe(place).cloned() {
             draft.want(place, Action::Equip { recipe });
         }
     }
+}
+
+/// Why a host that serves may not be equipped now.
+fn waits(draft: &Draft<'_>, place: &Place<'_>) -> Option<Reason> {
+    // What was begun goes on, also when budgets or windows have changed since.
+    if under_way(place) || place.equips && place.slot {
+        return None;
+    }
+    if place.machine.role == Role::Balancer {
+        return balancers::another_is_equipped(draft, place);
+    }
+    if !place.disturbed_by(Kind::Equip) {
+        return None;
+    }
+    // One that does not serve may do so again when it is equipped.
+    let serves = place.in_service();
+    let closed = draft.closed().filter(|_| serves);
+    closed
+        .or_else(|| draft.over_budget(place).filter(|_| serves))
+        .or_else(|| draft.member_first(place))
 }
 
 fn keyless(place: &Place<'_>) -> bool {
@@ -123,213 +137,5 @@ fn later(draft: &Draft<'_>, place: &Place<'_>) -> bool {
     // It passes on to machines that go. Once that is begun, it stays so until it is done.
     let equipped = place.host.is_some_and(|host| host.equipped.is_some());
     let behind = equipped && (failed || place.doing(Kind::Balance));
-    returns || behind && unbalanced(draft, place).is_some()
-}
-
-/// Whether a node serves again and its row of the ledger is not given back yet. Work would keep
-/// the row, while what it stands for is free for others already.
-fn returning(draft: &Draft<'_>, place: &Place<'_>) -> bool {
-    let mut rows = draft.view.ledger.iter();
-    !place.slot && place.node.is_some() && rows.any(|row| row.machine == place.machine.id)
-}
-
-/// The mesh, for all whose end of it is not as it should be: one task, many hosts at once.
-///
-/// Who is about to come is waited for, so that a cluster of a hundred is connected once and
-/// not a hundred times; who fails to come is not.
-pub(super) fn mesh(draft: &mut Draft<'_>) {
-    let mut members: Vec<_> = draft
-        .survey
-        .places
-        .iter()
-        .filter_map(|place| member(draft, place))
-        .collect();
-    // Who comes and who goes changes nothing for the others but itself.
-    members.sort_by_key(|member| member.machine.address);
-    let mut mesh = Mesh {
-        network: draft.view.desired.network,
-        members,
-        to: Vec::new(),
-    };
-    let wishes = mesh.wishes();
-    let unmet = |place: &&Place<'_>| {
-        let seen = place.host.and_then(|host| host.mesh.as_ref());
-        place.life == Life::Running && wishes.unmet(place.machine.id, seen)
-    };
-    let mut stale = Vec::new();
-    for place in draft.survey.wanted().filter(unmet) {
-        // Who cannot be entered keeps nobody else waiting.
-        match locked(draft, place) {
-            Some(secret) => draft.hold(place, Kind::Mesh, secret),
-            None => stale.push(place),
-        }
-    }
-    mesh.to = stale.iter().map(|place| place.machine.id).collect();
-    let Some(anchor) = anchor(draft, &stale) else {
-        return;
-    };
-    if !anchor.wanted {
-        if let Some(first) = stale.first() {
-            let after = anchor.machine.name.clone();
-            draft.hold(first, Kind::Mesh, Reason::Turn { after });
-        }
-        return;
-    }
-    let mut coming = draft.survey.wanted().filter(|place| coming(draft, place));
-    if let Some(first) = coming.next() {
-        let reason = Reason::Additions {
-            waiting_for: first.machine.name.clone(),
-            missing: 1 + count(coming),
-        };
-        draft.hold_mesh(anchor, reason);
-    } else {
-        draft.want(anchor, Action::Mesh { mesh });
-    }
-}
-
-/// The machine with which the task stands: where one is under way, else with one of those
-/// that are to be told.
-fn anchor<'s, 'a: 's>(draft: &Draft<'a>, stale: &[&'s Place<'a>]) -> Option<&'s Place<'a>> {
-    if stale.is_empty() {
-        return None;
-    }
-    let meshing = |place: &&Place<'_>| place.doing(Kind::Mesh);
-    let running = |place: &&Place<'_>| meshing(place) && under_way(place);
-    let idle = |place: &&&Place<'_>| {
-        !under_way(place) && !draft.is_busy(place) && !returning(draft, place)
-    };
-    // One that waits or failed stays where it is, unless its machine is as it should be: that
-    // one has other things to do than to wait for those that fail.
-    let begun = || stale.iter().filter(idle).find(|place| meshing(place));
-    let free = || stale.iter().filter(idle).find(|place| place.open.is_none());
-    // What fails perhaps does so for want of the mesh.
-    let failing = |place: &&&Place<'_>| failed(place) && started(draft, place).is_none();
-    let failing = || stale.iter().filter(idle).find(failing);
-    // All of them are at something that must not be given up: somebody else tells them, and
-    // always the same one.
-    let able = |place: &&Place<'_>| {
-        let runs = place.wanted && place.life == Life::Running;
-        runs && place.machine.origin.is_host() && idle(&place)
-    };
-    let places = &draft.survey.places;
-    let bystander = || {
-        let begun = places.iter().filter(able).find(meshing);
-        begun.or_else(|| {
-            places
-                .iter()
-                .filter(able)
-                .find(|place| place.open.is_none())
-        })
-    };
-    let told = || begun().or_else(free).or_else(failing).copied();
-    places.iter().find(running).or_else(told).or_else(bystander)
-}
-
-/// Why a machine cannot be told of its peers: nobody has set the secret that opens it.
-fn locked(draft: &Draft<'_>, place: &Place<'_>) -> Option<Reason> {
-    let mut secrets = place.machine.origin.secrets_for(Kind::Mesh);
-    let missing = secrets.find(|secret| draft.view.missing.contains(secret));
-    missing.map(Into::into)
-}
-
-/// A machine as its peers know it: those on their way out too, for as long as they are there
-/// and somebody means to clean them.
-fn member(draft: &Draft<'_>, place: &Place<'_>) -> Option<Member> {
-    if !place.wanted && draft.given_up(place) {
-        return None;
-    }
-    let host = place.host?;
-    let seen = draft.view.observed.machines.get(&place.machine.id);
-    let shown = seen.and_then(|seen| match seen.machine.as_ref()?.0 {
-        MachineFact::Running { address, .. } => Some(address),
-        MachineFact::Absent | MachineFact::Booting { .. } | MachineFact::Unreachable { .. } => None,
-    });
-    Some(Member {
-        machine: place.machine.clone(),
-        key: host.mesh_key.clone()?,
-        at: host.at.or(shown)?,
-    })
-}
-
-/// Whether a host is about to be ready for the mesh.
-fn coming(draft: &Draft<'_>, place: &Place<'_>) -> bool {
-    place.machine.origin.is_host() && keyless(place) && draft.is_busy(place) && !failed(place)
-}
-
-/// Load balancers that listen to something else than they should, or send it elsewhere.
-pub(super) fn balance(draft: &mut Draft<'_>) {
-    for place in draft.survey.wanted() {
-        if draft.is_busy(place) {
-            continue;
-        }
-        if let Some(balance) = unbalanced(draft, place) {
-            draft.want(place, Action::Balance { balance });
-        }
-    }
-}
-
-/// What a load balancer is to be told, where it could be and was told otherwise.
-fn unbalanced(draft: &Draft<'_>, place: &Place<'_>) -> Option<Balance> {
-    let serves = place.machine.role == Role::Balancer && place.life == Life::Running;
-    if !serves || !place.connected() {
-        return None;
-    }
-    let balance = wished(draft, place.machine);
-    let told = place.host.and_then(|host| host.balance.as_ref());
-    let differs = told.is_none_or(|fact| fact.told != balance.fingerprint());
-    differs.then_some(balance)
-}
-
-fn wished(draft: &Draft<'_>, machine: &Machine) -> Balance {
-    let balancers = draft.view.desired.balancers.iter();
-    let of = balancers.filter(|balancer| Some(&balancer.name) == machine.balancer.as_ref());
-    let roles = of.flat_map(|balancer| &balancer.roles);
-    let listener = |forward: &Forward| Listener {
-        role: forward.name.clone(),
-        protocol: forward.protocol,
-        port: forward.port,
-        target_port: forward.target_port,
-        targets: targets(draft.survey, forward),
-        proxy_protocol: forward.proxy_protocol,
-        sticky: forward.sticky,
-    };
-    Balance {
-        address: machine.address,
-        listeners: roles.map(listener).collect(),
-    }
-}
-
-/// Who answers on a port: nodes that are to stay, or, while none of them is there, those that
-/// are to leave. Whether they do answer, the load balancer finds out by itself.
-fn targets(survey: &Survey<'_>, forward: &Forward) -> Vec<std::net::Ipv4Addr> {
-    let api = u32::from(forward.target_port) == API_PORT;
-    let answers = |place: &&Place<'_>| {
-        let role = place.machine.role;
-        let fits = role == Role::Control || role == Role::Compute && !api;
-        fits && place.node.is_some() && forward.target_pools.contains(&place.machine.pool)
-    };
-    let address = |place: &Place<'_>| place.machine.address;
-    let mut targets: Vec<_> = survey.wanted().filter(answers).map(address).collect();
-    if targets.is_empty() {
-        targets = survey.leaving().filter(answers).map(address).collect();
-    }
-    targets.sort();
-    targets
-}
-
-/// Why a machine of a load balancer may not go yet: those that come in its place do not serve.
-pub(super) fn still_needed(draft: &Draft<'_>, place: &Place<'_>) -> Option<Reason> {
-    let balances = |place: &Place<'_>| place.host.is_some_and(|host| host.balance.is_some());
-    let name = place.machine.balancer.as_ref()?;
-    if place.life != Life::Running || !balances(place) {
-        return None;
-    }
-    let same = |other: &&Place<'_>| other.machine.balancer.as_ref() == Some(name);
-    let others = draft.survey.wanted().filter(same);
-    let mut missing = others.filter(|other| !balances(other));
-    let first = missing.next()?;
-    Some(Reason::Additions {
-        waiting_for: first.machine.name.clone(),
-        missing: 1 + count(missing),
-    })
+    returns || behind && balancers::is_to_be_told(draft, place)
 }

@@ -4,7 +4,7 @@
 //! was interrupted before what is new, removals after additions, upgrades last of all.
 
 use super::draft::Draft;
-use super::hosts;
+use super::hosts::{self, balancers};
 use super::survey::{Life, Place, Survey, count};
 use crate::held::Reason;
 use model::cluster::{Machine, Origin, Role};
@@ -32,6 +32,9 @@ pub(super) fn create(draft: &mut Draft<'_>) {
                     Some(other) if place.open.is_none() => {
                         let after = other.machine.name.clone();
                         draft.hold(place, action.kind(), Reason::Turn { after });
+                    }
+                    _ if let Some(turn) = balancers::not_its_turn(draft, place) => {
+                        draft.hold(place, action.kind(), turn);
                     }
                     Some(_) | None => draft.want(place, action),
                 }
@@ -308,7 +311,10 @@ fn missing(survey: &Survey<'_>) -> Option<Reason> {
 }
 
 /// The machine that stands at the address of a given one and has to give it back first.
-fn at_its_address<'s, 'a>(survey: &'s Survey<'a>, place: &Place<'_>) -> Option<&'s Place<'a>> {
+pub(super) fn at_its_address<'s, 'a>(
+    survey: &'s Survey<'a>,
+    place: &Place<'_>,
+) -> Option<&'s Place<'a>> {
     let Origin::Given { endpoint, .. } = &place.machine.origin else {
         return None;
     };
@@ -395,7 +401,7 @@ pub(super) fn remove(draft: &mut Draft<'_>) {
         };
         let closed = draft.closed().filter(|_| !out_already(place));
         match (place.node, ahead) {
-            (None, _) if let Some(reason) = hosts::still_needed(draft, place) => {
+            (None, _) if let Some(reason) = balancers::still_needed(draft, place) => {
                 draft.hold(place, dispose(place.machine).kind(), reason);
             }
             (None, _) => draft.want(place, dispose(place.machine)),
@@ -449,6 +455,7 @@ fn remove_node(draft: &mut Draft<'_>, place: &Place<'_>, missing: Option<Reason>
         Action::Drain
     };
     let refused = refused.or_else(|| draft.member_first(place));
+    let refused = refused.or_else(|| balancers::still_targeted(draft).filter(|_| drained));
     match refused.or_else(|| quorum_at_risk(draft.survey, place, After::Less)) {
         Some(reason) => draft.hold(place, action.kind(), reason),
         None => draft.want(place, action),

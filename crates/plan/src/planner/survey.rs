@@ -2,9 +2,11 @@
 
 use super::View;
 use model::cluster::{Machine, Role};
+use model::host::{Fingerprint, Recipe};
 use model::id::MachineId;
+use model::intent::Wish;
 use model::observed::{HostFact, MachineFact, NodeFact, Seen};
-use model::task::{Kind, Open};
+use model::task::{Kind, Open, State};
 use model::version::Version;
 use std::collections::BTreeMap;
 
@@ -27,6 +29,12 @@ pub(super) struct Place<'a> {
     pub(super) slot: bool,
     /// Whether somebody else holds what it needs to begin.
     pub(super) blocked: bool,
+    /// Whether it is a host that is not what its recipe says.
+    pub(super) lacks: bool,
+    /// Whether it has an unfinished equipment that goes on.
+    pub(super) equips: bool,
+    /// Whether it has just joined and lacks nothing but what is played then.
+    pub(super) newcomer: bool,
 }
 
 /// How far a machine has come.
@@ -83,6 +91,25 @@ impl Place<'_> {
         !self.machine.origin.is_host() || self.host.is_some_and(|host| host.mesh.is_some())
     }
 
+    /// Whether work of this kind keeps the node from its own. Where it is equipped again, what
+    /// runs its containers is started again.
+    pub(super) fn disturbed_by(&self, kind: Kind) -> bool {
+        match kind {
+            Kind::Drain | Kind::Upgrade | Kind::Leave => true,
+            Kind::Equip => self.node.is_some() && !self.newcomer,
+            Kind::Key
+            | Kind::Create
+            | Kind::Prepare
+            | Kind::Mesh
+            | Kind::Balance
+            | Kind::Init
+            | Kind::Join
+            | Kind::Uncordon
+            | Kind::Delete
+            | Kind::Release => false,
+        }
+    }
+
     /// Whether its unfinished task is of this kind.
     pub(super) fn doing(&self, kind: Kind) -> bool {
         self.open.is_some_and(|open| open.action.kind() == kind)
@@ -91,47 +118,94 @@ impl Place<'_> {
     fn reachable(&self) -> bool {
         self.life != Life::Unreachable
     }
+
+    /// Compares a host with what it is made ready for.
+    fn fit(&mut self, view: &View<'_>, recipes: &mut Recipes) {
+        let (machine, joined) = (self.machine, self.node.is_some());
+        let mut print = |joined: bool| {
+            let recipe = recipes.entry((machine.role, joined)).or_insert_with(|| {
+                let recipe = view.desired.recipe(machine, joined);
+                let print = recipe.fingerprint();
+                (recipe, print)
+            });
+            recipe.1.clone()
+        };
+        let has = self.host.and_then(|host| host.equipped.as_ref());
+        let keyless = self.host.is_none_or(|host| host.mesh_key.is_none());
+        self.lacks = has != Some(&print(joined)) || keyless;
+        self.newcomer = self.lacks
+            && joined
+            && !keyless
+            && has == Some(&print(false))
+            && view.desired.comes_with_playbooks(machine);
+        self.equips = self.open.is_some_and(|open| {
+            let kind = open.action.kind();
+            let wanted = self.lacks && cancelled(view, machine.id, kind).is_none();
+            kind == Kind::Equip && (wanted || open.state == State::Running)
+        });
+    }
+}
+
+/// Who asked that this be left undone.
+pub(super) fn cancelled<'a>(view: &View<'a>, machine: MachineId, kind: Kind) -> Option<&'a str> {
+    let this = |wish: &Wish| matches!(wish, Wish::Cancel { machine: of, kind: what, .. } if *of == machine && *what == kind);
+    let mut wishes = view.intents.iter();
+    let found = wishes.find(|intent| this(&intent.wish) && intent.counts(view.now));
+    found.map(|intent| intent.author.as_str())
 }
 
 /// All machines of a cluster: those to stay in their order, then those to leave.
 #[derive(Debug)]
 pub(super) struct Survey<'a> {
     pub(super) places: Vec<Place<'a>>,
+    recipes: Recipes,
 }
+
+/// What hosts are made ready for: all of one role follow one recipe before they join, and one
+/// when they have.
+type Recipes = BTreeMap<(Role, bool), (Recipe, Fingerprint)>;
 
 impl<'a> Survey<'a> {
     pub(super) fn of(view: &View<'a>) -> Self {
         let open: BTreeMap<MachineId, &Open> =
             view.open.iter().map(|open| (open.machine, open)).collect();
-        let place = |machine: &'a Machine, wanted: bool| {
+        let mut recipes = Recipes::new();
+        let mut place = |machine: &'a Machine, wanted: bool| {
             let seen = view.observed.machines.get(&machine.id);
             let (node, open) = (node(seen), open.get(&machine.id).copied());
-            let slot = view.ledger.iter().any(|slot| slot.machine == machine.id);
-            let needed = node.is_some_and(|node| open.is_some() || !node.serves());
-            Place {
+            let mut place = Place {
                 machine,
                 wanted,
                 life: life(seen),
                 host: host(seen),
                 node,
                 open,
-                slot: slot && needed,
+                slot: false,
                 blocked: view.blocked.contains(&machine.name),
+                lacks: false,
+                equips: false,
+                newcomer: false,
+            };
+            if machine.origin.is_host() {
+                place.fit(view, &mut recipes);
             }
+            let row = view.ledger.iter().any(|slot| slot.machine == machine.id);
+            let works = place.equips || open.is_some() && !place.doing(Kind::Equip);
+            place.slot = row && node.is_some_and(|node| works || !node.serves());
+            place
         };
-        let wanted = view
-            .desired
-            .machines
-            .iter()
-            .map(|machine| place(machine, true));
-        let leaving = view
-            .desired
-            .leaving
-            .iter()
-            .map(|machine| place(machine, false));
-        Self {
-            places: wanted.chain(leaving).collect(),
-        }
+        let (stay, leave) = (&view.desired.machines, &view.desired.leaving);
+        let mut places: Vec<_> = stay.iter().map(|machine| place(machine, true)).collect();
+        places.extend(leave.iter().map(|machine| place(machine, false)));
+        Self { places, recipes }
+    }
+
+    /// What a host is made ready for.
+    pub(super) fn recipe(&self, place: &Place<'_>) -> Option<&Recipe> {
+        let recipe = self
+            .recipes
+            .get(&(place.machine.role, place.node.is_some()));
+        recipe.map(|(recipe, _)| recipe)
     }
 
     pub(super) fn wanted(&self) -> impl Iterator<Item = &Place<'a>> {

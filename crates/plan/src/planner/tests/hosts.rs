@@ -56,42 +56,42 @@ fn a_cluster_of_hosts_behind_a_load_balancer_is_built_in_order() {
     told(
         World::hosts("c1 w1 s1 b1"),
         &expect![[r#"
-        1
-        prepare  s1
-        key      c1
-        held     create w1 and 1 more: one at a time, after c1
-        scheduled
-        2
-        create   c1
-        create   w1
-        create   b1
-        equip    s1
-        scheduled
-        3
-        equip    c1
-        equip    w1
-        equip    b1
-        held     mesh s1: additions come first: 3 not ready yet (c1)
-        scheduled
-        4
-        mesh     c1 (4 members, to c1 w1 s1 b1)
-        scheduled
-        5
-        init     c1
-        balance  b1 (443 > ) (6443 > )
-        held     join w1 and 1 more: the control plane comes first (c1)
-        scheduled
-        6
-        join     w1
-        join     s1
-        balance  b1 (443 > ) (6443 > 10.8.0.1)
-        scheduled
-        7
-        balance  b1 (443 > 10.8.16.1 10.8.32.1) (6443 > 10.8.0.1)
-        scheduled
-        8
-        done
-    "#]],
+            1
+            prepare  s1
+            key      c1
+            held     create w1 and 1 more: one at a time, after c1
+            scheduled
+            2
+            create   c1
+            create   w1
+            create   b1
+            equip    s1
+            scheduled
+            3
+            equip    c1
+            equip    w1
+            equip    b1
+            held     mesh s1: additions come first: 3 not ready yet (c1)
+            scheduled
+            4
+            mesh     c1 (4 members, to c1 w1 s1 b1)
+            scheduled
+            5
+            init     c1
+            held     join w1 and 1 more: the control plane comes first (c1)
+            held     balance b1: additions come first: 2 not ready yet (w1)
+            scheduled
+            6
+            join     w1
+            join     s1
+            balance  b1 (443 > ) (6443 > 10.8.0.1)
+            scheduled
+            7
+            balance  b1 (443 > 10.8.16.1 10.8.32.1) (6443 > 10.8.0.1)
+            scheduled
+            8
+            done
+        "#]],
     );
 }
 
@@ -472,40 +472,40 @@ fn a_load_balancer_sends_to_the_nodes_that_stay() {
     told(
         world.want("c1 w2 b1 b2"),
         &expect![[r#"
-        1
-        create   w2
-        held     drain w1: additions come first: 1 not ready yet (w2)
-        scheduled
-        2
-        equip    w2
-        held     drain w1: additions come first: 1 not ready yet (w2)
-        scheduled
-        3
-        mesh     c1 (5 members, to c1 w2 b1 b2)
-        held     drain w1: additions come first: 1 not ready yet (w2)
-        scheduled
-        4
-        join     w2
-        held     drain w1: additions come first: 1 not ready yet (w2)
-        scheduled
-        5
-        drain    w1
-        balance  b1 (443 > 10.8.16.2) (6443 > 10.8.0.1)
-        balance  b2 (443 > 10.8.16.2) (6443 > 10.8.0.1)
-        scheduled
-        6
-        leave    w1
-        scheduled
-        7
-        delete   w1
-        release 1
-        scheduled
-        8
-        mesh     c1 (4 members, to c1 w2 b1 b2)
-        scheduled
-        9
-        done
-    "#]],
+            1
+            create   w2
+            held     drain w1: additions come first: 1 not ready yet (w2)
+            scheduled
+            2
+            equip    w2
+            held     drain w1: additions come first: 1 not ready yet (w2)
+            scheduled
+            3
+            mesh     c1 (5 members, to c1 w2 b1 b2 w1)
+            held     drain w1: additions come first: 1 not ready yet (w2)
+            scheduled
+            4
+            join     w2
+            held     drain w1: additions come first: 1 not ready yet (w2)
+            scheduled
+            5
+            drain    w1
+            balance  b1 (443 > 10.8.16.2) (6443 > 10.8.0.1)
+            balance  b2 (443 > 10.8.16.2) (6443 > 10.8.0.1)
+            scheduled
+            6
+            leave    w1
+            scheduled
+            7
+            delete   w1
+            release 1
+            scheduled
+            8
+            mesh     c1 (4 members, to c1 w2 b1 b2)
+            scheduled
+            9
+            done
+        "#]],
     );
 }
 
@@ -521,7 +521,7 @@ fn a_load_balancer_is_no_node() {
         &expect![[r#"
             create   b3
             held     balance b2: the machine does not answer
-            held     delete b1: additions come first: 1 not ready yet (b3)
+            held     delete b1: additions come first: 2 not ready yet (b2)
             error
         "#]],
     );
@@ -532,7 +532,7 @@ fn a_load_balancer_is_no_node() {
             create   b3
             drain    c1
             held     balance b2: the machine does not answer
-            held     delete b1: additions come first: 1 not ready yet (b3)
+            held     delete b1: additions come first: 2 not ready yet (b2)
             held     upgrade w1: one at a time, after c1
             error
         "#]],
@@ -547,39 +547,46 @@ fn another_proxy_is_put_in_place_before_an_upgrade_and_never_beside_it() {
     told(
         world,
         &expect![[r#"
-        1
-        equip    c1
-        equip    w1
-        equip    b1
-        held     drain c1: equip is still running
-        held     upgrade w1: one at a time, after c1
-        scheduled
-        2
-        drain    c1
-        held     upgrade w1: one at a time, after c1
-        scheduled
-        3
-        upgrade  c1
-        held     upgrade w1: one at a time, after c1
-        scheduled
-        4
-        uncordon c1
-        held     upgrade w1: 1 of 1 already out of service (c1)
-        scheduled
-        5
-        drain    w1
-        release 1
-        scheduled
-        6
-        upgrade  w1
-        scheduled
-        7
-        uncordon w1
-        scheduled
-        8
-        release 1
-        done
-    "#]],
+            1
+            equip    c1
+            equip    b1
+            held     equip w1: 1 of 1 already out of service (c1)
+            held     drain c1: equip is still running
+            held     upgrade w1: one at a time, after c1
+            scheduled
+            2
+            equip    w1
+            release 1
+            held     upgrade c1: 1 of 1 already out of service (w1)
+            held     upgrade w1: one at a time, after c1
+            scheduled
+            3
+            drain    c1
+            release 1
+            held     upgrade w1: one at a time, after c1
+            scheduled
+            4
+            upgrade  c1
+            held     upgrade w1: one at a time, after c1
+            scheduled
+            5
+            uncordon c1
+            held     upgrade w1: 1 of 1 already out of service (c1)
+            scheduled
+            6
+            drain    w1
+            release 1
+            scheduled
+            7
+            upgrade  w1
+            scheduled
+            8
+            uncordon w1
+            scheduled
+            9
+            release 1
+            done
+        "#]],
     );
 }
 
@@ -593,11 +600,11 @@ fn another_proxy_disturbs_no_drain_and_keeps_no_node_out_of_service() {
     drawn(
         &draining,
         &expect![[r#"
-        equip    w1
-        held     equip c1: drain is still running
-        held     upgrade w1: one at a time, after c1
-        scheduled
-    "#]],
+            held     equip c1: drain is still running
+            held     equip w1: 1 of 1 already out of service (c1)
+            held     upgrade w1: one at a time, after c1
+            scheduled
+        "#]],
     );
     let mut back = World::hosts("c1 w1").settled();
     back.desired.version = "1.35.0".parse().unwrap();
@@ -606,12 +613,12 @@ fn another_proxy_disturbs_no_drain_and_keeps_no_node_out_of_service() {
     drawn(
         &back,
         &expect![[r#"
-        equip    c1
-        equip    w1
-        held     uncordon c1: equip is still running
-        held     upgrade w1: 1 of 1 already out of service (c1)
-        scheduled
-    "#]],
+            equip    c1
+            held     equip w1: 1 of 1 already out of service (c1)
+            held     uncordon c1: equip is still running
+            held     upgrade w1: 1 of 1 already out of service (c1)
+            scheduled
+        "#]],
     );
     // But where it fails, the node comes back into service first.
     let action = equip(&back, "c1");
@@ -619,23 +626,23 @@ fn another_proxy_disturbs_no_drain_and_keeps_no_node_out_of_service() {
     drawn(
         &back,
         &expect![[r#"
-        equip    w1
-        uncordon c1
-        withdraw 1
-        held     upgrade w1: 1 of 1 already out of service (c1)
-        scheduled
-    "#]],
+            uncordon c1
+            withdraw 1
+            held     equip w1: 1 of 1 already out of service (c1)
+            held     upgrade w1: 1 of 1 already out of service (c1)
+            scheduled
+        "#]],
     );
     let next = plan(&back.view());
     back.follow(&next);
     drawn(
         &back,
         &expect![[r#"
-        drain    w1
-        release 1
-        held     equip c1: uncordon is still running
-        scheduled
-    "#]],
+            equip    c1
+            held     equip w1: 1 of 1 already out of service (c1)
+            held     upgrade w1: 1 of 1 already out of service (c1)
+            scheduled
+        "#]],
     );
 }
 
@@ -649,11 +656,11 @@ fn a_row_that_is_given_back_is_not_kept_for_the_mesh() {
     drawn(
         &world,
         &expect![[r#"
-        mesh     c1 (3 members, to w1)
-        drain    w2
-        release 1
-        scheduled
-    "#]],
+            mesh     w1 (3 members, to w1)
+            drain    w2
+            release 1
+            scheduled
+        "#]],
     );
 }
 
@@ -739,27 +746,30 @@ fn playbooks_are_played_before_a_machine_joins_and_when_it_has() {
     told(
         world,
         &expect![[r#"
-        1
-        create   w2
-        equip    c1
-        equip    w1
-        scheduled
-        2
-        equip    w2
-        scheduled
-        3
-        mesh     c1 (4 members, to c1 w1 w2 b1)
-        scheduled
-        4
-        join     w2
-        scheduled
-        5
-        equip    w2
-        balance  b1 (443 > 10.8.16.1 10.8.16.2) (6443 > 10.8.0.1)
-        scheduled
-        6
-        done
-    "#]],
+            1
+            create   w2
+            equip    c1
+            held     equip w1: 1 of 1 already out of service (c1)
+            scheduled
+            2
+            equip    w1
+            equip    w2
+            release 1
+            scheduled
+            3
+            mesh     c1 (4 members, to c1 w1 w2 b1)
+            release 1
+            scheduled
+            4
+            join     w2
+            scheduled
+            5
+            equip    w2
+            balance  b1 (443 > 10.8.16.1 10.8.16.2) (6443 > 10.8.0.1)
+            scheduled
+            6
+            done
+        "#]],
     );
 }
 
@@ -789,9 +799,9 @@ fn nobody_joins_before_its_playbooks_were_played() {
         &corrected,
         &expect![[r#"
             equip    c1
-            equip    w1
             equip    w2
             withdraw 1
+            held     equip w1: 1 of 1 already out of service (c1)
             held     join w2: equip is still running
             scheduled
         "#]],
@@ -858,13 +868,18 @@ fn a_playbook_that_changed_is_played_again_and_load_balancers_have_none() {
     told(
         world,
         &expect![[r#"
-        1
-        equip    c1
-        equip    w1
-        scheduled
-        2
-        done
-    "#]],
+            1
+            equip    c1
+            held     equip w1: 1 of 1 already out of service (c1)
+            scheduled
+            2
+            equip    w1
+            release 1
+            scheduled
+            3
+            release 1
+            done
+        "#]],
     );
 }
 

@@ -1,0 +1,249 @@
+//! Load balancers: what they are told, who answers, and how their machines are replaced.
+//!
+//! A load balancer never loses what it has before there is something in its place. A node is
+//! its target until it is taken out of service and none any more when it leaves; a role that
+//! works is not told to send nowhere while somebody comes; machines that go wait for those
+//! that come, one after the other, and there are never fewer of them that serve.
+
+use crate::held::Reason;
+use crate::planner::draft::Draft;
+use crate::planner::rules::at_its_address;
+use crate::planner::survey::{Life, Place, Survey, count};
+use model::balancer::{API_PORT, Balance, BalanceFact, Listener};
+use model::cluster::{Forward, Machine, Role};
+use model::task::{Action, Kind, Open, State};
+use std::net::Ipv4Addr;
+
+/// Load balancers that listen to something else than they should, or send it elsewhere.
+pub(in crate::planner) fn balance(draft: &mut Draft<'_>) {
+    for place in &draft.survey.places {
+        if draft.is_busy(place) || !is_kept(draft, place) {
+            continue;
+        }
+        match untold(draft, place) {
+            Some(Ok(balance)) => draft.want(place, Action::Balance { balance }),
+            Some(Err(reason)) => draft.hold(place, Kind::Balance, reason),
+            None => {}
+        }
+    }
+}
+
+/// Whether a machine is one of a load balancer that serves for some time to come.
+fn is_kept(draft: &Draft<'_>, place: &Place<'_>) -> bool {
+    let balancer = place.machine.role == Role::Balancer;
+    balancer && (place.wanted || still_needed(draft, place).is_some())
+}
+
+/// Whether a load balancer is to be told something now.
+pub(super) fn is_to_be_told(draft: &Draft<'_>, place: &Place<'_>) -> bool {
+    place.machine.role == Role::Balancer && matches!(untold(draft, place), Some(Ok(_)))
+}
+
+/// What a load balancer is to be told, where it could be and was told otherwise; or why it is
+/// not told yet.
+fn untold(draft: &Draft<'_>, place: &Place<'_>) -> Option<Result<Balance, Reason>> {
+    if place.life != Life::Running || !place.connected() {
+        return None;
+    }
+    let (balance, told) = (wished(draft, place.machine), told(place));
+    if told.is_some_and(|fact| fact.told == balance.fingerprint()) {
+        return None;
+    }
+    let first = told.is_none() && balance.listeners.iter().all(idle);
+    let works = |listener: &Listener| {
+        let healthy = told.and_then(|fact| fact.healthy.get(&listener.role));
+        healthy.is_some_and(|targets| *targets > 0)
+    };
+    let roles = roles(draft, place.machine).zip(&balance.listeners);
+    let waiting = roles.filter(|(_, listener)| idle(listener) && (first || works(listener)));
+    let mut waiting = waiting.filter_map(|(forward, _)| coming(draft, forward));
+    Some(waiting.next().map_or(Ok(balance), Err))
+}
+
+fn told<'a>(place: &Place<'a>) -> Option<&'a BalanceFact> {
+    place.host.and_then(|host| host.balance.as_ref())
+}
+
+/// Whether what is sent to it reaches nobody.
+fn idle(listener: &Listener) -> bool {
+    listener.targets.is_empty()
+}
+
+/// The roles of a load balancer.
+fn roles<'a>(draft: &Draft<'a>, machine: &Machine) -> impl Iterator<Item = &'a Forward> {
+    let balancers = draft.view.desired.balancers.iter();
+    let of = balancers.filter(|balancer| Some(&balancer.name) == machine.balancer.as_ref());
+    of.flat_map(|balancer| &balancer.roles)
+}
+
+fn wished(draft: &Draft<'_>, machine: &Machine) -> Balance {
+    let listener = |forward: &Forward| Listener {
+        role: forward.name.clone(),
+        protocol: forward.protocol,
+        port: forward.port,
+        target_port: forward.target_port,
+        targets: targets(draft, forward),
+        proxy_protocol: forward.proxy_protocol,
+        sticky: forward.sticky,
+    };
+    Balance {
+        address: machine.address,
+        listeners: roles(draft, machine).map(listener).collect(),
+    }
+}
+
+/// Whether nodes on a machine would answer on a port.
+fn fits(forward: &Forward, machine: &Machine) -> bool {
+    let api = u32::from(forward.target_port) == API_PORT;
+    let role = match machine.role {
+        Role::Control => true,
+        Role::Compute => !api,
+        Role::Balancer => false,
+    };
+    role && forward.target_pools.contains(&machine.pool)
+}
+
+/// Who answers on a port: nodes that are to stay, and those that are to leave until they are
+/// taken out of service. Whether they do answer, the load balancer finds out by itself.
+fn targets(draft: &Draft<'_>, forward: &Forward) -> Vec<Ipv4Addr> {
+    let answers = |place: &&Place<'_>| {
+        let node = place.node.is_some() && (place.wanted || still_answers(draft, place));
+        node && fits(forward, place.machine)
+    };
+    let places = draft.survey.places.iter().filter(answers);
+    let mut targets: Vec<_> = places.map(|place| place.machine.address).collect();
+    targets.sort();
+    targets
+}
+
+/// Whether a node that is to leave serves, and nobody has begun to take it out of service.
+pub(super) fn still_answers(draft: &Draft<'_>, place: &Place<'_>) -> bool {
+    let begun = |open: &Open| matches!(open.action.kind(), Kind::Drain | Kind::Leave);
+    let going = place.slot || draft.is_going(place) || place.open.is_some_and(begun);
+    place.in_service() && !going
+}
+
+/// Why a role is not told that nobody answers: somebody is about to.
+fn coming(draft: &Draft<'_>, forward: &Forward) -> Option<Reason> {
+    let comes = |place: &&Place<'_>| {
+        let can = !place.blocked && at_its_address(draft.survey, place).is_none();
+        can && place.node.is_none() && fits(forward, place.machine)
+    };
+    let mut coming = draft.survey.wanted().filter(comes);
+    let first = coming.next()?;
+    Some(Reason::Additions {
+        waiting_for: first.machine.name.clone(),
+        missing: 1 + count(coming),
+    })
+}
+
+/// Why a node may not leave yet: a load balancer would still send to it.
+pub(in crate::planner) fn still_targeted(draft: &Draft<'_>) -> Option<Reason> {
+    let untold = |place: &&Place<'_>| {
+        let told = told(place).filter(|_| place.life == Life::Running && is_kept(draft, place));
+        let given_up = || draft.cancelled(place.machine.id, Kind::Balance).is_some();
+        told.is_some_and(|fact| fact.told != wished(draft, place.machine).fingerprint())
+            && !given_up()
+    };
+    let mut balancers = draft.survey.places.iter().filter(untold);
+    Some(Reason::Turn {
+        after: balancers.next()?.machine.name.clone(),
+    })
+}
+
+/// Whether somebody has begun to remove a machine.
+fn goes(place: &Place<'_>) -> bool {
+    place.open.is_some_and(|open| {
+        let begun = open.attempts > 0 || open.state == State::Running;
+        begun && matches!(open.action.kind(), Kind::Delete | Kind::Release)
+    })
+}
+
+/// Whether a machine passes on what it is sent, and goes on to.
+fn serves(place: &Place<'_>) -> bool {
+    place.life == Life::Running && told(place).is_some() && !goes(place)
+}
+
+/// Whether `other` serves as well as `place`: no role that works here reaches nobody there.
+fn serves_like(other: &Place<'_>, place: &Place<'_>) -> bool {
+    let (Some(there), Some(here)) = (told(other), told(place)) else {
+        return false;
+    };
+    let works = |role, targets: u32| targets > 0 || here.healthy.get(role).is_none_or(|n| *n == 0);
+    let mut roles = there.healthy.iter();
+    serves(other) && roles.all(|(role, targets)| works(role, *targets))
+}
+
+/// The machines of the load balancer that a machine is part of: those to stay, those to leave.
+fn beside<'s, 'a>(
+    survey: &'s Survey<'a>,
+    place: &Place<'_>,
+) -> (Vec<&'s Place<'a>>, Vec<&'s Place<'a>>) {
+    let same = |other: &&Place<'_>| other.machine.balancer == place.machine.balancer;
+    let all = survey.places.iter().filter(same);
+    all.partition(|other| other.wanted)
+}
+
+/// Why a machine of a load balancer may not go yet: fewer would serve than there should be.
+pub(in crate::planner) fn still_needed(draft: &Draft<'_>, place: &Place<'_>) -> Option<Reason> {
+    if place.machine.role != Role::Balancer || !serves(place) {
+        return None;
+    }
+    let (stay, leave) = beside(draft.survey, place);
+    let (ready, missing): (Vec<_>, Vec<_>) = stay
+        .iter()
+        .copied()
+        .partition(|other| serves_like(other, place));
+    let (stuck, coming): (Vec<_>, Vec<_>) = missing
+        .into_iter()
+        .partition(|other| at_its_address(draft.survey, other).is_some());
+    let one_goes = leave.iter().any(|other| goes(other));
+    let leave: Vec<_> = leave.into_iter().filter(|other| serves(other)).collect();
+    let of_this = |other: &&Place<'_>| other.machine.id == place.machine.id;
+    // They go in their order, as many of them as there are too many.
+    let ahead = leave.iter().position(of_this)?;
+    let spare = (ready.len() + leave.len()).saturating_sub(stay.len());
+    // Who comes in its place stands at its address: there is no other way than one by one.
+    let in_place = ahead == 0 && coming.is_empty() && !one_goes;
+    let first = coming.first().or(stuck.first())?;
+    (ahead >= spare && !in_place).then(|| Reason::Additions {
+        waiting_for: first.machine.name.clone(),
+        missing: count(coming.iter().chain(&stuck)),
+    })
+}
+
+/// Why a machine of a load balancer may not be made yet: those that it comes in place of go
+/// one after the other, so that there is only ever one more than there should be.
+pub(in crate::planner) fn not_its_turn(draft: &Draft<'_>, place: &Place<'_>) -> Option<Reason> {
+    let there = |other: &Place<'_>| {
+        let seen = !matches!(other.life, Life::Unseen | Life::Absent);
+        seen || other.open.is_some() || draft.is_busy(other)
+    };
+    if place.machine.role != Role::Balancer || there(place) {
+        return None;
+    }
+    let (stay, leave) = beside(draft.survey, place);
+    let leave: Vec<_> = leave.into_iter().filter(|other| serves(other)).collect();
+    let made: Vec<_> = stay.iter().filter(|other| there(other)).collect();
+    let coming = made.iter().find(|other| !serves(other));
+    let after = coming.map_or(*leave.first()?, |other| **other);
+    (made.len() + leave.len() > stay.len()).then(|| Reason::Turn {
+        after: after.machine.name.clone(),
+    })
+}
+
+/// Why a machine of a load balancer may not be equipped now: another one of it is.
+pub(super) fn another_is_equipped(draft: &Draft<'_>, place: &Place<'_>) -> Option<Reason> {
+    if !serves(place) || place.equips {
+        return None;
+    }
+    let equips = |other: &&Place<'_>| {
+        let this = other.machine.id == place.machine.id;
+        !this && serves(other) && (other.equips || draft.is_busy(other))
+    };
+    let mut others = draft.survey.places.iter().filter(equips);
+    let same = |other: &&Place<'_>| other.machine.balancer == place.machine.balancer;
+    Some(Reason::Turn {
+        after: others.find(same)?.machine.name.clone(),
+    })
+}
