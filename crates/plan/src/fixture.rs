@@ -359,6 +359,14 @@ impl World {
         &mut seen.host.as_mut().unwrap().0
     }
 
+    /// A node is not ready any more.
+    pub(crate) fn not_ready(&mut self, name: &str) {
+        let seen = self.observed.machines.get_mut(&host(name).id).unwrap();
+        if let Some((NodeFact::Joined { ready, .. }, _)) = &mut seen.node {
+            *ready = false;
+        }
+    }
+
     /// What is seen of a machine from now on, by the marks of [`World::new`].
     pub(crate) fn seen(mut self, name: &str, mark: char) -> Self {
         let seen = self.observed.machines.entry(host(name).id).or_default();

@@ -1,6 +1,6 @@
 //! What becomes of a manifest: names, addresses, and who has to leave.
 
-use super::{Change, Known, expand};
+use super::{Change, Expansion, Known, expand};
 use expect_test::{Expect, expect};
 use model::admit::admit;
 use model::cluster::Desired;
@@ -49,7 +49,11 @@ spec:
       - {{name: edge, version: {version}, network: 10.8.0.0/24, pools: {{control: [brain], {pools}}}}}
 "
     );
-    admit(&source::parse(&text).unwrap()).unwrap()
+    admitted(&text)
+}
+
+fn admitted(text: &str) -> Manifest {
+    admit(&source::parse(text).unwrap()).unwrap()
 }
 
 /// Expands one generation after the other and draws the last.
@@ -69,26 +73,22 @@ impl History {
     }
 
     fn apply(mut self, manifest: &Manifest) -> Self {
-        let known: Vec<_> = self
-            .desired
-            .iter()
-            .map(|desired| Known {
-                desired,
-                observed: &self.observed,
-                intents: &self.wishes,
-                open: &[],
-            })
-            .collect();
-        let mut expanded = expand(
-            &Name::default_project(),
-            manifest,
-            &known,
-            &BTreeMap::new(),
-            NOW,
-        )
-        .expect("must expand");
-        self.desired = Some(expanded.remove(0).desired);
+        self.desired = Some(self.next(manifest).desired);
         self
+    }
+
+    /// What comes of the next manifest.
+    fn next(&self, manifest: &Manifest) -> Expansion {
+        let known = self.desired.iter().map(|desired| Known {
+            desired,
+            observed: &self.observed,
+            intents: &self.wishes,
+            open: &[],
+        });
+        let known: Vec<_> = known.collect();
+        let project = Name::default_project();
+        let expanded = expand(&project, manifest, &known, &BTreeMap::new(), NOW);
+        expanded.expect("must expand").remove(0)
     }
 
     fn gone(mut self, name: &str) -> Self {

@@ -263,10 +263,9 @@ impl<'a> Draft<'a> {
         busy.is_some_and(|kind| place.disturbed_by(*kind) || *kind == Kind::Uncordon)
     }
 
-    /// Whether a task of this plan or an unfinished one takes the machine out of service.
-    pub(super) fn is_going(&self, place: &Place<'_>) -> bool {
-        let busy = self.busy.get(&place.machine.id);
-        busy.is_some_and(|kind| matches!(kind, Kind::Drain | Kind::Leave))
+    /// Whether a task of this plan or an unfinished one does this to the machine.
+    pub(super) fn is_doing(&self, place: &Place<'_>, kind: Kind) -> bool {
+        self.busy.get(&place.machine.id) == Some(&kind)
     }
 
     /// Whether a task of this plan or an unfinished one touches the machine.

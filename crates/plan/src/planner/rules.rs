@@ -389,6 +389,7 @@ pub(super) fn remove(draft: &mut Draft<'_>) {
     let (first, first_member) = (first_of(&nodes), first_of(&members));
     let one_by_one = one_by_one(draft);
     let missing = missing(draft.survey);
+    let untold = balancers::not_told_yet(draft);
     for place in draft.survey.leaving() {
         if !remains(place) || draft.given_up(place) {
             continue;
@@ -415,7 +416,9 @@ pub(super) fn remove(draft: &mut Draft<'_>) {
                     },
                 );
             }
-            (Some(_), Some(_) | None) => remove_node(draft, place, missing.clone()),
+            (Some(_), Some(_) | None) => {
+                remove_node(draft, place, (missing.clone(), untold.clone()));
+            }
         }
     }
 }
@@ -441,7 +444,11 @@ fn draining(place: &Place<'_>) -> bool {
             .is_some_and(|open| open.action.kind() == Kind::Drain)
 }
 
-fn remove_node(draft: &mut Draft<'_>, place: &Place<'_>, missing: Option<Reason>) {
+fn remove_node(
+    draft: &mut Draft<'_>,
+    place: &Place<'_>,
+    (missing, untold): (Option<Reason>, Option<Reason>),
+) {
     let begun = out_already(place);
     let refused = if begun {
         None
@@ -455,7 +462,7 @@ fn remove_node(draft: &mut Draft<'_>, place: &Place<'_>, missing: Option<Reason>
         Action::Drain
     };
     let refused = refused.or_else(|| draft.member_first(place));
-    let refused = refused.or_else(|| balancers::still_targeted(draft).filter(|_| drained));
+    let refused = refused.or_else(|| untold.filter(|_| drained || !begun));
     match refused.or_else(|| quorum_at_risk(draft.survey, place, After::Less)) {
         Some(reason) => draft.hold(place, action.kind(), reason),
         None => draft.want(place, action),

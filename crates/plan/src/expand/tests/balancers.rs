@@ -1,13 +1,9 @@
 //! Machines of load balancers: their names, their addresses, and when they have to go.
 
-use super::{History, NOW};
-use crate::expand::{Change, Known, expand};
+use super::{History, admitted};
+use crate::expand::{Change, Known};
 use expect_test::expect;
-use model::admit::admit;
 use model::manifest::Manifest;
-use model::name::Name;
-use model::source;
-use std::collections::BTreeMap;
 
 /// A cluster behind load balancers; `clusters` are theirs, `more` is written into the cluster.
 fn manifest(door: u32, more: &str, clusters: &str, port: u16) -> Manifest {
@@ -32,7 +28,7 @@ spec:
     clusters: [{clusters}]
 "
     );
-    admit(&source::parse(&text).unwrap()).unwrap()
+    admitted(&text)
 }
 
 const FRONT: &str = "{name: front, targetedK8s: edge, pools: [door], roles: [web]}";
@@ -121,15 +117,7 @@ fn another_role_proxy_or_playbook_is_another_generation_with_the_same_machines()
         ),
     ];
     let change = |next: &Manifest| {
-        let known = [Known {
-            desired: &before,
-            observed: &history.observed,
-            intents: &[],
-            open: &[],
-        }];
-        let project = Name::default_project();
-        let mut expanded = expand(&project, next, &known, &BTreeMap::new(), NOW).unwrap();
-        let next = expanded.remove(0);
+        let next = history.next(next);
         assert_eq!(next.desired.machines, before.machines);
         assert_eq!(next.desired.leaving, []);
         (next.change, next.desired.generation.0)
@@ -146,6 +134,32 @@ fn another_role_proxy_or_playbook_is_another_generation_with_the_same_machines()
             (Change::Changed, 2)
         ]
     );
+}
+
+#[test]
+fn what_is_played_after_joining_is_a_change_only_to_the_machines_that_were_there() {
+    let playing = |text: &str| {
+        format!(", playbooks: {{afterJoining: [{{name: label, text: '- {{hosts: {text}}}'}}]}}")
+    };
+    let comes_with_it = |history: &History| {
+        let desired = history.desired.as_ref().unwrap();
+        let machines = desired.machines.iter();
+        let machines = machines.filter(|machine| desired.comes_with_playbooks(machine));
+        let names: Vec<_> = machines.map(|machine| machine.name.to_string()).collect();
+        names.join(" ")
+    };
+    let history = History::new().apply(&manifest(1, &playing("all"), "", 443));
+    assert_eq!(
+        comes_with_it(&history),
+        "edge-brain-01 edge-door-01 edge-muscle-01"
+    );
+    let history = history.apply(&manifest(2, &playing("all"), "", 443));
+    assert_eq!(
+        comes_with_it(&history),
+        "edge-brain-01 edge-door-01 edge-door-02 edge-muscle-01"
+    );
+    let history = history.apply(&manifest(3, &playing("none"), "", 443));
+    assert_eq!(comes_with_it(&history), "edge-door-03");
 }
 
 #[test]

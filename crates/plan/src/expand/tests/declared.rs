@@ -1,10 +1,8 @@
 //! What becomes of declared budgets, windows, groups and secrets.
 
-use super::History;
+use super::{History, admitted};
 use expect_test::{Expect, expect};
-use model::admit::admit;
 use model::manifest::Manifest;
-use model::source;
 use std::fmt::Write as _;
 
 /// A cluster with a pool in a group, and a given machine with a key.
@@ -38,7 +36,7 @@ fn edited(edits: &[(&str, &str)]) -> Manifest {
         assert!(text.contains(from), "{from:?} is not in the manifest");
         text = text.replacen(from, to, 1);
     }
-    admit(&source::parse(&text).unwrap()).unwrap()
+    admitted(&text)
 }
 
 /// Pool `brawn` and its group are no longer declared.

@@ -11,7 +11,7 @@ use crate::planner::rules::at_its_address;
 use crate::planner::survey::{Life, Place, Survey, count};
 use model::balancer::{API_PORT, Balance, BalanceFact, Listener};
 use model::cluster::{Forward, Machine, Role};
-use model::task::{Action, Kind, Open, State};
+use model::task::{Action, Kind, State};
 use std::net::Ipv4Addr;
 
 /// Load balancers that listen to something else than they should, or send it elsewhere.
@@ -45,7 +45,7 @@ fn untold(draft: &Draft<'_>, place: &Place<'_>) -> Option<Result<Balance, Reason
     if place.life != Life::Running || !place.connected() {
         return None;
     }
-    let (balance, told) = (wished(draft, place.machine), told(place));
+    let (balance, told) = (wished(draft, place), told(place));
     if told.is_some_and(|fact| fact.told == balance.fingerprint()) {
         return None;
     }
@@ -76,20 +76,41 @@ fn roles<'a>(draft: &Draft<'a>, machine: &Machine) -> impl Iterator<Item = &'a F
     of.flat_map(|balancer| &balancer.roles)
 }
 
-fn wished(draft: &Draft<'_>, machine: &Machine) -> Balance {
+/// What a machine of a load balancer should be told.
+///
+/// Who is being drained is no target any more, unless the load balancer reaches nobody else
+/// yet: then it is one until it is drained. What was taken away is not brought back.
+fn wished(draft: &Draft<'_>, place: &Place<'_>) -> Balance {
     let listener = |forward: &Forward| Listener {
         role: forward.name.clone(),
         protocol: forward.protocol,
         port: forward.port,
         target_port: forward.target_port,
-        targets: targets(draft, forward),
+        targets: targets(draft, forward, |node| still_answers(draft, node)),
         proxy_protocol: forward.proxy_protocol,
         sticky: forward.sticky,
     };
-    Balance {
-        address: machine.address,
-        listeners: roles(draft, machine).map(listener).collect(),
+    let mut balance = Balance {
+        address: place.machine.address,
+        listeners: roles(draft, place.machine).map(listener).collect(),
+    };
+    let Some(fact) = told(place).filter(|fact| fact.told != balance.fingerprint()) else {
+        return balance;
+    };
+    for (listener, forward) in balance
+        .listeners
+        .iter_mut()
+        .zip(roles(draft, place.machine))
+    {
+        let drains = |node: &Place<'_>| still_answers(draft, node) || is_drained(draft, node);
+        let with = targets(draft, forward, drains);
+        let going = with.len() - listener.targets.len();
+        let healthy = fact.healthy.get(&listener.role).copied().unwrap_or(0);
+        if (1..=going).contains(&usize::try_from(healthy).unwrap_or(usize::MAX)) {
+            listener.targets = with;
+        }
     }
+    balance
 }
 
 /// Whether nodes on a machine would answer on a port.
@@ -103,11 +124,15 @@ fn fits(forward: &Forward, machine: &Machine) -> bool {
     role && forward.target_pools.contains(&machine.pool)
 }
 
-/// Who answers on a port: nodes that are to stay, and those that are to leave until they are
-/// taken out of service. Whether they do answer, the load balancer finds out by itself.
-fn targets(draft: &Draft<'_>, forward: &Forward) -> Vec<Ipv4Addr> {
+/// Who answers on a port: nodes that are to stay, and such that are to leave. Whether they do
+/// answer, the load balancer finds out by itself.
+fn targets(
+    draft: &Draft<'_>,
+    forward: &Forward,
+    leaving: impl Fn(&Place<'_>) -> bool,
+) -> Vec<Ipv4Addr> {
     let answers = |place: &&Place<'_>| {
-        let node = place.node.is_some() && (place.wanted || still_answers(draft, place));
+        let node = place.node.is_some() && (place.wanted || leaving(place));
         node && fits(forward, place.machine)
     };
     let places = draft.survey.places.iter().filter(answers);
@@ -118,9 +143,14 @@ fn targets(draft: &Draft<'_>, forward: &Forward) -> Vec<Ipv4Addr> {
 
 /// Whether a node that is to leave serves, and nobody has begun to take it out of service.
 pub(super) fn still_answers(draft: &Draft<'_>, place: &Place<'_>) -> bool {
-    let begun = |open: &Open| matches!(open.action.kind(), Kind::Drain | Kind::Leave);
-    let going = place.slot || draft.is_going(place) || place.open.is_some_and(begun);
-    place.in_service() && !going
+    let going = place.slot || place.doing(Kind::Leave) || is_drained(draft, place);
+    place.in_service() && !going && !draft.is_doing(place, Kind::Leave)
+}
+
+/// Whether a node that answers is being drained.
+fn is_drained(draft: &Draft<'_>, place: &Place<'_>) -> bool {
+    let answers = place.life != Life::Unreachable && place.node.is_some_and(|node| node.ready);
+    answers && (place.doing(Kind::Drain) || draft.is_doing(place, Kind::Drain))
 }
 
 /// Why a role is not told that nobody answers: somebody is about to.
@@ -137,15 +167,15 @@ fn coming(draft: &Draft<'_>, forward: &Forward) -> Option<Reason> {
     })
 }
 
-/// Why a node may not leave yet: a load balancer would still send to it.
-pub(in crate::planner) fn still_targeted(draft: &Draft<'_>) -> Option<Reason> {
-    let untold = |place: &&Place<'_>| {
+/// Why no node that is to leave is drained or taken out now: a load balancer does not know yet
+/// who came in its place, or still sends to it.
+pub(in crate::planner) fn not_told_yet(draft: &Draft<'_>) -> Option<Reason> {
+    let differs = |place: &&Place<'_>| {
         let told = told(place).filter(|_| place.life == Life::Running && is_kept(draft, place));
         let given_up = || draft.cancelled(place.machine.id, Kind::Balance).is_some();
-        told.is_some_and(|fact| fact.told != wished(draft, place.machine).fingerprint())
-            && !given_up()
+        told.is_some_and(|fact| fact.told != wished(draft, place).fingerprint()) && !given_up()
     };
-    let mut balancers = draft.survey.places.iter().filter(untold);
+    let mut balancers = draft.survey.places.iter().filter(differs);
     Some(Reason::Turn {
         after: balancers.next()?.machine.name.clone(),
     })
