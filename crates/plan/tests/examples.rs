@@ -114,7 +114,7 @@ fn sandbox_is_a_cluster_of_hosts_behind_a_load_balancer() {
                 2  create shed-control-01 + create 2 of compute + create porch-door-01  create        2 min
                 3  equip shed-control-01 + equip 2 of compute + equip porch-door-01  in place      2 min
                 4  mesh shed-control-01                                          in place      1 min
-                5  init shed-control-01 + balance porch-door-01                  in place      3 min
+                5  init shed-control-01                                          create        3 min
                 6  join 2 of compute                                             create        2 min
                 7  balance porch-door-01                                         in place      1 min
           ends ready after about 12 min, 4 machines touched
