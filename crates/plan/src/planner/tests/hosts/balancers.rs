@@ -495,6 +495,7 @@ fn given_machines_of_a_load_balancer_make_room_one_after_the_other() {
         ssh_port: 22,
         username: "root".to_owned(),
         secret: None,
+        jump: None,
     };
     let desired = &mut world.desired;
     for machine in desired.machines.iter_mut().chain(&mut desired.leaving) {
