@@ -35,6 +35,8 @@ mod mirror;
 mod secrets;
 mod server;
 mod spans;
+#[cfg(feature = "sandbox")]
+mod wrong_key;
 
 use std::io::Write as _;
 

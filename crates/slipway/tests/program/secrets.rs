@@ -60,13 +60,13 @@ fn start(directory: &Path) -> Server {
 }
 
 /// What a client said, in all.
-fn said(output: &Output) -> String {
+pub(crate) fn said(output: &Output) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     text(&output.stdout) + &text(&output.stderr)
 }
 
 #[track_caller]
-fn done(output: &Output) -> String {
+pub(crate) fn done(output: &Output) -> String {
     let said = said(output);
     assert!(output.status.success(), "{said}");
     said
@@ -91,7 +91,7 @@ fn piped(mut client: Command, value: &str) -> Output {
 
 /// Asks until the answer is as it should be.
 #[track_caller]
-fn until(what: &str, mut ask: impl FnMut() -> Option<String>) -> String {
+pub(crate) fn until(what: &str, mut ask: impl FnMut() -> Option<String>) -> String {
     let began = Instant::now();
     loop {
         if let Some(answer) = ask() {
