@@ -23,6 +23,20 @@ fn drawn(world: &World, expected: &Expect) {
     expected.assert_eq(&picture(&plan));
 }
 
+/// What the checker says of a plan that was made for another world.
+#[track_caller]
+fn judged(made: &World, now: &World, expected: &Expect) {
+    let plan = plan(&made.view());
+    assert_eq!(
+        judge(&made.view(), &plan),
+        Vec::new(),
+        "else it proves nothing"
+    );
+    let notes = judge(&now.view(), &plan);
+    let told: String = notes.iter().map(|note| format!("{note}\n")).collect();
+    expected.assert_eq(&told);
+}
+
 #[track_caller]
 fn check(want: &str, have: &str, expected: &Expect) {
     drawn(&World::new("1.34.0", want, have), expected);

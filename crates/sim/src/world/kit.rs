@@ -71,6 +71,16 @@ pub(crate) enum Targets {
     Answered(u32),
 }
 
+impl Targets {
+    /// Whether what comes is passed to this address.
+    pub(super) fn include(&self, address: Ipv4Addr) -> bool {
+        match self {
+            Self::At(targets) => targets.contains(&address),
+            Self::Answered(_) => false,
+        }
+    }
+}
+
 impl Passing {
     pub(crate) fn of(balance: &Balance) -> Self {
         let roles = balance.listeners.iter();

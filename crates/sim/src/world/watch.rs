@@ -46,6 +46,8 @@ pub enum Rule {
     NotEquipped,
     /// A host was to become a node before it was part of the mesh.
     NotConnected,
+    /// A node was taken out of its cluster while a load balancer sent to it.
+    StillTarget,
 }
 
 impl Rule {
@@ -62,6 +64,7 @@ impl Rule {
             Self::Keyless => "was made before there was a key that opens it",
             Self::NotEquipped => "was to become a node before it was equipped",
             Self::NotConnected => "was to become a node before it was part of the mesh",
+            Self::StillTarget => "left while a load balancer sent to it",
         }
     }
 }
@@ -157,11 +160,19 @@ impl State {
             idle && self.carries(node, at)
         });
         let (out, drained) = (out.count(), node.duty == Duty::Drained || !serves);
+        let steady = serves && node.duty == Duty::Serves;
+        let equipped = self.equipped_beside(of, at);
         let mut broken = Vec::new();
+        if matches!(of.change, Change::Leave) && self.is_target(of, at) {
+            broken.push(Rule::StillTarget);
+        }
         match &of.change {
             Change::Delete => broken.push(Rule::NodeDestroyed),
             Change::Upgrade { .. } | Change::Leave if !drained => broken.push(Rule::NotDrained),
-            Change::Drain if out > 1 => broken.push(Rule::BudgetExceeded),
+            Change::Drain if out > 1 || equipped => broken.push(Rule::BudgetExceeded),
+            Change::Equip { .. } if steady && (out > 0 || equipped) => {
+                broken.push(Rule::BudgetExceeded);
+            }
             Change::Upgrade { .. } | Change::Leave if serves && out > 1 => {
                 broken.push(Rule::BudgetExceeded);
             }
@@ -185,6 +196,39 @@ impl State {
         for rule in broken {
             self.violated(at, &of.by, rule);
         }
+    }
+
+    /// Whether another node that serves is being equipped.
+    fn equipped_beside(&self, of: &Operation, at: Timestamp) -> bool {
+        let Some(kube) = self.clusters.get(&of.by.cluster) else {
+            return false;
+        };
+        self.operations.values().any(|other| {
+            let equips = matches!(other.change, Change::Equip { .. });
+            let node = kube.nodes.get(&other.by.machine);
+            let serves = node.is_some_and(|node| self.carries(node, at));
+            equips && serves && other.by.machine != of.by.machine
+        })
+    }
+
+    /// Whether a load balancer that answers sends to the node of a machine.
+    fn is_target(&self, of: &Operation, at: Timestamp) -> bool {
+        let end = self.kit(of.on).and_then(|kit| kit.end.as_ref());
+        let Some(address) = end.map(|end| end.address) else {
+            return false;
+        };
+        let vms = self
+            .vms
+            .iter()
+            .filter(|(_, vm)| vm.by.cluster == of.by.cluster && !vm.stopping);
+        let answering = vms.filter(|(number, _)| self.answers(Computer::Vm(**number), at));
+        let mut passing = answering.filter_map(|(_, vm)| vm.kit.as_ref()?.passing.as_ref());
+        passing.any(|passing| {
+            passing
+                .roles
+                .values()
+                .any(|targets| targets.include(address))
+        })
     }
 
     /// A node runs another version now.

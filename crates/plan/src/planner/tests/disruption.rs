@@ -1,6 +1,6 @@
 //! Budgets, windows and secrets: what they let happen, and what they hold.
 
-use super::drawn;
+use super::{drawn, judged};
 use crate::check::check as judge;
 use crate::fixture::{NOW, World, picture, secret};
 use crate::held::{Owner, Reason};
@@ -576,20 +576,6 @@ fn a_reason_stored_before_there_were_several_budgets_is_still_read() {
     let stored = r#"{"budget":{"by":"w1","unavailable":1,"budget":1}}"#;
     let reason: Reason = serde_json::from_str(stored).unwrap();
     assert_eq!(reason.to_string(), "1 of 1 already out of service (w1)");
-}
-
-/// What the checker says of a plan that was made for other budgets, windows and secrets.
-#[track_caller]
-fn judged(made: &World, now: &World, expected: &Expect) {
-    let plan = plan(&made.view());
-    assert_eq!(
-        judge(&made.view(), &plan),
-        Vec::new(),
-        "else it proves nothing"
-    );
-    let notes = judge(&now.view(), &plan);
-    let told: String = notes.iter().map(|note| format!("{note}\n")).collect();
-    expected.assert_eq(&told);
 }
 
 #[test]

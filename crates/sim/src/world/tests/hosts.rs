@@ -4,6 +4,7 @@ use super::super::effect::Change;
 use super::super::{Begun, LetGo, Rule, Step};
 use super::{Pace, Refusal, World, create};
 use ::driver::Clock;
+use model::balancer::{Balance, Listener, Protocol};
 use model::cluster::{Machine, Origin, Role};
 use model::host::{Purpose, Recipe};
 use model::id::{self, MachineId};
@@ -270,6 +271,72 @@ const OLD: &str = r#"{"state":{"vms":{"1":{"by":{"machine":"machine-0c5w3k9qj2m4
 {"effect":[2000,{"order":{"vm":2,"by":{"machine":"machine-0c5w3k9qj2m4y","name":"edge-brain-02","cluster":"cluster-0c5w3k9qj2m4x"},"address":"10.8.0.2","boots_at":3000}}]}
 {"effect":[2000,{"begin":{"operation":1,"of":{"by":{"machine":"machine-0c5w3k9qj2m4x","name":"edge-brain-01","cluster":"cluster-0c5w3k9qj2m4x"},"role":"control","on":{"vm":1},"change":{"init":{"version":"v1.34.0"}},"until":2500}}}]}
 "#;
+
+/// A cluster of two nodes, and a load balancer that sends to the second.
+async fn served(world: &World) -> [Machine; 3] {
+    let mut machines = [machine("one", 1), machine("two", 2), machine("door", 3)];
+    machines[1].role = Role::Compute;
+    machines[2].role = Role::Balancer;
+    let [one, two, door] = &machines;
+    done(world, one, Action::Key).await;
+    for machine in [one, two, door] {
+        raised(world, machine).await;
+    }
+    let mesh = mesh(world, &[one, two, door]);
+    done(world, one, Action::Mesh { mesh }).await;
+    let version = "1.34.0".parse().unwrap();
+    let network = "10.8.0.0/24".parse().unwrap();
+    done(world, one, Action::Init { version, network }).await;
+    done(world, two, Action::Join { version }).await;
+    let balance = to(door, &[two]);
+    done(world, door, Action::Balance { balance }).await;
+    machines
+}
+
+fn to(door: &Machine, targets: &[&Machine]) -> Balance {
+    Balance {
+        address: door.address,
+        listeners: vec![Listener {
+            role: "web".parse().unwrap(),
+            protocol: Protocol::Tcp,
+            port: 443,
+            target_port: 30_443,
+            targets: targets.iter().map(|target| target.address).collect(),
+            proxy_protocol: false,
+            sticky: false,
+        }],
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_leaves_while_a_load_balancer_sends_to_it_is_noticed() {
+    for (forgotten, expected) in [(true, vec![]), (false, vec![Rule::StillTarget])] {
+        let world = world().await;
+        let [_, two, door] = served(&world).await;
+        done(&world, &two, Action::Drain).await;
+        if forgotten {
+            let balance = to(&door, &[]);
+            done(&world, &door, Action::Balance { balance }).await;
+        }
+        done(&world, &two, Action::Leave).await;
+        let broken: Vec<_> = world.violations().iter().map(|one| one.rule).collect();
+        assert_eq!(broken, expected);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_that_are_equipped_again_at_once_are_noticed() {
+    let world = world().await;
+    let [one, two, _] = served(&world).await;
+    let first = begin(&world, &task(&one, equip()));
+    begin(&world, &task(&two, equip()));
+    let broken: Vec<_> = world.violations().iter().map(|one| one.rule).collect();
+    assert_eq!(broken, [Rule::BudgetExceeded]);
+    // One after the other they may.
+    tokio::time::advance(first.until.since(world.now())).await;
+    begin(&world, &task(&one, equip()));
+    assert_eq!(world.violations().len(), 1);
+}
 
 #[test]
 fn a_file_from_before_there_were_hosts_is_still_read() {

@@ -1,5 +1,6 @@
 //! Load balancers: whom they send to, and how their machines are replaced.
 
+use super::super::judged;
 use super::{drawn, equip, plan, proxy, told};
 use crate::fixture::{World, host};
 use expect_test::expect;
@@ -247,7 +248,9 @@ fn a_node_that_alone_is_reached_is_a_target_until_it_is_drained() {
             "#]],
         );
     }
-    told(healthy(1), &expect![[r#"
+    told(
+        healthy(1),
+        &expect![[r#"
         1
         drain    w1
         scheduled
@@ -267,7 +270,8 @@ fn a_node_that_alone_is_reached_is_a_target_until_it_is_drained() {
         scheduled
         6
         done
-    "#]]);
+    "#]],
+    );
     // What was taken away is not brought back.
     let mut draining = World::hosts("c1 w1 w2 b1").settled().want("c1 w2 b1");
     let told = plan(&draining.view());
@@ -275,9 +279,12 @@ fn a_node_that_alone_is_reached_is_a_target_until_it_is_drained() {
     let mut draining = draining.open("w1", Action::Drain, State::Running, None);
     let fact = draining.host("b1").balance.as_mut().unwrap();
     fact.healthy.insert("web".parse().unwrap(), 1);
-    drawn(&draining, &expect![[r#"
+    drawn(
+        &draining,
+        &expect![[r#"
         scheduled
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -656,4 +663,20 @@ fn machines_of_a_load_balancer_are_equipped_again_one_after_the_other() {
             error
         "#]],
     );
+}
+
+#[test]
+fn the_checker_knows_that_machines_of_a_load_balancer_go_when_others_serve() {
+    let serving = || World::hosts("c1 b1 b2").settled();
+    judged(
+        &serving().want("c1 b1"),
+        &serving().want("c1 b1 b3"),
+        &expect![[r#"
+            front: a load balancer keeps as many machines as it has or should have
+        "#]],
+    );
+    let removed = serving().want("c1");
+    judged(&removed, &serving().want("c1 b3"), &expect![[r#"
+        front: a load balancer keeps as many machines as it has or should have
+    "#]]);
 }

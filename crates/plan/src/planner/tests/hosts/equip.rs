@@ -1,5 +1,6 @@
 //! Hosts that are equipped again: never many that serve at once.
 
+use super::super::judged;
 use super::{drawn, equip, init, plan, proxy, told};
 use crate::fixture::{World, host};
 use expect_test::expect;
@@ -317,4 +318,38 @@ fn members_of_the_control_plane_are_equipped_or_changed_one_at_a_time() {
         scheduled
     "#]],
     );
+}
+
+#[test]
+fn the_checker_knows_that_who_is_equipped_again_may_not_serve() {
+    let nine = r#"{"unavailable":9}"#;
+    let many = || outdated("c1 c2 w1").allow(nine);
+    judged(&many(), &outdated("c1 c2 w1"), &expect![[r#"
+        c1: a cluster keeps to its budget
+        w1: a cluster keeps to its budget
+    "#]]);
+    let action = equip(&many(), "c2");
+    let running = many().open("c2", action, State::Running, None);
+    judged(&many(), &running, &expect![[r#"
+        c1: one member of the control plane is changed at a time
+    "#]]);
+    let mut without = plan(&many().view());
+    without.disturbs.clear();
+    let notes = crate::check::check(&many().view(), &without);
+    let told: Vec<_> = notes.iter().map(ToString::to_string).collect();
+    let row = "who is out of service because of us has a row in the ledger";
+    assert_eq!(told, [format!("c1: {row}"), format!("w1: {row}")]);
+}
+
+#[test]
+fn who_plans_sees_that_hosts_are_equipped_one_after_the_other() {
+    let told = crate::journey(&outdated("c1 c2 c3 w1 w2 b1 b2").view());
+    let text = told.to_string();
+    expect![[r#"
+        cluster edge
+              1-2  2 times 1 of control + 1 of door: equip                       in place      4 min
+                3  equip c3                                                      in place      2 min
+              4-5  2 of compute, one at a time: equip                            in place      4 min
+          ends ready after about 10 min, 7 machines touched
+    "#]].assert_eq(&text);
 }

@@ -1,0 +1,188 @@
+//! What is declared in a world: pools, budgets and windows, a load balancer, a proxy, playbooks.
+
+use crate::NOW;
+use model::admit::admit;
+use model::cluster::Desired;
+use model::name::Name;
+use model::observed::Observed;
+use model::source;
+use plan::{Known, expand};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+/// Given hosts: the name of their pool, and how many of them.
+pub(crate) type Hosts = (&'static str, u8);
+
+pub(crate) fn hosts() -> impl Strategy<Value = Hosts> {
+    (prop_oneof![Just("attic"), Just("cellar")], 0..3_u8)
+}
+
+/// How many machines may be out of service at once, and when.
+#[derive(Debug, Clone)]
+pub(crate) struct Rules {
+    pub(crate) cluster: u32,
+    pub(crate) pool: Option<u32>,
+    pub(crate) group: u32,
+    /// The minute of the day, and for how long; every day.
+    pub(crate) window: Option<(u32, u32)>,
+}
+
+pub(crate) fn rules() -> impl Strategy<Value = Rules> {
+    (
+        1..4_u32,
+        prop::option::of(1..3_u32),
+        1..4_u32,
+        prop::option::of((0..1_440_u32, 10..120_u32)),
+    )
+        .prop_map(|(cluster, pool, group, window)| Rules {
+            cluster,
+            pool,
+            group,
+            window,
+        })
+}
+
+/// What stands before a cluster, and how its hosts reach the world.
+#[derive(Debug, Clone)]
+pub(crate) struct Front {
+    /// Whether machines are real hosts, or those of the simulated world.
+    pub(crate) real: bool,
+    /// How many machines its load balancer has, if it has one, and where.
+    pub(crate) door: Option<(u32, &'static str)>,
+    pub(crate) port: u16,
+    pub(crate) proxy: bool,
+    /// What is played on nodes before they join, and when they have.
+    pub(crate) playbooks: [Option<u8>; 2],
+}
+
+impl Front {
+    /// As the manifest writes it: the provider, the pool, the proxy and the playbooks, the load
+    /// balancer.
+    fn written(&self) -> [String; 4] {
+        let via = if self.real { "sandbox" } else { "simulated" };
+        let proxy = if self.proxy {
+            "installationProxy: {mode: on, endpoint: 'http://proxy.example.org'}"
+        } else {
+            "installationProxy: {mode: off}"
+        };
+        let playbook = |name: &str, text: Option<u8>| {
+            let text = text.map(|text| format!("{{name: {name}, text: '- {{hosts: n{text}}}'}}"));
+            text.unwrap_or_default()
+        };
+        let [before, after] = self.playbooks;
+        let (before, after) = (playbook("before", before), playbook("after", after));
+        let playbooks = format!("{{beforeJoining: [{before}], afterJoining: [{after}]}}");
+        let proxy = format!("{proxy}\n        playbooks: {playbooks}");
+        let mut written = [via.to_owned(), String::new(), proxy, String::new()];
+        if let Some((count, region)) = self.door {
+            let port = self.port;
+            written[1] = format!(
+                "- {{name: door, providerSpec: {{name: lab, region: {region}}}, count: {count}, serverType: lite, image: debian-12}}"
+            );
+            written[3] = format!(
+                "
+  loadBalancers:
+    roles:
+      - {{name: web, protocol: tcp, port: {port}, targetPort: 30443, targetPools: [muscle]}}
+      - {{name: api, protocol: tcp, port: 6443, targetPort: 6443, targetPools: [brain]}}
+    clusters: [{{name: front, targetedK8s: edge, pools: [door], roles: [web, api]}}]"
+            );
+        }
+        written
+    }
+}
+
+pub(crate) fn front() -> impl Strategy<Value = Front> {
+    let region = prop_oneof![3 => Just("n"), 1 => Just("m")];
+    let door = prop::option::of((1..4_u32, region));
+    let playbook = || prop::option::of(1..3_u8);
+    let playbooks = [playbook(), playbook()];
+    (door, 1..3_u16, any::<bool>(), playbooks).prop_map(|(door, port, proxy, playbooks)| Front {
+        real: true,
+        door,
+        port,
+        proxy,
+        playbooks,
+    })
+}
+
+pub(crate) fn manifest(
+    control: u32,
+    compute: u32,
+    hosts: Hosts,
+    minor: u16,
+    (rules, front): (&Rules, &Front),
+) -> model::manifest::Manifest {
+    let (pool, count) = hosts;
+    let block = if front.real { "192.168.3" } else { "203.0.113" };
+    let nodes: Vec<_> = (0..count)
+        .map(|n| format!("{{endpoint: {block}.{n}, secretRef: {{name: keys}}}}"))
+        .collect();
+    let [via, door, proxy, balancers] = front.written();
+    let (fixed, name) = if nodes.is_empty() {
+        (String::new(), String::new())
+    } else {
+        let nodes = nodes.join(", ");
+        let fixed =
+            format!("static: [{{name: {pool}, nodes: [{nodes}], disruption: {{group: rack}}}}]");
+        (fixed, format!(", {pool}"))
+    };
+    let own = rules
+        .pool
+        .map(|most| format!("unavailable: {most}, "))
+        .unwrap_or_default();
+    let window = rules.window.map(|(start, open)| {
+        format!(
+            "{{start: '{:02}:{:02}', duration: {open}m}}",
+            start / 60,
+            start % 60
+        )
+    });
+    let windows = window.unwrap_or_default();
+    let Rules { cluster, group, .. } = rules;
+    let text = format!(
+        "
+apiVersion: slipway.dev/v1
+kind: InputManifest
+metadata: {{name: m}}
+spec:
+  providers: [{{name: lab, providerType: {via}, secretRef: {{name: account}}}}]
+  disruption: {{groups: [{{name: rack, unavailable: {group}}}]}}
+  nodePools:
+    dynamic:
+      - {{name: brain, providerSpec: {{name: lab, region: n}}, count: {control}, serverType: lite, image: debian-12}}
+      - {{name: muscle, providerSpec: {{name: lab, region: n}}, count: {compute}, serverType: lite, image: debian-12, disruption: {{{own}group: rack}}}}
+      {door}
+    {fixed}
+  kubernetes:
+    clusters:
+      - name: edge
+        version: v1.{minor}.0
+        network: 10.8.0.0/24
+        disruption: {{unavailable: {cluster}, windows: [{windows}]}}
+        pools: {{control: [brain], compute: [muscle{name}]}}
+        {proxy}{balancers}
+"
+    );
+    admit(&source::parse(&text).unwrap()).unwrap()
+}
+
+pub(crate) fn grown(
+    previous: Option<(&Desired, &Observed)>,
+    manifest: &model::manifest::Manifest,
+) -> Desired {
+    let known: Vec<_> = previous
+        .iter()
+        .map(|(desired, observed)| Known {
+            desired,
+            observed,
+            intents: &[],
+            open: &[],
+        })
+        .collect();
+    let project = Name::default_project();
+    expand(&project, manifest, &known, &BTreeMap::new(), NOW)
+        .unwrap()
+        .remove(0)
+        .desired
+}

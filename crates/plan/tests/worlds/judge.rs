@@ -1,0 +1,181 @@
+//! What must never be: a budget that is exceeded, a control plane that is started twice, a load
+//! balancer that sends to nobody or to those who leave.
+
+use crate::seen::joined;
+use model::balancer::Balance;
+use model::cluster::{Desired, Machine, Role};
+use model::id::MachineId;
+use model::observed::{MachineFact, NodeFact, Observed};
+use model::task::{Action, Kind, Open, Task};
+use model::time::Timestamp;
+use plan::{Plan, Slot, View, minutes};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// What the ledger would say after a step, against what may be. `before` are its rows after
+/// those that are given back.
+pub(crate) fn excess(view: &View<'_>, step: &Plan, before: &[Slot]) -> Option<String> {
+    let budgets = &view.desired.disruption;
+    let role = |slot: &Slot| {
+        let machine = view
+            .desired
+            .all()
+            .find(|machine| machine.id == slot.machine);
+        machine.map(|machine| machine.role)
+    };
+    for new in &step.disturbs {
+        let rows = || before.iter().chain(&step.disturbs);
+        let count = |among: &dyn Fn(&Slot) -> bool| {
+            u32::try_from(rows().filter(|row| among(row)).count()).unwrap()
+        };
+        if count(&|_| true) > budgets.unavailable {
+            return Some(format!("{} exceeds the budget of the cluster", new.name));
+        }
+        if budgets
+            .of_pool(&new.pool)
+            .is_some_and(|most| count(&|row| row.pool == new.pool) > most)
+        {
+            return Some(format!("{} exceeds the budget of its pool", new.name));
+        }
+        let there = u32::try_from(view.elsewhere.len()).unwrap();
+        if let Some(group) = &new.group
+            && count(&|row| row.group.as_ref() == Some(group)) + there > budgets.groups[group]
+        {
+            return Some(format!("{} exceeds the budget of its group", new.name));
+        }
+        if role(new) == Some(Role::Control) && count(&|row| role(row) == Some(Role::Control)) > 1 {
+            return Some(format!("{} is the second control machine", new.name));
+        }
+        if budgets.windows.opens(view.now).is_some() {
+            return Some(format!(
+                "{} is taken out of service outside its windows",
+                new.name
+            ));
+        }
+    }
+    let without = step.tasks.iter().find(|task| {
+        let mut secrets = task.machine.origin.secrets_for(task.action.kind());
+        secrets.any(|secret| view.missing.contains(secret))
+    });
+    without.map(|task| format!("{} is begun without its secret", task.machine.name))
+}
+
+/// A machine that is to stay and on which a control plane may have been started.
+pub(crate) fn starting(desired: &Desired, observed: &Observed, open: &[Open]) -> Option<MachineId> {
+    let init = open.iter().find(|open| open.action.kind() == Kind::Init)?;
+    let fact = observed.machines.get(&init.machine)?.machine.as_ref()?;
+    let there = matches!(
+        fact.0,
+        MachineFact::Running { .. } | MachineFact::Unreachable { .. }
+    );
+    let mut wanted = desired.machines.iter();
+    let stays = wanted.any(|machine| machine.id == init.machine);
+    (there && stays).then_some(init.machine)
+}
+
+/// A control plane that would be started beside the one that was begun.
+pub(crate) fn second_start(
+    view: &View<'_>,
+    step: &Plan,
+    begun: Option<MachineId>,
+) -> Option<String> {
+    let begun = begun.filter(|_| !view.observed.initialised)?;
+    let mut starts = step.tasks.iter();
+    let second =
+        starts.find(|task| task.action.kind() == Kind::Init && task.machine.id != begun)?;
+    Some(format!("{} would split the cluster", second.machine.name))
+}
+
+/// A machine that does not serve, though all is said to be done.
+pub(crate) fn unfinished(desired: &Desired, observed: &Observed) -> Option<String> {
+    let lacks = |machine: &&Machine| {
+        let Some(seen) = observed.machines.get(&machine.id) else {
+            return true;
+        };
+        let host = seen.host.as_ref().map(|(host, _)| host);
+        let joined = matches!(seen.node, Some((NodeFact::Joined { .. }, _)));
+        let meshed = host.is_some_and(|host| host.mesh.is_some());
+        let balances = host.is_some_and(|host| host.balance.is_some());
+        machine.role.is_node() != joined
+            || machine.origin.is_host() && !meshed
+            || machine.role == Role::Balancer && !balances
+    };
+    let found = desired.machines.iter().find(lacks)?;
+    Some(found.name.to_string())
+}
+
+/// The clock after a step.
+pub(crate) fn later(now: Timestamp, step: &Plan, going: &[Open]) -> Timestamp {
+    let new = step.tasks.iter().map(|task| task.action.kind());
+    let longest = new
+        .chain(going.iter().map(|open| open.action.kind()))
+        .map(minutes)
+        .max();
+    now.plus(Duration::from_secs(u64::from(longest.unwrap_or(0)) * 60))
+}
+
+/// What load balancers were told since somebody watched.
+#[derive(Default)]
+pub(crate) struct Told(BTreeMap<MachineId, Balance>);
+
+impl Told {
+    /// Takes in what ends well.
+    pub(crate) fn hear(&mut self, machine: MachineId, action: &Action) {
+        if let Action::Balance { balance } = action {
+            self.0.insert(machine, balance.clone());
+        }
+    }
+
+    /// What a step does to those that load balancers send to, or to them, and must not.
+    pub(crate) fn misled(&self, view: &View<'_>, step: &Plan) -> Option<String> {
+        let leave = step.tasks.iter().find_map(|task| self.leaves(view, task));
+        let empty = step.tasks.iter().find_map(|task| self.empties(view, task));
+        leave.or(empty)
+    }
+
+    fn leaves(&self, view: &View<'_>, task: &Task) -> Option<String> {
+        let runs = |machine: &&Machine| {
+            let seen = view.observed.machines.get(&machine.id);
+            let fact = seen.and_then(|seen| seen.machine.as_ref());
+            matches!(fact, Some((MachineFact::Running { .. }, _)))
+        };
+        let sends = |machine: &&Machine| {
+            let told = self.0.get(&machine.id);
+            let mut listeners = told.into_iter().flat_map(|balance| &balance.listeners);
+            listeners.any(|listener| listener.targets.contains(&task.machine.address))
+        };
+        let mut sending = view.desired.machines.iter().filter(runs).filter(sends);
+        let by = sending
+            .next()
+            .filter(|_| task.action.kind() == Kind::Leave)?;
+        Some(format!(
+            "{} leaves and {} sends to it",
+            task.machine.name, by.name
+        ))
+    }
+
+    fn empties(&self, view: &View<'_>, task: &Task) -> Option<String> {
+        let Action::Balance { balance } = &task.action else {
+            return None;
+        };
+        let before = self.0.get(&task.machine.id)?;
+        let pool = |role: &str| if role == "web" { "muscle" } else { "brain" };
+        let comes = |role: &str| {
+            let mut machines = view.desired.machines.iter();
+            machines.any(|machine| {
+                machine.pool.as_str() == pool(role) && !joined(view.observed, machine)
+            })
+        };
+        let mut pairs = balance.listeners.iter().filter_map(|now| {
+            let before = before
+                .listeners
+                .iter()
+                .find(|before| before.role == now.role)?;
+            Some((before, now))
+        });
+        let emptied = pairs.find(|(before, now)| {
+            !before.targets.is_empty() && now.targets.is_empty() && comes(now.role.as_str())
+        });
+        emptied.map(|(_, now)| format!("{} sends {} to nobody", task.machine.name, now.role))
+    }
+}

@@ -1,0 +1,153 @@
+//! The shapes of worlds: what was declared before and after, what is seen, what is under way.
+
+use crate::declared::{Front, Hosts, Rules, front, hosts, rules};
+use model::task::{Kind, State};
+use proptest::prelude::*;
+
+/// What may be seen of one machine.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Sight {
+    Unseen,
+    Absent,
+    Booting,
+    Running,
+    Node {
+        ready: bool,
+        cordoned: bool,
+        old: bool,
+    },
+    Lost,
+}
+
+pub(crate) fn sight() -> impl Strategy<Value = Sight> {
+    prop_oneof![
+        2 => Just(Sight::Unseen),
+        1 => Just(Sight::Absent),
+        1 => Just(Sight::Booting),
+        2 => Just(Sight::Running),
+        6 => (prop::bool::weighted(0.9), prop::bool::weighted(0.2), any::<bool>())
+            .prop_map(|(ready, cordoned, old)| Sight::Node { ready, cordoned, old }),
+        1 => Just(Sight::Lost),
+    ]
+}
+
+/// What a host says of itself, and whether that is as it should be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Kit {
+    Unknown,
+    Bare,
+    Keyed { old: bool },
+    Meshed { told: bool, live: bool },
+    Whole,
+}
+
+pub(crate) fn kit() -> impl Strategy<Value = Kit> {
+    prop_oneof![
+        1 => Just(Kit::Unknown),
+        1 => Just(Kit::Bare),
+        2 => any::<bool>().prop_map(|old| Kit::Keyed { old }),
+        2 => any::<(bool, bool)>().prop_map(|(told, live)| Kit::Meshed { told, live }),
+        6 => Just(Kit::Whole),
+    ]
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct World {
+    pub(crate) front: (Front, Front),
+    /// Whether there is a key that opens its machines.
+    pub(crate) access: bool,
+    pub(crate) kits: Vec<Kit>,
+    pub(crate) control: (u32, u32),
+    pub(crate) compute: (u32, u32),
+    pub(crate) hosts: (Hosts, Hosts),
+    pub(crate) upgrade: bool,
+    pub(crate) delete: bool,
+    pub(crate) sights: Vec<Sight>,
+    pub(crate) work: Vec<Option<(Kind, State)>>,
+    /// Who holds a row of the ledger, by right or by mistake.
+    pub(crate) rows: Vec<bool>,
+    pub(crate) rules: (Rules, Rules),
+    /// Machines of other clusters of the group that are out of service.
+    pub(crate) elsewhere: u8,
+    /// Whether the provider's account and the keys of given machines are missing.
+    pub(crate) missing: (bool, bool),
+}
+
+/// An unfinished task, or none.
+pub(crate) fn work() -> impl Strategy<Value = Option<(Kind, State)>> {
+    let state = prop_oneof![
+        Just(State::Waiting),
+        Just(State::Running),
+        Just(State::Stuck)
+    ];
+    let kind = prop_oneof![
+        Just(Kind::Create),
+        Just(Kind::Join),
+        Just(Kind::Drain),
+        Just(Kind::Leave),
+        Just(Kind::Delete),
+        Just(Kind::Key),
+        Just(Kind::Equip),
+        Just(Kind::Mesh),
+        Just(Kind::Balance),
+        Just(Kind::Init),
+    ];
+    prop::option::weighted(0.2, (kind, state))
+}
+
+pub(crate) fn world() -> impl Strategy<Value = World> {
+    let odd = prop_oneof![Just(1_u32), Just(3), Just(5)];
+    (
+        odd.clone(),
+        odd,
+        1..6_u32,
+        1..6_u32,
+        any::<bool>(),
+        prop::bool::weighted(0.1),
+        (hosts(), hosts()),
+        prop::collection::vec(sight(), 24),
+        prop::collection::vec(work(), 24),
+        prop::collection::vec(prop::bool::weighted(0.15), 24),
+        (
+            (rules(), rules()),
+            0..2_u8,
+            (prop::bool::weighted(0.1), prop::bool::weighted(0.1)),
+            (any::<bool>(), front(), front()),
+            any::<bool>(),
+            prop::collection::vec(kit(), 24),
+        ),
+    )
+        .prop_map(
+            |(
+                c1,
+                c2,
+                w1,
+                w2,
+                upgrade,
+                delete,
+                hosts,
+                sights,
+                work,
+                rows,
+                (rules, elsewhere, missing, (real, before, after), access, kits),
+            )| {
+                let front = |front| Front { real, ..front };
+                World {
+                    front: (front(before), front(after)),
+                    access,
+                    kits,
+                    control: (c1, c2),
+                    compute: (w1, w2),
+                    hosts,
+                    upgrade,
+                    delete,
+                    sights,
+                    work,
+                    rows,
+                    rules,
+                    elsewhere,
+                    missing,
+                }
+            },
+        )
+}
