@@ -49,7 +49,7 @@ impl<'a> Draft<'a> {
             .find(|intent| pause(&intent.wish) && intent.counts(view.now));
         let budgets = &view.desired.disruption;
         // Also those whose equipment was begun without a row, when they did not serve.
-        let disturbed = |place: &&Place<'_>| place.equips && place.disturbed_by(Kind::Equip);
+        let disturbed = |place: &&Place<'_>| place.equips() && place.disturbed_by(Kind::Equip);
         let out = |place: &&Place<'_>| place.out_of_service() || disturbed(place);
         let out = survey.places.iter().filter(out);
         Self {

@@ -79,7 +79,7 @@ pub(super) fn equip(draft: &mut Draft<'_>) {
             }
             continue;
         }
-        if !place.lacks || later(draft, place) {
+        if !place.lacks() || later(draft, place) {
             continue;
         }
         if let Some(reason) = waits(draft, place) {
@@ -93,7 +93,7 @@ pub(super) fn equip(draft: &mut Draft<'_>) {
 /// Why a host that serves may not be equipped now.
 fn waits(draft: &Draft<'_>, place: &Place<'_>) -> Option<Reason> {
     // What was begun goes on, also when budgets or windows have changed since.
-    if under_way(place) || place.equips && place.slot {
+    if under_way(place) || place.equips() && place.slot {
         return None;
     }
     if place.machine.role == Role::Balancer {

@@ -29,12 +29,26 @@ pub(super) struct Place<'a> {
     pub(super) slot: bool,
     /// Whether somebody else holds what it needs to begin.
     pub(super) blocked: bool,
-    /// Whether it is a host that is not what its recipe says.
-    pub(super) lacks: bool,
-    /// Whether it has an unfinished equipment that goes on.
-    pub(super) equips: bool,
-    /// Whether it has just joined and lacks nothing but what is played then.
-    pub(super) newcomer: bool,
+    /// Whether it is what its recipe says, where it is a host.
+    pub(super) equipment: Equipment,
+}
+
+/// What is on a host, against what should be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Equipment {
+    fit: Fit,
+    /// Whether there is an unfinished equipment that goes on.
+    goes_on: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fit {
+    /// Nothing is missing.
+    Whole,
+    /// It has just joined and lacks nothing but what is played then.
+    Newcomer,
+    /// It is not what its recipe says.
+    Lacking,
 }
 
 /// How far a machine has come.
@@ -96,7 +110,7 @@ impl Place<'_> {
     pub(super) fn disturbed_by(&self, kind: Kind) -> bool {
         match kind {
             Kind::Drain | Kind::Upgrade | Kind::Leave => true,
-            Kind::Equip => self.node.is_some() && !self.newcomer,
+            Kind::Equip => self.node.is_some() && self.equipment.fit != Fit::Newcomer,
             Kind::Key
             | Kind::Create
             | Kind::Prepare
@@ -119,30 +133,46 @@ impl Place<'_> {
         self.life != Life::Unreachable
     }
 
+    /// Whether it is a host that is not what it should be.
+    pub(super) fn lacks(&self) -> bool {
+        self.equipment.fit != Fit::Whole
+    }
+
+    /// Whether it has an unfinished equipment that goes on.
+    pub(super) const fn equips(&self) -> bool {
+        self.equipment.goes_on
+    }
+
     /// Compares a host with what it is made ready for.
-    fn fit(&mut self, view: &View<'_>, recipes: &mut Recipes) {
+    fn compared(&self, view: &View<'_>, recipes: &mut Recipes) -> Equipment {
         let (machine, joined) = (self.machine, self.node.is_some());
-        let mut print = |joined: bool| {
+        let mut is = |joined: bool| {
             let recipe = recipes.entry((machine.role, joined)).or_insert_with(|| {
                 let recipe = view.desired.recipe(machine, joined);
                 let print = recipe.fingerprint();
                 (recipe, print)
             });
-            recipe.1.clone()
+            let whole = |host: &HostFact| {
+                host.equipped.as_ref() == Some(&recipe.1) && host.mesh_key.is_some()
+            };
+            self.host.is_some_and(whole)
         };
-        let has = self.host.and_then(|host| host.equipped.as_ref());
-        let keyless = self.host.is_none_or(|host| host.mesh_key.is_none());
-        self.lacks = has != Some(&print(joined)) || keyless;
-        self.newcomer = self.lacks
-            && joined
-            && !keyless
-            && has == Some(&print(false))
-            && view.desired.comes_with_playbooks(machine);
-        self.equips = self.open.is_some_and(|open| {
-            let kind = open.action.kind();
-            let wanted = self.lacks && cancelled(view, machine.id, kind).is_none();
-            kind == Kind::Equip && (wanted || open.state == State::Running)
-        });
+        let fit = if is(joined) {
+            Fit::Whole
+        } else if joined && is(false) && view.desired.comes_with_playbooks(machine) {
+            Fit::Newcomer
+        } else {
+            Fit::Lacking
+        };
+        let goes_on = |open: &Open| {
+            let given_up = || cancelled(view, machine.id, Kind::Equip).is_some();
+            let wanted = fit != Fit::Whole && !given_up();
+            open.action.kind() == Kind::Equip && (wanted || open.state == State::Running)
+        };
+        Equipment {
+            fit,
+            goes_on: self.open.is_some_and(goes_on),
+        }
     }
 }
 
@@ -182,15 +212,16 @@ impl<'a> Survey<'a> {
                 open,
                 slot: false,
                 blocked: view.blocked.contains(&machine.name),
-                lacks: false,
-                equips: false,
-                newcomer: false,
+                equipment: Equipment {
+                    fit: Fit::Whole,
+                    goes_on: false,
+                },
             };
             if machine.origin.is_host() {
-                place.fit(view, &mut recipes);
+                place.equipment = place.compared(view, &mut recipes);
             }
             let row = view.ledger.iter().any(|slot| slot.machine == machine.id);
-            let works = place.equips || open.is_some() && !place.doing(Kind::Equip);
+            let works = place.equips() || open.is_some() && !place.doing(Kind::Equip);
             place.slot = row && node.is_some_and(|node| works || !node.serves());
             place
         };

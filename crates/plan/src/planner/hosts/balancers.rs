@@ -264,12 +264,12 @@ pub(in crate::planner) fn not_its_turn(draft: &Draft<'_>, place: &Place<'_>) -> 
 
 /// Why a machine of a load balancer may not be equipped now: another one of it is.
 pub(super) fn another_is_equipped(draft: &Draft<'_>, place: &Place<'_>) -> Option<Reason> {
-    if !serves(place) || place.equips {
+    if !serves(place) || place.equips() {
         return None;
     }
     let equips = |other: &&Place<'_>| {
         let this = other.machine.id == place.machine.id;
-        !this && serves(other) && (other.equips || draft.is_busy(other))
+        !this && serves(other) && (other.equips() || draft.is_busy(other))
     };
     let mut others = draft.survey.places.iter().filter(equips);
     let same = |other: &&Place<'_>| other.machine.balancer == place.machine.balancer;

@@ -6,7 +6,7 @@ use super::{Pace, Refusal, World, create};
 use ::driver::Clock;
 use model::balancer::{Balance, Listener, Protocol};
 use model::cluster::{Machine, Origin, Role};
-use model::host::{Purpose, Recipe};
+use model::host::{Proxy, Purpose, Recipe};
 use model::id::{self, MachineId};
 use model::manifest::Provider;
 use model::mesh::{Member, Mesh};
@@ -328,13 +328,23 @@ async fn who_leaves_while_a_load_balancer_sends_to_it_is_noticed() {
 async fn nodes_that_are_equipped_again_at_once_are_noticed() {
     let world = world().await;
     let [one, two, _] = served(&world).await;
-    let first = begin(&world, &task(&one, equip()));
-    begin(&world, &task(&two, equip()));
+    let through = |endpoint: &str| Action::Equip {
+        recipe: Recipe {
+            purpose: Purpose::Node,
+            proxy: Some(Proxy {
+                endpoint: endpoint.to_owned(),
+                except: Vec::new(),
+            }),
+            playbooks: Vec::new(),
+        },
+    };
+    let first = begin(&world, &task(&one, through("http://a")));
+    begin(&world, &task(&two, through("http://a")));
     let broken: Vec<_> = world.violations().iter().map(|one| one.rule).collect();
     assert_eq!(broken, [Rule::BudgetExceeded]);
     // One after the other they may.
     tokio::time::advance(first.until.since(world.now())).await;
-    begin(&world, &task(&one, equip()));
+    begin(&world, &task(&one, through("http://b")));
     assert_eq!(world.violations().len(), 1);
 }
 

@@ -676,7 +676,11 @@ fn the_checker_knows_that_machines_of_a_load_balancer_go_when_others_serve() {
         "#]],
     );
     let removed = serving().want("c1");
-    judged(&removed, &serving().want("c1 b3"), &expect![[r#"
+    judged(
+        &removed,
+        &serving().want("c1 b3"),
+        &expect![[r#"
         front: a load balancer keeps as many machines as it has or should have
-    "#]]);
+    "#]],
+    );
 }

@@ -324,15 +324,23 @@ fn members_of_the_control_plane_are_equipped_or_changed_one_at_a_time() {
 fn the_checker_knows_that_who_is_equipped_again_may_not_serve() {
     let nine = r#"{"unavailable":9}"#;
     let many = || outdated("c1 c2 w1").allow(nine);
-    judged(&many(), &outdated("c1 c2 w1"), &expect![[r#"
+    judged(
+        &many(),
+        &outdated("c1 c2 w1"),
+        &expect![[r#"
         c1: a cluster keeps to its budget
         w1: a cluster keeps to its budget
-    "#]]);
+    "#]],
+    );
     let action = equip(&many(), "c2");
     let running = many().open("c2", action, State::Running, None);
-    judged(&many(), &running, &expect![[r#"
+    judged(
+        &many(),
+        &running,
+        &expect![[r#"
         c1: one member of the control plane is changed at a time
-    "#]]);
+    "#]],
+    );
     let mut without = plan(&many().view());
     without.disturbs.clear();
     let notes = crate::check::check(&many().view(), &without);
@@ -351,5 +359,6 @@ fn who_plans_sees_that_hosts_are_equipped_one_after_the_other() {
                 3  equip c3                                                      in place      2 min
               4-5  2 of compute, one at a time: equip                            in place      4 min
           ends ready after about 10 min, 7 machines touched
-    "#]].assert_eq(&text);
+    "#]]
+    .assert_eq(&text);
 }
