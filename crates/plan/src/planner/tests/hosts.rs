@@ -4,6 +4,7 @@ mod balancers;
 mod equip;
 mod mesh;
 mod playbooks;
+mod targets;
 
 use super::{drawn, plan};
 use crate::fixture::{World, host, picture};
