@@ -108,6 +108,19 @@ fn a_host_without_sources_gets_its_packages_from_a_mirror() {
     });
 }
 
+/// Turns one bit of each package.
+fn spoil(mirror: &Path) {
+    for entry in std::fs::read_dir(shelf(mirror)).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|end| end == "deb") {
+            let mut bytes = std::fs::read(&path).unwrap();
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 1;
+            std::fs::write(path, bytes).unwrap();
+        }
+    }
+}
+
 #[test]
 fn what_is_wrong_with_a_mirror_is_told() {
     let name = "airgap::what_is_wrong_with_a_mirror_is_told";
@@ -159,15 +172,7 @@ fn what_is_wrong_with_a_mirror_is_told() {
 
         let damaged = dir.join("damaged");
         let source = smaller(&all, &damaged, &both, &[]).await;
-        for entry in std::fs::read_dir(shelf(&damaged)).unwrap() {
-            let path = entry.unwrap().path();
-            if path.extension().is_some_and(|end| end == "deb") {
-                let mut bytes = std::fs::read(&path).unwrap();
-                let middle = bytes.len() / 2;
-                bytes[middle] ^= 1;
-                std::fs::write(path, bytes).unwrap();
-            }
-        }
+        spoil(&damaged);
         host.mirrors(vec![source]);
         let (ended, _) = host.equip().await;
         assert!(ended.starts_with("stuck"), "{ended}");

@@ -1,21 +1,18 @@
 //! One real host without package sources, and a driver whose mirrors a test chooses.
 
 use crate::apart::Lab;
-use driver::{Clock, Context, Driver as _, Keeping, Log, Open, Opening, Outcome};
+use crate::scene::{Attempt, Scene};
+use crate::stage::{given_at, machine};
+use driver::Outcome;
 use hosts::artifacts::Source;
 use hosts::sandbox::{Ending, Level, Made, Sandbox};
 use hosts::{Hosts, Parts};
-use model::cluster::{Generation, Machine, Origin, Role};
+use model::cluster::{Machine, Role};
 use model::host::{Purpose, Recipe};
-use model::id::{self, ClusterId, MachineId, TaskId};
-use model::name::Name;
-use model::sealed::Owner;
-use model::secret::{EntryName, Secret, SecretRef};
-use model::task::{Action, Task};
-use model::time::Timestamp;
-use std::net::Ipv4Addr;
-use std::sync::{Arc, Mutex};
-use tokio_util::sync::CancellationToken;
+use model::id::{self, ClusterId};
+use model::task::Action;
+use std::sync::Arc;
+use std::time::Duration;
 
 /// What the rest of the world would be for packages, taken away; and two packages that every host
 /// of the sandbox has.
@@ -37,36 +34,7 @@ pub(crate) struct Host {
     lab: Lab,
     made: Made,
     machine: Machine,
-    hosts: Hosts,
-    lines: Arc<Lines>,
-}
-
-/// The log of attempts, and a line at which something shall happen.
-#[derive(Default)]
-struct Lines(Mutex<(Vec<String>, Option<(String, CancellationToken)>)>);
-
-impl Log for Lines {
-    fn line(&self, _: Timestamp, text: &str) {
-        let (lines, watched) = &mut *self.0.lock().unwrap();
-        lines.push(text.to_owned());
-        if let Some((part, seen)) = watched
-            && text.contains(part.as_str())
-        {
-            seen.cancel();
-        }
-    }
-}
-
-struct Keyring(Vec<u8>);
-
-impl Open for Keyring {
-    fn open<'a>(&'a self, _: &'a SecretRef) -> Opening<'a> {
-        Box::pin(std::future::ready(Ok(Secret::from(self.0.clone()))))
-    }
-
-    fn kept<'a>(&'a self, _: &'a Owner, _: &'a EntryName) -> Keeping<'a> {
-        Box::pin(std::future::ready(Ok(None)))
-    }
+    scene: Arc<Scene>,
 }
 
 impl Host {
@@ -77,16 +45,16 @@ impl Host {
         let sandbox = Sandbox::open(lab.settings(Ending::WithUs)).await.unwrap();
         let order = lab.order(Self::ID, Level::Lite);
         let made = sandbox.create(&order).await.unwrap();
-        let mut host = Self {
-            machine: machine(made.address),
-            hosts: driver(&sandbox, &lab, Vec::new()),
+        let mut machine = machine(cluster(), Self::ID, Role::Compute, 1, Level::Lite);
+        machine.origin = given_at(made.address);
+        let host = Self {
+            machine,
+            scene: scene(&sandbox, &lab, Vec::new()),
             lab,
             made,
             sandbox,
-            lines: Arc::default(),
         };
-        host.mirrors(Vec::new());
-        assert_eq!(told(host.act(Action::Prepare).await), "done");
+        host.scene.act(&host.machine, Action::Prepare).await;
         host.on_host(BARE);
         host
     }
@@ -94,7 +62,7 @@ impl Host {
     /// Another driver, with these mirrors and an empty cache.
     pub(crate) fn mirrors(&mut self, mirrors: Vec<Source>) {
         drop(std::fs::remove_dir_all(self.lab.dir.join("cache")));
-        self.hosts = driver(&self.sandbox, &self.lab, mirrors);
+        self.scene = scene(&self.sandbox, &self.lab, mirrors);
     }
 
     /// Takes away what was installed of it.
@@ -102,57 +70,43 @@ impl Host {
         self.on_host(BARE);
     }
 
-    async fn act(&self, action: Action) -> Outcome {
-        let key = std::fs::read(self.lab.dir.join("key")).unwrap();
-        let (log, keyring) = (self.lines.clone(), Arc::new(Keyring(key)));
-        let cancel = CancellationToken::new();
-        let cx = Context::new(Clock::System, log, keyring, cancel, 1);
-        let task = Task {
-            id: TaskId::derive(origin("task")),
-            project: Name::default_project(),
-            cluster: ClusterId::derive(origin("edge")),
-            cluster_name: "edge".parse().unwrap(),
-            generation: Generation(1),
-            machine: self.machine.clone(),
-            action,
-        };
-        self.hosts.apply(&cx, &task).await
-    }
-
-    /// Equips it; how that ended, and what was logged.
-    pub(crate) async fn equip(&self) -> (String, String) {
+    async fn attempted(&self, attempt: &Attempt) -> Outcome {
         let recipe = Recipe {
             purpose: Purpose::Node,
             proxy: None,
             playbooks: Vec::new(),
         };
-        let ended = told(self.act(Action::Equip { recipe }).await);
-        (ended, self.log())
+        let task = self.scene.task(&self.machine, Action::Equip { recipe });
+        self.scene.apply(attempt, &task).await
+    }
+
+    /// Equips it; how that ended, and what was logged.
+    pub(crate) async fn equip(&self) -> (String, String) {
+        let attempt = self.scene.attempt();
+        let ended = told(self.attempted(&attempt).await);
+        (ended, attempt.log().join("\n"))
     }
 
     /// Begins to equip it, and drops the attempt when the log has such a line. Whether it had.
     pub(crate) async fn equip_until(&self, part: &str) -> bool {
-        let seen = CancellationToken::new();
-        self.lines.0.lock().unwrap().1 = Some((part.to_owned(), seen.clone()));
-        let met = tokio::select! {
-            biased;
-            () = seen.cancelled() => true,
-            _ = self.equip() => false,
+        let attempt = self.scene.attempt();
+        let said = || attempt.log().iter().any(|line| line.contains(part));
+        let seen = async {
+            while !said() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
         };
-        self.lines.0.lock().unwrap().1 = None;
-        self.log();
-        met
-    }
-
-    fn log(&self) -> String {
-        let lines: Vec<String> = self.lines.0.lock().unwrap().0.drain(..).collect();
-        lines.join("\n")
+        tokio::select! {
+            biased;
+            () = seen => true,
+            _ = self.attempted(&attempt) => said(),
+        }
     }
 
     /// What a person sees on the host.
     pub(crate) fn on_host(&self, command: &str) -> String {
         let shown = self.lab.ssh(&self.made, command);
-        shown.unwrap_or_else(|error| panic!("{command}: {error}\n{}", self.log()))
+        shown.unwrap_or_else(|error| panic!("{command}: {error}"))
     }
 
     pub(crate) fn packages(&self) -> String {
@@ -164,13 +118,15 @@ impl Host {
     }
 }
 
-fn driver(sandbox: &Sandbox, lab: &Lab, sources: Vec<Source>) -> Hosts {
-    Hosts::new(Parts {
+fn scene(sandbox: &Sandbox, lab: &Lab, sources: Vec<Source>) -> Arc<Scene> {
+    let hosts = Hosts::new(Parts {
         sandbox: sandbox.clone().into(),
         cache: lab.dir.join("cache"),
         sources,
         playbooks: false,
-    })
+    });
+    let key = std::fs::read(lab.dir.join("key")).unwrap();
+    Arc::new(Scene::new(hosts, cluster(), key))
 }
 
 fn told(outcome: Outcome) -> String {
@@ -181,34 +137,11 @@ fn told(outcome: Outcome) -> String {
     }
 }
 
-fn origin(name: &str) -> id::Origin<'_> {
-    id::Origin {
+fn cluster() -> ClusterId {
+    ClusterId::derive(id::Origin {
         parent: "lab",
-        name,
+        name: "edge",
         ordinal: 1,
         incarnation: 0,
-    }
-}
-
-fn machine(endpoint: Ipv4Addr) -> Machine {
-    Machine {
-        id: MachineId::derive(origin("bare")),
-        name: "edge-bare-01".parse().unwrap(),
-        pool: "bare".parse().unwrap(),
-        role: Role::Compute,
-        ordinal: 1,
-        incarnation: 0,
-        address: Ipv4Addr::new(10, 8, 0, 1),
-        balancer: None,
-        origin: Origin::Given {
-            endpoint,
-            ssh_port: 22,
-            username: "root".to_owned(),
-            secret: Some(SecretRef {
-                name: "keys".parse().unwrap(),
-                key: None,
-            }),
-            jump: None,
-        },
-    }
+    })
 }

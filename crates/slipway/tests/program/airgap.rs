@@ -1,11 +1,11 @@
 //! A site without a network, from the outside: packages are collected where there is one, carried
 //! over, served, and installed on a real host.
 
-use crate::apart::{apart, missing};
-use crate::host::Host;
-use crate::server::slipway;
-use hosts::artifacts::Source;
-use hosts::sandbox::Level;
+use crate::apart::{Lab, apart, missing};
+use crate::secrets::done;
+use crate::server::{Server, slipway};
+use crate::wrong_key;
+use hosts::sandbox::{Level, Made};
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -110,26 +110,40 @@ fn a_site_without_a_network_gets_its_packages_over_a_served_mirror() {
         return;
     }
     apart(name, Level::Lite, async |lab| {
-        let served = Served::start(&mirror());
-        let source: Source = served.1.parse().unwrap();
-        let mut host = Host::new(lab).await;
-        host.mirrors(vec![source]);
-        let (ended, log) = host.equip().await;
-        assert_eq!(ended, "done", "{log}");
-        assert!(log.contains("packages: 2 brought"), "{log}");
-        let (ended, log) = host.equip().await;
-        assert_eq!(ended, "done", "{log}");
-        assert!(log.contains("equip: 0 changed"), "{log}");
-        served.end();
-        // Whoever lacks nothing asks nobody.
-        let (ended, log) = host.equip().await;
-        assert_eq!(ended, "done", "{log}");
-        // What is in the cache is good without anybody.
-        host.strip();
-        let (ended, log) = host.equip().await;
-        assert_eq!(ended, "done", "{log}");
-        host.sandbox.clear().await.unwrap();
+        let sandbox = lab.open().await;
+        let host = sandbox.create(&lab.order("one", Level::Lite)).await;
+        let host = host.unwrap();
+        lab.ssh(&host, BARE).unwrap();
+        tokio::task::block_in_place(|| equipped(&lab, &host));
+        sandbox.clear().await.unwrap();
     });
+}
+
+/// What the rest of the world would be for packages, taken away; and two packages that every host
+/// of the sandbox has.
+const BARE: &str = "rm -rf /etc/apt/sources.list.d /var/lib/apt/lists; : >/etc/apt/sources.list; \
+    dpkg --purge wireguard-go wireguard-tools >/dev/null 2>&1; ! command -v wg";
+
+/// A server whose only mirror is a served one equips the host out of it.
+fn equipped(lab: &Lab, host: &Made) {
+    let served = Served::start(&mirror());
+    let mut command = slipway();
+    command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]);
+    command.arg(lab.dir.join("data"));
+    command.args(["--mirror", &served.1]);
+    let mut server = Server::run(command, &lab.dir, lab.dir.join("data"));
+    wrong_key::set(&mut server, &lab.dir.join("key"));
+    let manifest = wrong_key::manifest(lab, &host.address.to_string());
+    done(&server.client(&["apply", "-f", &manifest, "--wait", "--timeout", "2m"]));
+    let version = lab.ssh(host, "wg --version").unwrap();
+    assert!(version.starts_with("wireguard-tools"), "{version}");
+    let tasks = done(&server.client(&["get", "tasks", "-o", "json"]));
+    let tasks: serde_json::Value = serde_json::from_str(&tasks).unwrap();
+    let mut tasks = tasks["items"].as_array().unwrap().iter();
+    let equip = tasks.find(|task| task["kind"] == "equip").unwrap();
+    let log = done(&server.client(&["task", "log", equip["id"].as_str().unwrap()]));
+    assert!(log.contains("packages: 2 brought"), "{log}");
+    served.end();
 }
 
 #[test]

@@ -21,10 +21,6 @@ mod demo;
 mod doctor;
 mod full_disk;
 #[cfg(feature = "sandbox")]
-#[expect(dead_code, reason = "the tests of hosts use the rest")]
-#[path = "../../../hosts/tests/driver/host.rs"]
-mod host;
-#[cfg(feature = "sandbox")]
 mod hosts_killed;
 mod kill;
 #[cfg(feature = "sandbox")]

@@ -26,9 +26,16 @@ const CODE: &str = "(HOST-003)";
 const HINT: &str = "set the right private key with `slipway secret set`";
 
 /// Sets the key of the host as a person does.
-fn set(server: &mut Server, key: &Path) {
+pub(crate) fn set(server: &mut Server, key: &Path) {
     let entry = format!("privatekey={}", key.display());
     done(&server.client(&["secret", "set", "door", &entry]));
+}
+
+/// Writes the manifest with the host that answers there; answers its path.
+pub(crate) fn manifest(lab: &Lab, endpoint: &str) -> String {
+    let manifest = lab.dir.join("manifest.yaml");
+    std::fs::write(&manifest, MANIFEST.replace("ENDPOINT", endpoint)).unwrap();
+    manifest.to_str().unwrap().to_owned()
 }
 
 /// The task that waits for a person.
@@ -62,9 +69,7 @@ fn told_and_mended(lab: &Lab, endpoint: &str) {
     assert!(keygen.unwrap().success());
     let mut server = Server::start(&lab.dir);
     set(&mut server, &other);
-    let manifest = lab.dir.join("manifest.yaml");
-    std::fs::write(&manifest, MANIFEST.replace("ENDPOINT", endpoint)).unwrap();
-    let manifest = manifest.to_str().unwrap();
+    let manifest = &manifest(lab, endpoint);
     done(&server.client(&["apply", "-f", manifest]));
 
     // Every way to ask says what is wrong and what helps.
