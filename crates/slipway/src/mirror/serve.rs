@@ -24,7 +24,13 @@ pub(crate) struct Serve {
     #[arg(value_name = "DIR")]
     directory: PathBuf,
     /// Where to listen; port 0 takes any that is free
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7078")]
+    // Another one than the server's, whose setting must not be taken for it.
+    #[arg(
+        id = "mirror_listen",
+        long = "listen",
+        value_name = "ADDRESS",
+        default_value = "127.0.0.1:7078"
+    )]
     listen: SocketAddr,
 }
 
