@@ -158,6 +158,7 @@ fn quiet(upper: &Path) -> io::Result<()> {
         "e2scrub_all.timer",
         "fstrim.timer",
         "getty.target",
+        "run-rpc_pipefs.mount",
     ];
     for unit in masked {
         link("/dev/null", &units.join(unit))?;
