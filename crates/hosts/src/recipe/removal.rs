@@ -1,7 +1,7 @@
 //! Giving a static machine back: what we wrote is gone, what was there before is as it was.
 
 use crate::recipe::item::{Item, State, Unit};
-use crate::recipe::network::proxy_files;
+use crate::recipe::network::{kept, proxy_files};
 use crate::recipe::{Level, node, services};
 
 /// Takes everything of ours from a host. `first` are what other parts of the program take away
@@ -14,12 +14,15 @@ pub fn removal(level: Level, first: Vec<Item>) -> Vec<Item> {
         run: "timeout 120 kubeadm reset --force && rm -rf /etc/kubernetes /etc/cni/net.d"
             .to_owned(),
     });
-    items.extend(["kubelet", "containerd"].map(given_back));
-    items.extend(proxy_files(None, level));
+    items.extend(SERVICES.map(given_back));
+    let mut read = proxy_files(None, level);
     // Before the packages go: dpkg keeps a directory in which there is still something.
-    items.extend(node::REPLACED.map(|path| Item::Returned {
+    read.extend(node::REPLACED.map(|path| Item::Returned {
         path: path.to_owned(),
     }));
+    let names: Vec<String> = read.iter().map(Item::name).collect();
+    items.extend(read);
+    items.extend(SERVICES.map(|name| kept(name, &names)));
     items.push(Item::Removed { names: None });
     items.extend(node::WRITTEN.map(Item::absent));
     items.extend([
@@ -45,13 +48,20 @@ pub fn removal(level: Level, first: Vec<Item>) -> Vec<Item> {
     items
 }
 
+/// Services of packages that we may have started.
+const SERVICES: [&str; 2] = ["kubelet", "containerd"];
+
 /// Stops what our own supervision runs, whoever asked for it.
 const SERVICE_GONE: &str = "/usr/local/lib/slipway/supervise stop \"${one##*/}\" && rm -f \"$one\"";
 
-/// A service of a package: if we started it, it is stopped before its package goes.
+/// A service of a package: if we started it, it is stopped before its package goes. One that ran
+/// before us goes on.
 fn given_back(name: &str) -> Item {
     Item::When {
-        condition: format!("[ -e /var/lib/slipway/services/{name} ]"),
+        condition: format!(
+            "[ -e /var/lib/slipway/services/{name} ] && \
+             ! {{ read -r sw_was </var/lib/slipway/before/{name} && [ \"$sw_was\" = running1 ]; }}"
+        ),
         items: vec![Item::Service {
             name: name.to_owned(),
             unit: Unit::Packaged,

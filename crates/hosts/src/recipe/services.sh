@@ -92,6 +92,18 @@ sw_begin() {
     sw_stays "$2"
 }
 
+# Remembers, before it is first changed, how a service was that neither we nor a package of ours
+# brought: whoever had it running has it running again when the host is given back.
+sw_note_before() {
+    if [ "$sw_init" = own ] || [ -n "$sw_had" ]; then return 0; fi
+    if [ -e "/etc/systemd/system/$1.service" ] || [ -e "$sw_home/before/$1" ]; then return 0; fi
+    sw_slurp "$sw_home/packages"
+    case $sw_line$sw_all in
+    *"$sw_line$1$sw_line"*) sw_keep "$sw_home/before/$1" ours ;;
+    *) sw_keep "$sw_home/before/$1" "$sw_now$sw_enabled" ;;
+    esac
+}
+
 # A service: name and state. One that is owed a restart gets it, whenever we died.
 sw_service() {
     sw_slurp "$sw_home/services/$1"
@@ -105,6 +117,7 @@ sw_service() {
         if [ "$sw_now" = absent ] && [ "$sw_init" = own ]; then
             sw_fact "service.$1" 'is left out: nothing here can run it'
         elif [ "$sw_now$sw_owed" != running ] || [ "$sw_had" != running ] || [ -z "$sw_enabled" ]; then
+            sw_note_before "$1"
             sw_begin restart "$1"
             sw_keep "$sw_home/services/$1" running
             sw_did=1

@@ -110,7 +110,7 @@ impl Scene {
 
     /// Makes an attempt.
     pub(crate) async fn apply(&self, attempt: &Attempt, task: &Task) -> Outcome {
-        self.hosts.apply(&attempt.context, task).await
+        Box::pin(self.hosts.apply(&attempt.context, task)).await
     }
 
     pub(crate) fn task(&self, machine: &Machine, action: Action) -> Task {
@@ -153,7 +153,8 @@ impl Scene {
             cluster: self.cluster,
             machines: machines.to_vec(),
         };
-        let seen = self.hosts.probe(&self.attempt().context, &target).await;
+        let attempt = self.attempt();
+        let seen = Box::pin(self.hosts.probe(&attempt.context, &target)).await;
         seen.into_iter().map(|seen| seen.fact).collect()
     }
 

@@ -20,7 +20,7 @@ pub(crate) fn outer(dir: &Path) {
     thread::spawn(move || {
         for near in listener.incoming().flatten() {
             // Who asks for what is not to be had sees the connection end.
-            thread::spawn(move || drop(pass_on(near)));
+            thread::spawn(move || drop(pass_on(&near)));
         }
     });
 }
@@ -42,7 +42,7 @@ pub(crate) fn inner(dir: &Path, at: SocketAddr) {
 }
 
 /// Connects to whoever the first request names; all of one connection go to the same.
-fn pass_on(near: UnixStream) -> std::io::Result<()> {
+fn pass_on(near: &UnixStream) -> std::io::Result<()> {
     let mut reader = BufReader::new(near.try_clone()?);
     let mut first = String::new();
     reader.read_line(&mut first)?;
@@ -50,9 +50,10 @@ fn pass_on(near: UnixStream) -> std::io::Result<()> {
     let target = first.split(' ').nth(1).unwrap_or_default();
     let authority = target.trim_start_matches("http://");
     let authority = authority.split('/').next().unwrap_or_default();
-    let far = match authority.contains(':') {
-        true => TcpStream::connect(authority)?,
-        false => TcpStream::connect((authority, 80))?,
+    let far = if authority.contains(':') {
+        TcpStream::connect(authority)?
+    } else {
+        TcpStream::connect((authority, 80))?
     };
     let (mut to_far, mut to_near) = (far.try_clone()?, near.try_clone()?);
     if tunnel {
