@@ -84,17 +84,18 @@ pub(super) fn start_control_plane(draft: &mut Draft<'_>) {
         matches!(kind, Some(Kind::Init | Kind::Join))
     };
     let first = waiting.iter().find(begun).or(waiting.first());
-    let Some(first) = first.copied() else { return };
+    let Some(first) = first.copied() else {
+        // Who comes later must know of it.
+        let begun = draft.survey.places.iter().find(|place| starting(place));
+        if let Some(begun) = begun.filter(|_| !draft.view.observed.initialised) {
+            remember(draft, begun);
+        }
+        return;
+    };
     if let Some(elsewhere) = starting_elsewhere(draft.survey, first) {
         let after = elsewhere.machine.name.clone();
         draft.hold(first, Kind::Init, Reason::Turn { after });
-        // Without its task nobody would remember that it was begun.
-        if let Some(open) = elsewhere.open
-            && elsewhere.wanted
-            && elsewhere.life == Life::Unreachable
-        {
-            draft.want(elsewhere, open.action.clone());
-        }
+        remember(draft, elsewhere);
     } else if !draft.view.observed.initialised {
         draft.want(
             first,
@@ -122,17 +123,31 @@ pub(super) fn start_control_plane(draft: &mut Draft<'_>) {
     }
 }
 
-/// Another machine on which a control plane may have been started, though nobody has seen
-/// it yet: a second one would split the cluster.
-fn starting_elsewhere<'s, 'a>(survey: &'s Survey<'a>, but: &Place<'_>) -> Option<&'s Place<'a>> {
-    survey.places.iter().find(|place| {
-        place.machine.id != but.machine.id
-            && place.open.is_some_and(|open| {
-                // That its machine is absent may have been seen before the attempt that runs.
-                let may_be = place.life != Life::Absent || open.state == State::Running;
-                may_be && open.action.kind() == Kind::Init && open.attempts > 0
-            })
+/// Keeps the task of a machine that does not answer: without it nobody would remember that a
+/// control plane may have been started there.
+fn remember(draft: &mut Draft<'_>, place: &Place<'_>) {
+    if let Some(open) = place.open
+        && place.wanted
+        && place.life == Life::Unreachable
+    {
+        draft.want(place, open.action.clone());
+    }
+}
+
+/// Whether a control plane may have been started on a machine, though nobody has seen it yet.
+fn starting(place: &Place<'_>) -> bool {
+    place.open.is_some_and(|open| {
+        // That its machine is absent may have been seen before the attempt that runs.
+        let may_be = place.life != Life::Absent || open.state == State::Running;
+        may_be && open.action.kind() == Kind::Init && open.attempts > 0
     })
+}
+
+/// Another machine on which a control plane may have been started: a second one would split
+/// the cluster.
+fn starting_elsewhere<'s, 'a>(survey: &'s Survey<'a>, but: &Place<'_>) -> Option<&'s Place<'a>> {
+    let mut places = survey.places.iter();
+    places.find(|place| place.machine.id != but.machine.id && starting(place))
 }
 
 /// Why nothing can join a control plane that was started.

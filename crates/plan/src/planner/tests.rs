@@ -482,6 +482,22 @@ fn a_control_plane_that_is_being_started_elsewhere_is_waited_for() {
 }
 
 #[test]
+fn a_control_plane_that_may_have_been_started_is_remembered_before_another_machine_is_there() {
+    let init = Action::Init {
+        version: "1.34.0".parse().unwrap(),
+        network: "10.8.0.0/16".parse().unwrap(),
+    };
+    drawn(
+        &World::new("1.34.0", "c1 c2 c3", "c2~? c3~?").open("c3", init, State::Waiting, None),
+        &expect![[r#"
+            create   c1
+            held     join c2 and 1 more: the machine does not answer
+            error
+        "#]],
+    );
+}
+
+#[test]
 fn what_an_attempt_may_have_made_since_it_was_seen_to_be_absent_is_removed() {
     let gone = World::new("1.34.0", "", "w1x").open("w1", Action::Create, State::Running, None);
     drawn(
