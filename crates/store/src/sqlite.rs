@@ -102,7 +102,7 @@ pub(crate) fn is_held(directory: &Path) -> Result<bool, Error> {
         path: path.clone(),
         cause: Arc::new(error),
     };
-    match File::open(&path).map(|file| file.try_lock()) {
+    match File::open(&path).map(|file| patiently(&file)) {
         Ok(Ok(())) => Ok(false),
         Ok(Err(TryLockError::WouldBlock)) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -155,15 +155,7 @@ fn lock(directory: &Path) -> Result<File, Error> {
     }
     let path = directory.join(LOCK);
     let file = create(&path)?;
-    // A process that has just ended, or one that another thread is starting, can hold it for a
-    // moment longer.
-    for _ in 0..LOCK_ATTEMPTS {
-        if file.try_lock().is_ok() {
-            return Ok(file);
-        }
-        std::thread::sleep(LOCK_AGAIN_AFTER);
-    }
-    match file.try_lock() {
+    match patiently(&file) {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(Error::Locked {
             path: directory.to_owned(),
@@ -173,6 +165,18 @@ fn lock(directory: &Path) -> Result<File, Error> {
             cause: Arc::new(error),
         }),
     }
+}
+
+/// Takes a lock: a process that has just ended, or one that another thread is starting, can hold
+/// it for a moment longer.
+fn patiently(file: &File) -> Result<(), TryLockError> {
+    for _ in 0..LOCK_ATTEMPTS {
+        if file.try_lock().is_ok() {
+            return Ok(());
+        }
+        std::thread::sleep(LOCK_AGAIN_AFTER);
+    }
+    file.try_lock()
 }
 
 /// Opens a file for writing, empty if it is new.
