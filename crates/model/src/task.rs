@@ -366,4 +366,7 @@ pub struct Open {
     pub not_before: Timestamp,
     /// How the last attempt ended, when it did not end well.
     pub error: Option<String>,
+    /// Whether a secret that its machine names was set since the last attempt was due: what
+    /// failed for want of the right one may work now.
+    pub corrected: bool,
 }

@@ -150,6 +150,7 @@ impl World {
             attempts: 1,
             not_before: NOW,
             error: error.map(str::to_owned),
+            corrected: false,
         });
         self
     }

@@ -482,7 +482,10 @@ pub(crate) fn unplan_waiting_for(
         let held: Vec<Held> = row.document()?;
         if who != Some(cluster) && held.iter().any(|held| held.reason.word() == word) {
             unplan(tx, cluster)?;
-            let message = format!("the {word} that it waits for has changed");
+            let message = match word {
+                "stuck" => "a secret was set; what is stuck may have waited for it".to_owned(),
+                word => format!("the {word} that it waits for has changed"),
+            };
             let object = format!("cluster/{name}");
             events::note(tx, (project, now), "cluster.woken", object, message);
         }

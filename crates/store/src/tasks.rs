@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::page::{Listed, Page, cursor};
 use model::id::{ClusterId, TaskId};
 use model::name::Name;
+use model::sealed::Owner;
 use model::task::{Open, State, Task};
 use model::time::Timestamp;
 
@@ -130,19 +131,40 @@ pub(crate) fn open(tx: &mut dyn Tx, cluster: ClusterId) -> Result<Vec<Open>, Err
          WHERE cluster = $1 AND state IN ('waiting', 'running', 'stuck') ORDER BY seq",
         &[cluster.into()],
     )?;
-    rows.into_iter()
-        .map(|mut row| {
-            let task: Task = row.document()?;
-            Ok(Open {
-                id: task.id,
-                machine: task.machine.id,
-                origin: task.machine.origin,
-                action: task.action,
-                state: row.take()?,
-                attempts: row.take()?,
-                not_before: row.take()?,
-                error: row.take()?,
-            })
-        })
-        .collect()
+    let mut all = Vec::with_capacity(rows.len());
+    for mut row in rows {
+        let task: Task = row.document()?;
+        let mut open = Open {
+            id: task.id,
+            machine: task.machine.id,
+            origin: task.machine.origin,
+            action: task.action,
+            state: row.take()?,
+            attempts: row.take()?,
+            not_before: row.take()?,
+            error: row.take()?,
+            corrected: false,
+        };
+        if open.state == State::Stuck {
+            open.corrected = corrected(tx, &task.project, &open)?;
+        }
+        all.push(open);
+    }
+    Ok(all)
+}
+
+/// Whether a secret that the machine of a task names was set since the task was due.
+fn corrected(tx: &mut dyn Tx, project: &Name, open: &Open) -> Result<bool, Error> {
+    for secret in open.origin.secrets() {
+        let owner = Owner::Secret(secret.name.clone()).to_string();
+        let set = first(
+            tx,
+            "SELECT 1 FROM sealed WHERE project = $1 AND owner = $2 AND updated_at > $3 LIMIT 1",
+            &[project.into(), owner.into(), open.not_before.into()],
+        )?;
+        if set.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }

@@ -116,7 +116,9 @@ impl<'a> Draft<'a> {
                 && intent.counts(self.view.now)
         });
         match (open.state, failed) {
-            (State::Stuck | State::Waiting, Some(_)) if asked => self.reopen.push(open.id),
+            (State::Stuck | State::Waiting, Some(_)) if asked || open.corrected => {
+                self.reopen.push(open.id);
+            }
             (State::Stuck, error) => {
                 let error = error.unwrap_or_else(|| "no reason was recorded".to_owned());
                 self.hold(

@@ -260,6 +260,7 @@ pub(crate) fn under_way(world: &World, desired: &Desired, observed: &Observed) -
                 attempts: 1,
                 not_before: NOW,
                 error: (state == State::Stuck).then(|| "no luck".to_owned()),
+                corrected: false,
             })
         })
         .collect()

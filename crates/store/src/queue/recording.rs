@@ -159,14 +159,15 @@ fn record(
     // a lost attempt left behind; looking again at once would see nothing again.
     let blind = claim.lost && *ended == Ended::Yield && observations.is_empty();
     let (state, not_before, error) = match ended {
-        Ended::Done => (State::Done, now, None),
-        Ended::Retry { error, not_before } => (State::Waiting, *not_before, Some(error)),
-        Ended::Stuck { error } => (State::Stuck, now, Some(error)),
-        Ended::Yield if blind => (State::Waiting, now.plus(LOOK_AGAIN_AFTER), None),
-        Ended::Yield => (State::Waiting, now, None),
+        Ended::Done => (State::Done, Some(now), None),
+        Ended::Retry { error, not_before } => (State::Waiting, Some(*not_before), Some(error)),
+        // It stays due since before the attempt: who corrects something meanwhile is not missed.
+        Ended::Stuck { error } => (State::Stuck, None, Some(error)),
+        Ended::Yield if blind => (State::Waiting, Some(now.plus(LOOK_AGAIN_AFTER)), None),
+        Ended::Yield => (State::Waiting, Some(now), None),
     };
     let changed = tx.execute(
-        "UPDATE tasks SET state = $4, not_before = $5, error = $6, lease_until = NULL, worker = NULL,
+        "UPDATE tasks SET state = $4, not_before = COALESCE($5, not_before), error = $6, lease_until = NULL, worker = NULL,
                           lost = $7, updated_at = $8
          WHERE id = $1 AND fence = $2 AND worker = $3 AND state = 'running'",
         &[

@@ -145,7 +145,9 @@ fn put(
             detail: told(set.keys(), &removed),
         },
     );
-    crate::clusters::unplan_waiting_for(tx, project, None, "secret", now)?;
+    for word in ["secret", "stuck"] {
+        crate::clusters::unplan_waiting_for(tx, project, None, word, now)?;
+    }
     Ok(after)
 }
 

@@ -2,7 +2,7 @@
 
 use crate::fixture::{
     at, claim, cluster, edited, effect, events, in_a_rack, name, plan, plan_and_hold, project,
-    refusal, settle, submission, submit, text, text_with_given, view,
+    record, refusal, settle, submission, submit, text, text_with_given, view,
 };
 use crate::sealed;
 use model::id::ClusterId;
@@ -356,4 +356,44 @@ pub(crate) async fn a_secret_that_is_missing_is_known_to_the_planner(store: &Sto
         .unwrap();
     put(&name("shop"), "account", "whatever").await;
     assert_eq!(missing().await, ["account"]);
+}
+
+pub(crate) async fn a_stuck_task_goes_on_when_its_secret_is_set(store: &Store) {
+    let given = "{endpoint: 203.0.113.5, secretRef: {name: attic}}";
+    let east = submit(store, &text_with_given("east", "east", given)).await;
+    let east = east.unwrap().changed[0].0;
+    let key = sealed::key(store, 1).await;
+    let put = async |secret: &str, when| {
+        let change = SealedChange::Set("privatekey".parse().unwrap(), sealed::value(key, "x"));
+        let named = (&project(), &name(secret));
+        let put = store.put_secret(named, vec![change], false, "ana".into(), when);
+        put.await.unwrap();
+    };
+    put("attic", at(1)).await;
+    plan(store, east, at(1)).await;
+    let stuck = async |begun, ended| {
+        let claims = claim(store, begun).await;
+        let of = |claim: &store::Claim| claim.task.action.kind() == model::task::Kind::Prepare;
+        let prepare = claims.into_iter().find(of).unwrap();
+        let refused = Ended::Stuck {
+            error: "the key is refused".to_owned(),
+        };
+        assert_eq!(record(store, prepare, refused, ended).await, Recorded::Yes);
+        plan(store, east, ended).await;
+    };
+    stuck(at(2), at(3)).await;
+    assert_eq!(claim(store, at(4)).await.len(), 0);
+    // The key of somebody else is of no use.
+    put("cellar", at(5)).await;
+    plan(store, east, at(5)).await;
+    assert_eq!(claim(store, at(5)).await.len(), 0);
+    put("attic", at(6)).await;
+    assert_eq!(store.unplanned().await.unwrap(), [east]);
+    plan(store, east, at(6)).await;
+    // Set again while the attempt still uses the value from before: it is made once more.
+    let before_its_end = at(8);
+    put("attic", before_its_end).await;
+    stuck(at(7), at(9)).await;
+    let again = claim(store, at(10)).await;
+    assert_eq!((again.len(), again[0].attempt), (1, 3));
 }
