@@ -198,7 +198,7 @@ impl From<&(MachineFact, model::time::Timestamp)> for MachineSeen {
                 Some(reference),
                 Some(address.to_string()),
             ),
-            MachineFact::Unreachable { reference } => {
+            MachineFact::Unreachable { reference, .. } => {
                 (MachineState::Unreachable, Some(reference), None)
             }
         };

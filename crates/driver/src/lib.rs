@@ -31,7 +31,9 @@ pub trait Driver: Send + Sync + 'static {
 
     /// Looks at machines of one cluster without changing them.
     ///
-    /// What could not be seen is left out: silence is not absence.
+    /// What could not be seen is left out: silence is not absence. Must end soon after
+    /// [`Context::cancelled`] completes, with what was seen by then: one machine that
+    /// dawdles must not take away what is known of the others.
     fn probe(&self, cx: &Context, target: &Target)
     -> impl Future<Output = Vec<Observation>> + Send;
 }

@@ -73,7 +73,7 @@ kinds! {
     /// It knows the user or the key not.
     WrongKey = "HOST-003", Person, "set the right private key with `slipway secret set`, or add its public half to the user's authorized_keys";
     /// It is not the host it was.
-    ChangedHostKey = "HOST-004", Person, "if it was installed anew, take it out of the manifest and put it back; if not, somebody may be in between";
+    ChangedHostKey = "HOST-004", Person, "if it was installed anew, take it out of the manifest, apply, put it back and apply again; if not, somebody may be in between";
     /// A program took too long.
     Hung = "HOST-005", Slipway, "tries again by itself; the log of the task shows its last lines";
     /// A disk is full.
@@ -101,7 +101,7 @@ kinds! {
     /// No way to make a tunnel.
     NoTunnel = "HOST-017", Person, "the host needs the wireguard kernel module, or wireguard-go and /dev/net/tun";
     /// A proxy that refuses its configuration.
-    ProxyRefused = "HOST-018", Person, "look at the proxy's log; the configuration before is still in use";
+    ProxyRefused = "HOST-018", Person, "look at the proxy's log; the configuration before, where there was one, is still in use";
     /// A file that was not as it should be after writing.
     HalfWritten = "HOST-019", Slipway, "tries again by itself; the file that was there before is untouched";
     /// A private key that is none.
@@ -111,7 +111,7 @@ kinds! {
     /// A playbook of the user's that failed.
     Playbook = "HOST-022", Person, "correct the playbook; the log of the task shows what it said";
     /// Something of somebody else's is where ours should be.
-    Foreign = "HOST-023", Person, "move it out of the way, or use another machine: what others made is not overwritten";
+    Foreign = "HOST-023", Person, "use another machine, or take it from whoever has it: what others made is not overwritten; what is left of somebody who is gone is removed by hand";
     /// The key that opens the machine could not be opened itself.
     NoKey = "HOST-024", Person, "set the secret that the manifest names; the key of a cluster comes back with a backup or the right key file";
     /// Whoever keeps the keys does not answer.
@@ -122,6 +122,10 @@ kinds! {
     NoPassage = "HOST-027", Person, "let the SSH server of the jump host forward connections (AllowTcpForwarding, PermitOpen), or name another jump host";
     /// More output than anybody can read.
     Flood = "HOST-028", Person, "look at the log of the task: a tool on the machine writes without end; mend it, what was done stays done";
+    /// This machine could not even try.
+    OurSide = "HOST-029", Slipway, "tries again by itself; see on the server's machine that there are file descriptors, ports and a route to spare";
+    /// A private network in which the machine is reached already.
+    Overlap = "HOST-030", Person, "delete the cluster and declare it again with a `network` that nothing else uses";
     /// An artifact that is not what it should be.
     WrongChecksum = "ARTIFACT-001", Person, "the mirror holds another file than was promised: fetch it again, or correct the checksum";
     /// An artifact that nobody has.
@@ -150,6 +154,8 @@ kinds! {
     SubnetFull = "SANDBOX-006", Person, "delete hosts, or choose a larger network with --sandbox-subnet";
     /// A sandbox host that is not there.
     NoSuchHost = "SANDBOX-007", Slipway, "tries again by itself; it was deleted meanwhile, or never made";
+    /// A sandbox belongs to one server, and several may share the database.
+    SharedSandbox = "SANDBOX-008", Person, "start the server without --database, or use machines that are there already (static pools)";
 }
 
 impl From<Error> for driver::Outcome {

@@ -11,14 +11,14 @@ mod look;
 mod made;
 #[cfg(feature = "sandbox")]
 mod opened;
+mod owner;
 mod playing;
 mod supply;
 
 use crate::artifacts::{Cache, Source};
 use crate::error::{Error, Kind};
 use crate::program::{Program, Report};
-use crate::recipe::item::Item;
-use crate::recipe::{self, Looked};
+use crate::recipe;
 use crate::ssh::{self, Connections};
 use crate::{mesh, playbook};
 use driver::{Context, Driver, Outcome, Output, Target};
@@ -34,6 +34,7 @@ use model::task::{Action, Task};
 use model::time::Timestamp;
 #[cfg(feature = "sandbox")]
 pub use opened::Opened;
+use owner::{Claim, Whose};
 use std::ffi::{OsStr, OsString};
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -62,9 +63,6 @@ const TAKE_MAX: Duration = Duration::from_mins(1);
 
 /// How many bytes that nobody could keep a program may write: a tool that writes more is broken.
 const FLOOD: u64 = 64 * 1024 * 1024;
-
-/// Says on a given host whose it is; gone when it is given back.
-const OWNER_FILE: &str = "/etc/slipway/machine";
 
 /// The driver of hosts. Clones share its connections.
 #[derive(Clone)]
@@ -200,34 +198,24 @@ impl Hosts {
     async fn create(&self, cx: &Context, task: &Task) -> Result<Done, Error> {
         let machine = &task.machine;
         self.make(cx, task.cluster, machine).await?;
-        self.taken_in(cx, task, Vec::new()).await
+        let claim = self.claim(cx, task).await?;
+        self.taken_in(cx, task, &claim).await
     }
 
     /// A given machine is entered for the first time: its host key is the right one from then on.
     async fn prepare(&self, cx: &Context, task: &Task) -> Result<Done, Error> {
-        let id = task.machine.id.to_string();
         let entry = self.entry(cx, task.cluster, &task.machine).await?;
-        let items = [Item::file(OWNER_FILE, format!("{id}\n"))];
-        let program = recipe::render(&items, "take into use", TAKE_MAX);
         let looked = self.look_before(cx, &entry).await?;
-        match looked.owner() {
-            Some(owner) if owner != id => {
-                let what = format!("{} belongs to {owner}", entry.door);
-                Err(Error::new(Kind::Foreign, what))
-            }
-            Some(_) | None => self.taken_in(cx, task, vec![program]).await,
-        }
+        let claim = self.claim(cx, task).await?;
+        claim.not_foreign(&looked, &entry.door)?;
+        self.taken_in(cx, task, &claim).await
     }
 
-    /// What a machine says that answers, once it has run these programs, and the host key it has.
-    async fn taken_in(
-        &self,
-        cx: &Context,
-        task: &Task,
-        programs: Vec<Program>,
-    ) -> Result<Done, Error> {
+    /// What a machine says that answers, once it was told whose it is, and the host key it has.
+    async fn taken_in(&self, cx: &Context, task: &Task, claim: &Claim) -> Result<Done, Error> {
         let entry = self.entry(cx, task.cluster, &task.machine).await?;
-        let taken = self.look_after(cx, &entry, "take into use", programs);
+        let told = recipe::render(&[claim.item()], "take into use", TAKE_MAX);
+        let taken = self.look_after(cx, &entry, "take into use", vec![told]);
         let (looked, host) = taken.await?;
         let at = cx.now();
         cx.log(&format!(
@@ -254,6 +242,8 @@ impl Hosts {
     async fn equip(&self, cx: &Context, task: &Task, recipe: &Recipe) -> Result<Done, Error> {
         let entry = self.entry(cx, task.cluster, &task.machine).await?;
         let looked = self.look_before(cx, &entry).await?;
+        let claim = self.claim(cx, task).await?;
+        claim.not_foreign(&looked, &entry.door)?;
         let items = recipe::prepare(recipe, looked.level);
         let mut items = self.supplied(cx, &entry, &looked, items).await?;
         let forgotten = playbook::forgotten(&recipe.playbooks, &looked.facts);
@@ -280,6 +270,7 @@ impl Hosts {
     /// Tells every host that needs it of its peers, all at once. Those that could be told keep
     /// what they got, also when another could not.
     async fn mesh(&self, cx: &Context, task: &Task, mesh: &Mesh) -> Result<Done, Error> {
+        apart(mesh)?;
         let mut telling = JoinSet::new();
         let members = mesh.members.iter();
         for member in members.filter(|member| mesh.to.contains(&member.machine.id)) {
@@ -346,10 +337,32 @@ impl Hosts {
         Ok((cx.now(), Fact::Host(entry.machine, host)))
     }
 
-    /// Cleans a given machine; one that was never entered is clean.
+    /// Cleans a given machine. What is not ours is left alone: a machine that was never taken into
+    /// use, one that others have now, and one that answers where ours was.
     async fn release(&self, cx: &Context, task: &Task) -> Result<(), Error> {
         let entry = self.entry(cx, task.cluster, &task.machine).await?;
-        let (looked, _) = self.look(cx, &entry).await?;
+        let looked = match self.look(cx, &entry).await {
+            Ok((looked, _)) => looked,
+            // A person took it out of its manifest, and it is not the host that we changed.
+            Err(error) if error.kind == Kind::ChangedHostKey && entry.door.jump.is_none() => {
+                cx.log(&format!(
+                    "{error}: nothing of ours is on it, so it is let go"
+                ));
+                self.inner.pins.forget(task.machine.id);
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
+        let other = match self.claim(cx, task).await?.whose(looked.owner()) {
+            Whose::Ours | Whose::Former => None,
+            Whose::Nobodys => Some("it is not in use: nothing is to be taken from it".to_owned()),
+            Whose::Foreign(owner) => Some(format!("it belongs to {owner}: it is left as it is")),
+        };
+        if let Some(other) = other {
+            cx.log(&other);
+            self.inner.pins.forget(task.machine.id);
+            return Ok(());
+        }
         let items = recipe::removal(looked.level, Vec::new());
         for (title, program) in [
             ("load balancer", balancing::down()),
@@ -426,34 +439,30 @@ impl Driver for Hosts {
     }
 
     async fn probe(&self, cx: &Context, target: &Target) -> Vec<Observation> {
-        let mut looks = JoinSet::new();
-        for machine in &target.machines {
-            let (this, cx, machine) = (self.clone(), cx.clone(), machine.clone());
-            let cluster = target.cluster;
-            looks.spawn(async move {
-                let at = cx.now();
-                let facts = this.seen(&cx, cluster, &machine).await;
-                let seen = facts.into_iter();
-                seen.map(|fact| Observation { cluster, fact, at })
-                    .collect::<Vec<_>>()
-            });
-        }
-        let mut seen = Vec::new();
-        while let Some(looked) = looks.join_next().await {
-            match looked {
-                Ok(facts) => seen.extend(facts),
-                Err(error) => tracing::error!(%error, "a look at a host broke down"),
-            }
-        }
-        seen
+        self.looked_at(cx, target, look::PATIENCE).await
     }
 }
 
-impl Looked {
-    /// The machine that the host says it is.
-    fn owner(&self) -> Option<&str> {
-        let owner = self.facts.get("owner").map(String::as_str);
-        owner.filter(|owner| !owner.is_empty())
+/// Whether every member is reached outside the network of the mesh: else its tunnel would take
+/// the way on which we come, and nobody could take it back.
+fn apart(mesh: &Mesh) -> Result<(), Error> {
+    let within = |address: &IpAddr| match address {
+        IpAddr::V4(address) => mesh.network.contains(*address),
+        IpAddr::V6(_) => false,
+    };
+    let ways = mesh.members.iter().flat_map(|member| {
+        let jump = member.machine.origin.jump();
+        let jump = jump.map(|jump| IpAddr::V4(jump.endpoint));
+        [Some(member.at), jump].map(|at| (&member.machine.name, at))
+    });
+    let mut ways = ways.filter_map(|(name, at)| Some((name, at?)));
+    match ways.find(|(_, at)| within(at)) {
+        None => Ok(()),
+        Some((name, at)) => {
+            let network = mesh.network;
+            let what = format!("{name} is reached at {at}, inside {network}, the cluster's own");
+            Err(Error::new(Kind::Overlap, what))
+        }
     }
 }
 

@@ -13,6 +13,7 @@ mod inner;
 mod network;
 mod record;
 mod rootfs;
+mod shared;
 mod sources;
 mod start;
 
@@ -29,6 +30,7 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::MutexGuard;
 use tokio::task::JoinSet;
 
 /// How long a host may take to go down by itself before its power is cut.
@@ -164,18 +166,9 @@ impl Sandbox {
 
     /// Has a host there that runs and answers; one that is there already is taken as it is.
     pub async fn create(&self, order: &Order) -> Result<Made, Error> {
-        self.inner.lay().await?;
-        let slot = self.inner.slot(&order.id)?;
-        let _gate = slot.gate.lock().await;
-        let record = match slot.record() {
-            Some(record) => self.admitted(&slot, record, order).await?,
-            None => self.inner.make(&slot, order).await?,
-        };
-        self.up(&slot, &record).await?;
-        Ok(Made {
-            address: record.address,
-            host_key: record.host_key,
-        })
+        let slot = self.inner.place(&order.id).await?;
+        let made = self.made(&slot, order).await;
+        self.inner.leave(slot, made).await
     }
 
     /// A host by its machine's id.
@@ -184,8 +177,8 @@ impl Sandbox {
         reason = "where hosts are looked up is our own business"
     )]
     pub async fn find(&self, id: &str) -> Option<Seen> {
-        let slot = held(&self.inner.slots).get(id).cloned()?;
-        self.seen(&slot)
+        let found = held(&self.inner.slots).get(id).and_then(known);
+        found.map(|(key, record)| self.seen(&key, record))
     }
 
     /// All hosts, by their machines' ids.
@@ -194,60 +187,114 @@ impl Sandbox {
         reason = "where hosts are looked up is our own business"
     )]
     pub async fn list(&self) -> Vec<Seen> {
-        let slots: Vec<_> = held(&self.inner.slots).values().cloned().collect();
-        slots.iter().filter_map(|slot| self.seen(slot)).collect()
+        let found: Vec<_> = held(&self.inner.slots).values().filter_map(known).collect();
+        let seen = found.into_iter();
+        seen.map(|(key, record)| self.seen(&key, record)).collect()
     }
 
-    /// Leaves nothing of a host; one that is not there is fine.
+    /// Leaves nothing of a host, and with the last one nothing of what they shared; one that is not
+    /// there is fine.
     pub async fn delete(&self, id: &str) -> Result<(), Error> {
-        let Some(slot) = held(&self.inner.slots).get(id).cloned() else {
-            return Ok(());
+        let slot = held(&self.inner.slots).get(id).cloned();
+        let Some(slot) = slot else {
+            // The one before may have failed to take away what hosts shared.
+            return self.inner.settle().await;
         };
+        let deleted = self.deleted(id, &slot).await;
+        self.inner.leave(slot, deleted).await
+    }
+
+    /// Cuts a host's power; its disk is kept.
+    pub async fn power_off(&self, id: &str) -> Result<(), Error> {
+        let slot = self.known(id)?;
+        let off = async {
+            let (_gate, _) = entered_alone(&slot).await?;
+            self.inner.ending("halt", &slot.key).await
+        };
+        let off = off.await;
+        self.inner.leave(slot, off).await
+    }
+
+    /// Has a host run again, and answer.
+    pub async fn power_on(&self, id: &str) -> Result<(), Error> {
+        let slot = self.known(id)?;
+        let on = async {
+            let (_gate, record) = entered_alone(&slot).await?;
+            self.up(&slot, &record).await
+        };
+        let on = on.await;
+        self.inner.leave(slot, on).await
+    }
+
+    /// Has a host go down and come back: in good order where systemd runs, by a power cut else.
+    pub async fn reboot(&self, id: &str) -> Result<(), Error> {
+        let slot = self.known(id)?;
+        let back = self.rebooted(&slot).await;
+        self.inner.leave(slot, back).await
+    }
+
+    /// Cuts a host off from the network, or connects it again.
+    pub async fn partition(&self, id: &str, cut: bool) -> Result<(), Error> {
+        let slot = self.known(id)?;
+        let parted = self.partitioned(&slot, cut).await;
+        self.inner.leave(slot, parted).await
+    }
+
+    /// Leaves nothing of any host, nor of what they shared.
+    pub async fn clear(&self) -> Result<(), Error> {
+        let ids: Vec<_> = held(&self.inner.slots).keys().cloned().collect();
+        let mut all = JoinSet::new();
+        for id in ids {
+            let sandbox = self.clone();
+            all.spawn(async move { sandbox.delete(&id).await });
+        }
+        while let Some(deleted) = all.join_next().await {
+            let lost = |error| Error::new(Kind::Failed, format!("clearing the sandbox: {error}"));
+            deleted.map_err(lost)??;
+        }
+        self.inner.end().await
+    }
+
+    async fn made(&self, slot: &Slot, order: &Order) -> Result<Made, Error> {
+        let _gate = slot.gate.lock().await;
+        let record = match slot.record() {
+            Some(record) => self.admitted(slot, record, order).await?,
+            None => self.inner.make(slot, order).await?,
+        };
+        self.up(slot, &record).await?;
+        Ok(Made {
+            address: record.address,
+            host_key: record.host_key,
+        })
+    }
+
+    async fn deleted(&self, id: &str, slot: &Arc<Slot>) -> Result<(), Error> {
         let _gate = slot.gate.lock().await;
         self.inner.ending("remove", &slot.key).await?;
         slot.set(None);
         // Who waits for the gate meanwhile makes it anew, at the address it has.
         let mut slots = held(&self.inner.slots);
-        if Arc::strong_count(&slot) == 2 {
+        if Arc::strong_count(slot) == 2 {
             slots.remove(id);
         }
         drop(slots);
         Ok(())
     }
 
-    /// Cuts a host's power; its disk is kept.
-    pub async fn power_off(&self, id: &str) -> Result<(), Error> {
-        let (slot, _) = self.known(id)?;
-        let _gate = slot.gate.lock().await;
-        self.inner.ending("halt", &slot.key).await
-    }
-
-    /// Has a host run again, and answer.
-    pub async fn power_on(&self, id: &str) -> Result<(), Error> {
-        self.inner.lay().await?;
-        let (slot, record) = self.known(id)?;
-        let _gate = slot.gate.lock().await;
-        self.up(&slot, &record).await
-    }
-
-    /// Has a host go down and come back: in good order where systemd runs, by a power cut else.
-    pub async fn reboot(&self, id: &str) -> Result<(), Error> {
-        let (slot, record) = self.known(id)?;
-        let _gate = slot.gate.lock().await;
+    async fn rebooted(&self, slot: &Slot) -> Result<(), Error> {
+        let (_gate, record) = entered_alone(slot).await?;
         let in_order = match record.level {
             Level::Lite => false,
-            Level::Systemd => self.asked_to_reboot(&slot).await,
+            Level::Systemd => self.asked_to_reboot(slot).await,
         };
         if !in_order {
             self.inner.ending("halt", &slot.key).await?;
         }
-        self.up(&slot, &record).await
+        self.up(slot, &record).await
     }
 
-    /// Cuts a host off from the network, or connects it again.
-    pub async fn partition(&self, id: &str, cut: bool) -> Result<(), Error> {
-        let (slot, record) = self.known(id)?;
-        let _gate = slot.gate.lock().await;
+    async fn partitioned(&self, slot: &Slot, cut: bool) -> Result<(), Error> {
+        let (_gate, record) = entered_alone(slot).await?;
         let mark = self.inner.directory(&slot.key).join("partitioned");
         let marked = if cut {
             std::fs::write(&mark, "")
@@ -264,21 +311,6 @@ impl Sandbox {
             self.inner.lan.plug(&slot.key, !cut).await?;
         }
         Ok(())
-    }
-
-    /// Leaves nothing of any host, nor of what they shared.
-    pub async fn clear(&self) -> Result<(), Error> {
-        let ids: Vec<_> = held(&self.inner.slots).keys().cloned().collect();
-        let mut all = JoinSet::new();
-        for id in ids {
-            let sandbox = self.clone();
-            all.spawn(async move { sandbox.delete(&id).await });
-        }
-        while let Some(deleted) = all.join_next().await {
-            let lost = |error| Error::new(Kind::Failed, format!("clearing the sandbox: {error}"));
-            deleted.map_err(lost)??;
-        }
-        self.inner.unlay().await
     }
 
     /// Starts a host unless it runs, and waits until it answers; one that is cut off cannot.
@@ -338,25 +370,19 @@ impl Sandbox {
         tokio::time::timeout(GOING_DOWN, again).await.is_ok()
     }
 
-    fn known(&self, id: &str) -> Result<(Arc<Slot>, Record), Error> {
+    fn known(&self, id: &str) -> Result<Arc<Slot>, Error> {
         let slot = held(&self.inner.slots).get(id).cloned();
-        let known = slot.and_then(|slot| slot.record().map(|record| (slot, record)));
-        known.ok_or_else(|| {
-            Error::new(
-                Kind::NoSuchHost,
-                format!("the sandbox host {id} is not there"),
-            )
-        })
+        let known = slot.filter(|slot| slot.record().is_some());
+        known.ok_or_else(|| absent(id))
     }
 
-    fn seen(&self, slot: &Slot) -> Option<Seen> {
-        let record = slot.record()?;
-        let state = match self.inner.process(&slot.key) {
+    fn seen(&self, key: &str, record: Record) -> Seen {
+        let state = match self.inner.process(key) {
             Some(_) => State::Running,
             None => State::Off,
         };
-        let partitioned = self.inner.directory(&slot.key).join("partitioned").exists();
-        Some(Seen {
+        let partitioned = self.inner.directory(key).join("partitioned").exists();
+        Seen {
             id: record.id,
             name: record.name,
             level: record.level,
@@ -364,6 +390,23 @@ impl Sandbox {
             host_key: record.host_key,
             state,
             partitioned,
-        })
+        }
     }
+}
+
+/// A host that is there. Who only looks holds no place: it would keep what hosts share.
+fn known(slot: &Arc<Slot>) -> Option<(String, Record)> {
+    slot.record().map(|record| (slot.key.clone(), record))
+}
+
+/// Has a host to oneself; it may have been deleted while we waited.
+async fn entered_alone(slot: &Slot) -> Result<(MutexGuard<'_, ()>, Record), Error> {
+    let gate = slot.gate.lock().await;
+    let record = slot.record().ok_or_else(|| absent(&slot.key))?;
+    Ok((gate, record))
+}
+
+fn absent(id: &str) -> Error {
+    let what = format!("the sandbox host {id} is not there");
+    Error::new(Kind::NoSuchHost, what)
 }

@@ -82,6 +82,12 @@ pub trait Keys: Send + Sync {
 
     /// Told the host key that was accepted, whenever none is pinned: the caller stores it.
     fn first_seen(&self, door: &Door, key: &str);
+
+    /// Told whether it is the host that is waited for from now on, or a turn among our own:
+    /// nobody may blame a host for the time that others took.
+    fn waiting(&self, for_host: bool) {
+        let _ = for_host;
+    }
 }
 
 /// How long to wait, and how much to do at once.

@@ -199,6 +199,15 @@ impl Wishes {
         wish.is_some_and(|wish| seen.is_none_or(|fact| !met(wish, fact)))
     }
 
+    /// Whether a machine was told this once, whatever has become of its end of the mesh since.
+    pub fn told(&self, machine: MachineId, seen: &MeshFact) -> bool {
+        let wish = self
+            .0
+            .get(&machine)
+            .and_then(|wish| wish.as_str().get(..HALF));
+        wish.is_some() && wish == seen.told.as_str().get(..HALF)
+    }
+
     /// What a machine will tell when its wish is met, for those who look ahead: its peers are
     /// as it was told, whatever they are.
     pub fn met(&self, machine: MachineId) -> Option<MeshFact> {

@@ -50,6 +50,11 @@ impl Network {
         !special && first < 224
     }
 
+    /// Whether an address is one of it.
+    pub fn contains(self, address: Ipv4Addr) -> bool {
+        mask(address, self.prefix) == self.base
+    }
+
     /// Whether the two share an address.
     pub fn overlaps(self, other: Self) -> bool {
         let prefix = self.prefix.min(other.prefix);

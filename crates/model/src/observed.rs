@@ -107,10 +107,13 @@ pub enum MachineFact {
         /// Where it answers.
         address: IpAddr,
     },
-    /// It exists, and does not answer.
+    /// It exists, and does not answer, or not so that we could use it.
     Unreachable {
         /// The provider's own name for it.
         reference: String,
+        /// What is wrong with its answer, where it gives one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        because: Option<String>,
     },
 }
 

@@ -134,8 +134,8 @@ fn host(view: &View<'_>, task: &Task) -> Option<&'static str> {
         Some("a load balancer is no node")
     } else if !machine.origin.is_host() {
         None
-    } else if kind == Kind::Create && view.observed.access.is_none() {
-        Some("a host is made only when there is a key that opens it")
+    } else if matches!(kind, Kind::Create | Kind::Prepare) && view.observed.access.is_none() {
+        Some("a host is taken only when its cluster has a key of its own")
     } else if (joins || kind == Kind::Balance) && !connected {
         Some("a host is part of the mesh before it serves")
     } else {

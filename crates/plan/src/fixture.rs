@@ -97,6 +97,7 @@ impl World {
             }),
             () if marked('?') => Some(MachineFact::Unreachable {
                 reference: reference(),
+                because: None,
             }),
             () => Some(MachineFact::Running {
                 reference: reference(),
@@ -379,6 +380,7 @@ impl World {
             },
             '?' => MachineFact::Unreachable {
                 reference: reference(),
+                because: None,
             },
             _ => MachineFact::Running {
                 reference: reference(),

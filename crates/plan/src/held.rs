@@ -108,6 +108,11 @@ pub enum Reason {
     },
     /// The machine exists and does not answer.
     Unreachable,
+    /// The machine answers, and not as it should.
+    Unusable {
+        /// What is wrong with it.
+        because: String,
+    },
     /// The node has joined and is not ready.
     NotReady,
     /// Somebody else holds what it needs.
@@ -128,6 +133,13 @@ pub enum Reason {
         name: Name,
         /// Which of its entries, where one is meant.
         key: Option<EntryName>,
+    },
+    /// It tells the mesh key of another machine, and is left out of the mesh.
+    SameKey {
+        /// The one that is a member by this key.
+        other: Name,
+        /// Whether it was given to us, so that there is no other to put in its place.
+        given: bool,
     },
     /// The project has all that it may have.
     Quota {
@@ -203,8 +215,10 @@ impl Reason {
             | Self::Window { .. } => Owner::Slipway,
             Self::Stuck { .. }
             | Self::Secret { .. }
+            | Self::SameKey { .. }
             | Self::Quota { .. }
             | Self::Unreachable
+            | Self::Unusable { .. }
             | Self::Cancelled { .. }
             | Self::Paused { .. }
             | Self::Stopped { .. }
@@ -228,10 +242,12 @@ impl Reason {
             Self::ControlPlaneLost => "control-plane-lost",
             Self::Running { .. } => "running",
             Self::Unreachable => "unreachable",
+            Self::Unusable { .. } => "unusable",
             Self::NotReady => "not-ready",
             Self::Claimed { .. } => "claimed",
             Self::Window { .. } => "window",
             Self::Secret { .. } => "secret",
+            Self::SameKey { .. } => "same-key",
             Self::Quota { .. } => "quota",
         }
     }
@@ -288,8 +304,12 @@ impl Reason {
             Self::Running { kind } => format!("continues when {kind} has ended"),
             Self::Unreachable => {
                 format!(
-                    "switch it on, or run `slipway machine replace {machine}` to have another in its place"
+                    "switch it on; or, if it is lost, take it out of the manifest where it was given, \
+                     and run `slipway machine replace {machine}` where Slipway made it"
                 )
+            }
+            Self::Unusable { .. } => {
+                "continues by itself when a look at the machine finds it mended".to_owned()
             }
             Self::NotReady => format!(
                 "continues when the node is ready; `slipway machine replace {machine}` puts another in its place"
@@ -302,6 +322,16 @@ impl Reason {
                 let key = key.as_ref().map_or("KEY", EntryName::as_str);
                 format!("run `slipway secret set {name} {key}`, or name another in the manifest")
             }
+            Self::SameKey { other, given: true } => format!(
+                "remove /etc/wireguard/slipway.key on {machine}, which then makes one of its own; \
+                 if {other} is the copy, do so there"
+            ),
+            Self::SameKey {
+                other,
+                given: false,
+            } => format!(
+                "run `slipway machine replace {machine}`; if {other} is the copy, have that one replaced"
+            ),
             Self::Quota { what, .. } => format!(
                 "remove some {what}, or ask an administrator for more with `slipway project quota`"
             ),
@@ -349,6 +379,7 @@ impl fmt::Display for Reason {
             Self::ControlPlaneLost => f.write_str("every member of the control plane is gone"),
             Self::Running { kind } => write!(f, "{kind} is still running"),
             Self::Unreachable => f.write_str("the machine does not answer"),
+            Self::Unusable { because } => write!(f, "the machine cannot be used: {because}"),
             Self::NotReady => f.write_str("the node is not ready"),
             Self::Claimed { thing, by } => write!(f, "{thing} is held by {by}"),
             Self::Window { opens } => write!(f, "waits for its window, which opens {opens}"),
@@ -357,6 +388,10 @@ impl fmt::Display for Reason {
                 name,
                 key: Some(key),
             } => write!(f, "secret {name}/{key} is not set"),
+            Self::SameKey { other, .. } => write!(
+                f,
+                "it tells the mesh key of {other}, and is left out of the mesh"
+            ),
             Self::Quota { what, used, limit } => {
                 write!(f, "the project has {used} of at most {limit} {what}")
             }

@@ -106,9 +106,11 @@ pub(crate) fn held(held: &Held) -> HeldView {
         | Reason::ControlPlaneLost
         | Reason::Running { .. }
         | Reason::Unreachable
+        | Reason::Unusable { .. }
         | Reason::NotReady
         | Reason::Claimed { .. }
         | Reason::Secret { .. }
+        | Reason::SameKey { .. }
         | Reason::Quota { .. } => (None, None),
     };
     HeldView {

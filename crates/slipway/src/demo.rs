@@ -57,7 +57,7 @@ pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let world = if arguments.simulated {
         World::Simulated("it was asked for".to_owned())
     } else {
-        world::find(&options)
+        world::find(&options).await
     };
     #[cfg(feature = "sandbox")]
     if matches!(world, World::Hosts(Means::ByEntering)) {

@@ -5,6 +5,7 @@ mod config;
 mod demo;
 #[cfg(test)]
 mod deploy;
+mod descriptors;
 mod doctor;
 mod failure;
 mod hands;

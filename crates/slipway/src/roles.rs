@@ -8,7 +8,7 @@ use driver::Clock;
 use engine::{Engine, Settings};
 use hosts::artifacts::Source;
 #[cfg(feature = "sandbox")]
-use hosts::sandbox;
+use hosts::{hands::Opened, sandbox};
 use hosts::{Hosts, Parts};
 #[cfg(feature = "sandbox")]
 use model::network::Network;
@@ -144,10 +144,23 @@ impl Options {
             reason = "the network of a sandbox may be wrong"
         )
     )]
-    fn parts(&self, data_dir: &Path) -> anyhow::Result<Parts> {
+    fn parts(
+        &self,
+        data_dir: &Path,
+        #[cfg_attr(
+            not(feature = "sandbox"),
+            expect(unused_variables, reason = "who has no sandbox shares none")
+        )]
+        shared: bool,
+    ) -> anyhow::Result<Parts> {
         Ok(Parts {
+            // Each server would have a sandbox of its own, and take the others' machines for gone.
             #[cfg(feature = "sandbox")]
-            sandbox: self.sandbox(data_dir)?.into(),
+            sandbox: if shared {
+                Opened::refused()
+            } else {
+                self.sandbox(data_dir)?.into()
+            },
             cache: data_dir.join(ARTIFACTS),
             sources: self.mirror.clone(),
             playbooks: self.allow_playbooks,
@@ -218,7 +231,7 @@ impl Installation {
             let hint = "check that the directory can be written, or move the file away".to_owned();
             failed(what, "SERVE-002", hint, error)
         })?;
-        let hosts = Hosts::new(options.parts(data_dir)?);
+        let hosts = Hosts::new(options.parts(data_dir, store.is_shared())?);
         let clock = Clock::System;
         let own = Actor::new(worker(), "start");
         let keys = options.keys(data_dir);

@@ -1,5 +1,6 @@
 //! `slipway serve`: the API, the engine and the page in one process.
 
+use crate::descriptors;
 use crate::failure::failed;
 use crate::logging;
 use crate::rehearsal::Twin;
@@ -42,6 +43,7 @@ pub(crate) struct Arguments {
 /// Runs until it is told to stop.
 pub(crate) async fn run(arguments: Arguments, global: &cli::Global) -> anyhow::Result<ExitCode> {
     logging::start(arguments.log, "info");
+    descriptors::raise();
     let stop = CancellationToken::new();
     let data_dir = global.data_dir()?;
     // Before anything is made: who cannot listen leaves nothing behind.

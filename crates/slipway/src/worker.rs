@@ -1,5 +1,6 @@
 //! `slipway worker`: the engine alone, beside servers on the same database.
 
+use crate::descriptors;
 use crate::failure::Failure;
 use crate::logging;
 use crate::roles::{Installation, Options, Running, listening};
@@ -38,6 +39,7 @@ pub(crate) struct Arguments {
 /// Runs until it is told to stop.
 pub(crate) async fn run(arguments: Arguments, global: &cli::Global) -> anyhow::Result<ExitCode> {
     logging::start(arguments.log, "info");
+    descriptors::raise();
     if !arguments.options.database.is_named() {
         return Err(Failure {
             what: "a worker needs a database that it can share with servers".to_owned(),

@@ -209,9 +209,27 @@ refused() {
             sleep 0.05
         done
         remove_others "$dir/good"
+        what='its configuration'
+    else
+        listen_to_nothing
+        what='its first configuration and has no role in use'
     fi
     tell_facts
-    fail HOST-018 "Envoy refuses its configuration: ${why:-it does not say why, see $dir/log}"
+    fail HOST-018 "Envoy refuses $what: ${why:-it does not say why, see $dir/log}"
+}
+
+# There is nothing to go back to. What was refused must not be what Envoy begins with when the
+# machine starts again: it could be there before whoever has the port now. Nor may a part of it
+# stay in use. Without the file Envoy would not start at all, so it gets an empty one.
+listen_to_nothing() {
+    printf '{"version_info":"none","resources":[\n]}\n' >"$dir/new/none" &&
+        mv "$dir/new/none" "$dir/listeners/all.json" || rm -f "$dir/listeners/all.json"
+    tries=0
+    until figures=$(ask_figures "$at") && [ "$(figure listener_manager.lds.version_text)" = '"none"' ]; do
+        tries=$((tries + 1))
+        [ $tries -lt $patience ] || break
+        sleep 0.05
+    done
 }
 
 # Removes the targets of roles that a set does not have.

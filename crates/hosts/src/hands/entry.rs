@@ -13,6 +13,7 @@ use model::secret::SecretRef;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// The host keys of machines that were entered and of the hosts in front of them, so that each
 /// is opened once.
@@ -76,6 +77,21 @@ pub(super) struct Entry<'a> {
     pins: &'a Pins,
     expected: Option<String>,
     front: Option<Front>,
+    waited: Mutex<Waited>,
+}
+
+/// How long the host was waited for, without the time that others of ours took.
+#[derive(Default)]
+struct Waited {
+    before: Duration,
+    since: Option<Instant>,
+}
+
+impl Waited {
+    fn until_now(&self) -> Duration {
+        let now = self.since.map_or(Duration::ZERO, |since| since.elapsed());
+        self.before + now
+    }
 }
 
 /// The host in front of a machine.
@@ -105,6 +121,12 @@ impl Entry<'_> {
         self.expected
             .clone()
             .or_else(|| self.pins.get(self.machine))
+    }
+
+    /// How long the host itself was waited for, and not our own turn.
+    pub(super) fn waited(&self) -> Duration {
+        let waited = self.waited.lock().unwrap_or_else(PoisonError::into_inner);
+        waited.until_now()
     }
 
     /// The host in front of a machine, where this is its door.
@@ -190,6 +212,7 @@ impl Hosts {
             pins: &self.inner.pins,
             expected,
             front: machine.origin.jump().map(Front::of),
+            waited: Mutex::default(),
         })
     }
 
@@ -316,6 +339,12 @@ impl Keys for Entry<'_> {
             ),
             None => self.pins.put(self.machine, key),
         }
+    }
+
+    fn waiting(&self, for_host: bool) {
+        let mut waited = self.waited.lock().unwrap_or_else(PoisonError::into_inner);
+        waited.before = waited.until_now();
+        waited.since = for_host.then(Instant::now);
     }
 }
 

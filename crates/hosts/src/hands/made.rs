@@ -8,7 +8,7 @@ use model::id::ClusterId;
 use std::net::IpAddr;
 #[cfg(feature = "sandbox")]
 use {
-    super::{SSH_KEY, entry, entry_name},
+    super::{HOST_KEY, SSH_KEY, entry, entry_name},
     crate::{sandbox, ssh},
     model::cluster::Origin,
     model::sealed::Owner,
@@ -71,8 +71,13 @@ impl Hosts {
     }
 
     pub(super) async fn delete(&self, cx: &Context, machine: &Machine) -> Result<(), Error> {
-        if self.inner.sandbox.was_there() {
-            let sandbox = self.inner.sandbox.get().await?;
+        // Nobody makes machines under a shared database: one whose key was never kept is not there.
+        let never = self.inner.sandbox.is_refused() && !was_made(cx, machine).await?;
+        if never {
+            cx.log(&format!("{} was never made", machine.name));
+            return Ok(());
+        }
+        if let Some(sandbox) = self.inner.sandbox.there().await? {
             sandbox.delete(&machine.id.to_string()).await?;
         }
         self.inner.pins.forget(machine.id);
@@ -82,11 +87,9 @@ impl Hosts {
 
     /// Where a machine is that was made, and which host key it was made with.
     pub(super) async fn whereabouts(&self, machine: &Machine) -> Result<(IpAddr, String), Error> {
-        let seen = if self.inner.sandbox.was_there() {
-            let sandbox = self.inner.sandbox.get().await?;
-            sandbox.find(&machine.id.to_string()).await
-        } else {
-            None
+        let seen = match self.inner.sandbox.there().await? {
+            Some(sandbox) => sandbox.find(&machine.id.to_string()).await,
+            None => None,
         };
         let seen = seen.ok_or_else(|| {
             let what = format!("{} is not there", machine.name);
@@ -97,9 +100,17 @@ impl Hosts {
 
     /// Ends every host of the sandbox, where there is one.
     pub async fn clear(&self) -> Result<(), Error> {
-        if self.inner.sandbox.was_there() {
-            self.inner.sandbox.get().await?.clear().await?;
+        if let Some(sandbox) = self.inner.sandbox.there().await? {
+            sandbox.clear().await?;
         }
         Ok(())
     }
+}
+
+/// Whether a machine was ever made and taken in, by whomever: its host key was kept then.
+#[cfg(feature = "sandbox")]
+async fn was_made(cx: &Context, machine: &Machine) -> Result<bool, Error> {
+    let (owner, entry) = (Owner::Machine(machine.id), entry_name(HOST_KEY)?);
+    let key = cx.kept(&owner, &entry).await.map_err(entry::unopened)?;
+    Ok(key.is_some())
 }

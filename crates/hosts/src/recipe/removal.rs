@@ -42,8 +42,14 @@ pub fn removal(level: Level, first: Vec<Item>) -> Vec<Item> {
         Item::absent(services::DIRECTORY),
         Item::absent("/run/slipway"),
         Item::absent("/var/log/slipway"),
-        Item::absent("/etc/slipway"),
         Item::absent("/var/lib/slipway"),
+        // Whose the host is goes last: until then whoever comes again finds it to be ours.
+        globbed(
+            "what was told",
+            "/etc/slipway/[!m]* /etc/slipway/m[!a]*",
+            "rm -rf \"$one\"",
+        ),
+        Item::absent("/etc/slipway"),
     ]);
     items
 }

@@ -2,30 +2,23 @@
 
 use super::ground::{self, is_mounted, locked, plain, prepared, takes_overlay};
 use super::network::{Lan, cable, digest};
-use super::record::{Process, Record, replace, unwritten};
+use super::record::{Process, Record, unwritten};
 use super::rootfs;
-use super::{Ending, Level, Order, Settings, disk, enter, start};
+use super::shared::{Laid, swept};
+use super::{Level, Order, Settings, disk, enter, start};
 use crate::error::{Error, Kind};
 use crate::tool::{self, SHORT};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
-use std::process::{ChildStdin, Command, Stdio};
+use std::process::ChildStdin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{OnceCell, Semaphore};
 use tokio::task::JoinSet;
 
 /// How many hosts begin at once: more would only slow each other down.
 const BEGINNING: usize = 8;
-
-/// The programs that hosts are run with, as files for those that outlive us.
-const PROGRAMS: [(&str, &str); 4] = [
-    ("end.sh", include_str!("end.sh")),
-    ("guard.sh", include_str!("guard.sh")),
-    ("lite.sh", include_str!("lite.sh")),
-    ("systemd.sh", include_str!("systemd.sh")),
-];
 
 /// One host, or the place of one that is being made.
 pub(super) struct Slot {
@@ -66,15 +59,18 @@ pub(super) struct Inner {
     pub(super) slots: Mutex<BTreeMap<String, Arc<Slot>>>,
     /// Lets only some hosts begin at once.
     pub(super) turns: Semaphore,
-    dir: PathBuf,
-    settings: Settings,
+    /// Where everything is.
+    pub(super) dir: PathBuf,
+    /// How it is to be.
+    pub(super) settings: Settings,
     in_memory: bool,
     trees: [OnceCell<PathBuf>; 2],
-    /// The network and the programs are laid out at first, and again after clearing.
-    pub(super) laid: tokio::sync::Mutex<bool>,
+    /// What hosts share is laid for the first and taken away with the last.
+    pub(super) laid: tokio::sync::Mutex<Laid>,
     /// While it is open our hosts live, where they are to end with us.
-    guard: Mutex<Option<ChildStdin>>,
-    lock: File,
+    pub(super) guard: Mutex<Option<ChildStdin>>,
+    /// Nobody else has the sandbox open while we hold it.
+    pub(super) lock: File,
 }
 
 /// Takes a lock; a panic elsewhere leaves nothing half-done under ours.
@@ -99,12 +95,11 @@ impl Inner {
             dir,
             settings,
             trees: [OnceCell::new(), OnceCell::new()],
-            laid: tokio::sync::Mutex::new(false),
+            laid: tokio::sync::Mutex::new(Laid::Partly),
             guard: Mutex::new(None),
             lock,
         };
-        inner.lay().await?;
-        inner.adopt().await?;
+        inner.take_over().await?;
         Ok(inner)
     }
 
@@ -123,66 +118,26 @@ impl Inner {
         Process::recorded(&self.directory(key).join("init"))
     }
 
-    /// Has the bridge, the programs and the guard there.
-    pub(super) async fn lay(&self) -> Result<(), Error> {
-        let mut laid = self.laid.lock().await;
-        if *laid {
-            return Ok(());
-        }
-        ground::fit_for_many(&self.dir)?;
-        self.lan.ensure().await?;
-        for (name, text) in PROGRAMS {
-            let path = self.program(name);
-            let above = path.parent().unwrap_or(&path);
-            std::fs::create_dir_all(above).map_err(|error| unwritten(above, &error))?;
-            replace(&path, text.as_bytes(), 0o600)?;
-        }
+    /// The directories of hosts that are there, by their keys; half-made ones have no record.
+    pub(super) fn found(&self) -> Result<Vec<(String, Option<Record>)>, Error> {
         let hosts = self.dir.join("hosts");
-        std::fs::create_dir_all(&hosts).map_err(|error| unwritten(&hosts, &error))?;
-        match self.settings.ending {
-            Ending::Stay => {}
-            Ending::WithUs => self.guard()?,
-        }
-        *laid = true;
-        drop(laid);
-        Ok(())
-    }
-
-    /// Has somebody there who ends the hosts when we end. It holds our lock until it is done.
-    fn guard(&self) -> Result<(), Error> {
-        let mut guard = held(&self.guard);
-        if guard.is_some() {
-            return Ok(());
-        }
-        let failed = |error| unwritten(&self.dir, &error);
-        let mut child = Command::new("setsid")
-            .args(["--fork", "sh"])
-            .arg(self.program("guard.sh"))
-            .arg(&self.dir)
-            .arg(&self.lan.bridge)
-            .env("PATH", tool::path())
-            .current_dir("/")
-            .stdin(Stdio::piped())
-            .stdout(self.lock.try_clone().map_err(failed)?)
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(failed)?;
-        *guard = child.stdin.take();
-        // The one that we started goes at once; the guard is its child.
-        child.wait().map_err(failed)?;
-        drop(guard);
-        Ok(())
-    }
-
-    /// Looks at every directory of a host: living ones are taken on, half-made ones removed.
-    async fn adopt(&self) -> Result<(), Error> {
-        let links = self.lan.links().await?;
-        let mut sweeps = JoinSet::new();
-        let hosts = self.dir.join("hosts");
-        let entries = std::fs::read_dir(&hosts).map_err(|error| unwritten(&hosts, &error))?;
-        for entry in entries.flatten() {
+        let entries = match std::fs::read_dir(&hosts) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.map_err(|error| unwritten(&hosts, &error))?,
+        };
+        let looked = entries.flatten().map(|entry| {
             let key = entry.file_name().to_string_lossy().into_owned();
             let whole = Record::read(&entry.path()).filter(|record| self.is_whole(&key, record));
+            (key, whole)
+        });
+        Ok(looked.collect())
+    }
+
+    /// Takes living hosts on, and removes half-made ones.
+    pub(super) async fn adopt(&self, found: Vec<(String, Option<Record>)>) -> Result<(), Error> {
+        let links = self.lan.links().await?;
+        let mut sweeps = JoinSet::new();
+        for (key, whole) in found {
             let Some(record) = whole else {
                 sweeps.spawn(self.ending("remove", &key));
                 continue;
@@ -204,11 +159,7 @@ impl Inner {
             let slot = Slot::new(key, record.address, Some(record.clone()));
             held(&self.slots).insert(record.id, slot);
         }
-        while let Some(swept) = sweeps.join_next().await {
-            let lost = |error| Error::new(Kind::Failed, format!("sweeping the sandbox: {error}"));
-            swept.map_err(lost)??;
-        }
-        Ok(())
+        swept(sweeps).await
     }
 
     /// A disk in memory is gone when the machine was restarted, and the host with it.
@@ -336,33 +287,5 @@ impl Inner {
             plain(&tree).map(|()| tree)
         };
         self.trees[which].get_or_try_init(|| found).await.cloned()
-    }
-
-    /// Takes away what all hosts shared.
-    pub(super) async fn unlay(&self) -> Result<(), Error> {
-        let mut laid = self.laid.lock().await;
-        *laid = false;
-        self.lan.remove().await?;
-        ground::give_back(&self.dir)?;
-        let keeper = self.dir.join("keeper");
-        if let Some(process) = Process::recorded(&keeper) {
-            process.kill();
-        }
-        for name in ["keeper", "hosts", "programs"] {
-            let path = self.dir.join(name);
-            let removed = if path.is_dir() {
-                std::fs::remove_dir_all(&path)
-            } else {
-                std::fs::remove_file(&path)
-            };
-            match removed {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(unwritten(&path, &error));
-                }
-                Ok(()) | Err(_) => {}
-            }
-        }
-        drop(laid);
-        Ok(())
     }
 }

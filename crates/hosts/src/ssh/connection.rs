@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use russh::client::{self, AuthResult, DisconnectReason, Handle, Session};
 use russh::keys::{Algorithm, HashAlg, PrivateKeyWithHashAlg, PublicKey, PublicKeyOrCertificate};
 use russh::{ChannelId, ChannelOpenFailure, Disconnect, Preferred, cipher};
+use rustix::io::Errno;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, Semaphore};
@@ -272,13 +273,28 @@ async fn direct(door: &Door) -> Result<TcpStream, Error> {
     let stream = TcpStream::connect((door.host, door.port)).await;
     let stream = stream.and_then(|stream| stream.set_nodelay(true).map(|()| stream));
     stream.map_err(|error| {
-        let kind = if error.kind() == ErrorKind::ConnectionRefused {
-            Kind::Refused
-        } else {
-            Kind::Silent
-        };
-        Error::new(kind, format!("could not connect to {door}: {error}"))
+        let what = format!("could not connect to {door}: {error}");
+        Error::new(unconnected(&error), what)
     })
+}
+
+/// Whose fault it is that nothing came about. What is missing here is not the host's.
+fn unconnected(error: &std::io::Error) -> Kind {
+    const OURS: [Errno; 6] = [
+        Errno::MFILE,
+        Errno::NFILE,
+        Errno::NETUNREACH,
+        Errno::ADDRNOTAVAIL,
+        Errno::NOBUFS,
+        Errno::NOMEM,
+    ];
+    if Errno::from_io_error(error).is_some_and(|errno| OURS.contains(&errno)) {
+        Kind::OurSide
+    } else if error.kind() == ErrorKind::ConnectionRefused {
+        Kind::Refused
+    } else {
+        Kind::Silent
+    }
 }
 
 async fn handshake<S>(
@@ -373,5 +389,29 @@ async fn authenticate(
         }
         Ok(Ok(AuthResult::Failure { .. })) => Err(wrong()),
         Ok(Err(error)) => Err(lost(error.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io;
+
+    #[test]
+    fn what_is_missing_here_is_not_the_fault_of_the_host() {
+        let kind = |errno: Errno| unconnected(&io::Error::from(errno));
+        for ours in [
+            Errno::MFILE,
+            Errno::NFILE,
+            Errno::NETUNREACH,
+            Errno::ADDRNOTAVAIL,
+            Errno::NOBUFS,
+        ] {
+            assert_eq!(kind(ours), Kind::OurSide, "{ours}");
+        }
+        assert_eq!(kind(Errno::CONNREFUSED), Kind::Refused);
+        for silent in [Errno::HOSTUNREACH, Errno::TIMEDOUT] {
+            assert_eq!(kind(silent), Kind::Silent, "{silent}");
+        }
     }
 }

@@ -126,6 +126,7 @@ impl Inner {
                 door: door.clone(),
             });
             let before = slot.attempts.load(Ordering::Acquire);
+            keys.waiting(false);
             let mut state = slot.state.lock().await;
             if let Some(live) = usable(state.live.take(), door, keys)? {
                 state.live = Some(Arc::clone(&live));
@@ -151,10 +152,12 @@ impl Inner {
             Some(jump) => Some(self.passage(door, jump, keys).await?),
             None => None,
         };
+        keys.waiting(false);
         let _turn = self.opening.acquire().await.map_err(|_| {
             let what = format!("could not connect to {door}: all connections are closed");
             Error::new(Kind::Lost, what)
         })?;
+        keys.waiting(true);
         connection::open(self, door, keys, via).await
     }
 

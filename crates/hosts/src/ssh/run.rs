@@ -98,9 +98,11 @@ impl Connections {
         let mut again = true;
         loop {
             let connection = inner.connection(door, keys).await?;
+            keys.waiting(false);
             let session = turn(&connection.sessions).await?;
             // The host's turn first: who waits for a busy host must not hold up others.
             let program = turn(&inner.programs).await?;
+            keys.waiting(true);
             match channel::session(inner, &connection).await {
                 Ok(channel) => {
                     let (read, write) = channel.split();

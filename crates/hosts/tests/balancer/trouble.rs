@@ -82,11 +82,45 @@ fn a_first_configuration_that_is_refused_is_tried_again() {
                     ("HOST-018", true),
                     "{why}"
                 );
+                assert!(why.contains("first configuration"), "{why}");
                 assert_eq!(balancer::read(&report), Ok(None));
             }
             drop(taken);
             told(&wish).await;
             assert_eq!(ask_once(8080).await.unwrap(), 1);
+            assert_eq!(told(&wish).await.changed(), 0);
+        },
+    );
+}
+
+#[test]
+fn a_first_configuration_that_is_refused_is_not_in_use_after_the_next_start_either() {
+    within(
+        "trouble::a_first_configuration_that_is_refused_is_not_in_use_after_the_next_start_either",
+        async {
+            let _one = Target::start(1);
+            let taken = std::net::TcpListener::bind("0.0.0.0:8081").unwrap();
+            let wish = balance(&[role("web", 8080, &[1]), role("api", 8081, &[1])]);
+            let report = tell(&wish).await;
+            assert_eq!(report.failure().unwrap().0, "HOST-018");
+            let listens = |port| std::net::TcpStream::connect(("127.0.0.1", port)).is_ok();
+            assert!(!listens(8080), "half of it is in use");
+
+            // The machine starts again, and whoever has the port is slower this time.
+            run(STOP).await;
+            drop(taken);
+            let command = fs::read_to_string("/var/lib/slipway/envoy.command").unwrap();
+            let mut envoy = Command::new("sh")
+                .args(["-c", &format!("exec {command}")])
+                .spawn()
+                .unwrap();
+            crate::host::until("it starts", "ready", |page| page.contains("LIVE")).await;
+            assert!(!listens(8081) && !listens(8080), "it took the port");
+            envoy.kill().unwrap();
+            envoy.wait().unwrap();
+
+            told(&wish).await;
+            assert_eq!(ask_once(8081).await.unwrap(), 1);
             assert_eq!(told(&wish).await.changed(), 0);
         },
     );

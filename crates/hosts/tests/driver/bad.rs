@@ -102,6 +102,12 @@ fn lost(path: &str, before: &str) -> Trouble {
 
 /// Another key of the SSH server, and the right one again; sessions that are open end.
 fn other_host_key() -> Trouble {
+    let (new, old) = host_keys();
+    Trouble::Inside(new, old)
+}
+
+/// What gives a host another host key and has its SSH server use it, and what undoes that.
+pub(crate) fn host_keys() -> (String, String) {
     let key = "/etc/ssh/ssh_host_ed25519_key";
     let again = "kill $(pgrep -x sshd) || :; \
         until ssh-keyscan -t ed25519 127.0.0.1 2>/dev/null | grep -q \"$(cut -d' ' -f2 KEY.pub)\"; do sleep 0.05; done";
@@ -110,7 +116,7 @@ fn other_host_key() -> Trouble {
         "for f in {key} {key}.pub; do mv $f $f.right; done; ssh-keygen -q -t ed25519 -N '' -f {key}; {again}"
     );
     let old = format!("for f in {key} {key}.pub; do mv $f.right $f; done; {again}");
-    Trouble::Inside(new, old)
+    (new, old)
 }
 
 /// The whole table. What takes longest begins first.

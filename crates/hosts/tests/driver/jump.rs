@@ -425,8 +425,22 @@ fn a_jump_host_that_is_another_one_is_refused_until_it_is_put_back() {
                 "no key is shown to it"
             );
             let reference = format!("host-{behind}");
-            let away = Fact::Machine(stage.machine.id, MachineFact::Unreachable { reference });
-            assert_eq!(stage.look().await, [away]);
+            let seen = stage.look().await;
+            let [
+                Fact::Machine(
+                    machine,
+                    MachineFact::Unreachable {
+                        reference: told,
+                        because,
+                    },
+                ),
+            ] = seen.as_slice()
+            else {
+                panic!("it is out of reach: {seen:?}");
+            };
+            assert_eq!((*machine, told), (stage.machine.id, &reference));
+            let because = because.as_deref().unwrap();
+            assert!(because.contains("(HOST-004)"), "{because}");
             // Somebody took it out of the manifest and put it back: it is met anew, and then kept.
             stage.jump().since = Generation(3);
             assert_eq!(stage.equip().await, "done", "{}", stage.log());

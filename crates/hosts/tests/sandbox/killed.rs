@@ -81,6 +81,29 @@ fn hosts_end_with_their_maker_where_that_is_wished() {
 }
 
 #[test]
+fn hosts_whose_maker_was_killed_are_deleted_with_all_they_shared() {
+    let name = "killed::hosts_whose_maker_was_killed_are_deleted_with_all_they_shared";
+    apart(name, Level::Lite, async |lab| {
+        let before = lab.world();
+        for round in 0..6_u64 {
+            let mut victim = victim("stay");
+            wait_for(&mut victim, "round");
+            tokio::time::sleep(Duration::from_millis(round * 37)).await;
+            victim.kill().unwrap();
+            victim.wait().unwrap();
+            let sandbox = lab.open().await;
+            for id in ["one", "two"] {
+                sandbox.delete(id).await.unwrap();
+            }
+            drop(sandbox);
+            lab.settles_to(&before).await;
+            let programs = lab.dir.join("sandbox/programs");
+            assert!(!programs.exists(), "in round {round}");
+        }
+    });
+}
+
+#[test]
 fn makes_and_deletes_for_ever() {
     let Some(dir) = lab::within() else {
         return;

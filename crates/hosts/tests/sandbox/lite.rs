@@ -1,6 +1,6 @@
 //! Hosts of the level `lite`.
 
-use crate::apart::apart;
+use crate::apart::{apart, groups, keys};
 use hosts::error::Kind;
 use hosts::sandbox::{Ending, Level, Sandbox, State};
 use std::time::Instant;
@@ -210,13 +210,17 @@ fn a_network_in_use_is_refused_and_two_sandboxes_live_side_by_side() {
     apart(name, Level::Lite, async |lab| {
         let before = lab.world();
         let one = lab.open().await;
+        let made = one.create(&lab.order("same", Level::Lite)).await.unwrap();
         let mut settings = lab.settings(Ending::Stay);
         settings.dir = lab.dir.join("other");
-        let refused = Sandbox::open(settings.clone()).await.unwrap_err();
+        let two = Sandbox::open(settings.clone()).await.unwrap();
+        let refused = two.create(&lab.order("same", Level::Lite)).await;
+        let refused = refused.unwrap_err();
         assert_eq!(refused.kind, Kind::SubnetTaken, "{refused}");
+        assert!(!settings.dir.join("programs").exists(), "nothing is left");
+        drop(two);
         settings.subnet = "10.78.0.0/29".parse().unwrap();
         let two = Sandbox::open(settings).await.unwrap();
-        let made = one.create(&lab.order("same", Level::Lite)).await.unwrap();
         let other = two.create(&lab.order("same", Level::Lite)).await.unwrap();
         assert_ne!(made.address, other.address);
         for number in 0..4 {
@@ -276,4 +280,93 @@ fn hosts_can_stand_on_the_files_of_this_machine() {
         drop(sandbox);
         lab.settles_to(&before).await;
     });
+}
+
+#[test]
+fn what_hosts_shared_goes_with_the_last_of_them() {
+    let name = "lite::what_hosts_shared_goes_with_the_last_of_them";
+    apart(name, Level::Lite, async |lab| {
+        let before = lab.world();
+        let sandbox = lab.open().await;
+        assert_eq!(lab.world(), before, "nothing is laid until there is a host");
+        for id in ["one", "two"] {
+            sandbox.create(&lab.order(id, Level::Lite)).await.unwrap();
+        }
+        let keys = keys(&lab.dir);
+        let (one, two) = tokio::join!(sandbox.delete("one"), sandbox.delete("two"));
+        one.unwrap();
+        two.unwrap();
+        lab.settles_to(&before).await;
+        assert_eq!(left(&lab.dir.join("sandbox")), ["lock"]);
+        for key in keys {
+            assert_eq!(groups(&key), Vec::<std::path::PathBuf>::new());
+        }
+
+        // Another sandbox may have the addresses now.
+        let mut settings = lab.settings(Ending::Stay);
+        settings.dir = lab.dir.join("other");
+        let other = Sandbox::open(settings.clone()).await.unwrap();
+        let order = lab.order("one", Level::Lite);
+        other.create(&order).await.unwrap();
+        let refused = sandbox.create(&order).await.unwrap_err();
+        assert_eq!(refused.kind, Kind::SubnetTaken, "{refused}");
+        assert_eq!(left(&lab.dir.join("sandbox")), ["lock"]);
+        other.delete("one").await.unwrap();
+        sandbox.create(&order).await.unwrap();
+
+        // A host that cannot be made leaves no more than one that was deleted.
+        sandbox.delete("one").await.unwrap();
+        drop((sandbox, other));
+        settings.rootfs = Some(lab.dir.join("key"));
+        let broken = Sandbox::open(settings.clone()).await.unwrap();
+        broken.create(&order).await.unwrap_err();
+        assert_eq!(left(&settings.dir), ["lock"]);
+        drop(broken);
+        lab.settles_to(&before).await;
+    });
+}
+
+#[test]
+fn who_deletes_the_last_host_does_no_harm_to_who_makes_the_next() {
+    let name = "lite::who_deletes_the_last_host_does_no_harm_to_who_makes_the_next";
+    apart(name, Level::Lite, async |lab| {
+        let before = lab.world();
+        let sandbox = lab.open().await;
+        let ids = ["one", "two"];
+        let mut made = sandbox.create(&lab.order("one", Level::Lite)).await;
+        for round in 1..30_u64 {
+            let (old, new) = if round % 2 == 0 {
+                (ids[1], ids[0])
+            } else {
+                (ids[0], ids[1])
+            };
+            let order = lab.order(new, Level::Lite);
+            let begins = async {
+                // Another moment every time, over the time that deleting takes.
+                tokio::time::sleep(std::time::Duration::from_millis(round * 3)).await;
+                sandbox.create(&order).await
+            };
+            let (deleted, next) = tokio::join!(sandbox.delete(old), begins);
+            deleted.unwrap();
+            made = next;
+            lab.ssh(made.as_ref().unwrap(), "true").unwrap();
+        }
+        made.unwrap();
+        // Two who want the same one gone, and one who wants to cut its power, agree too.
+        let (one, two, _) = tokio::join!(
+            sandbox.delete("two"),
+            sandbox.delete("two"),
+            sandbox.power_off("two")
+        );
+        one.unwrap();
+        two.unwrap();
+        lab.settles_to(&before).await;
+    });
+}
+
+/// The names of what a directory holds.
+fn left(dir: &std::path::Path) -> Vec<String> {
+    let entries = std::fs::read_dir(dir).unwrap().flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.collect()
 }

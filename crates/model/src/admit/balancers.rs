@@ -3,16 +3,24 @@
 
 use super::fields::Fields;
 use super::manifest::{CLUSTER_NAME_MAX, Declared, POOL_NAME_MAX, Read, listed, names_at};
-use crate::balancer::{API_PORT, Protocol, RESERVED_FROM};
+use crate::balancer::{ADMIN_PORT, API_PORT, HEALTH_PORT, Protocol, RESERVED_FROM};
 use crate::cluster::Forward;
 use crate::fault::{Code, Faults};
-use crate::manifest::Balancer;
+use crate::manifest::{Balancer, Pool};
+use crate::mesh;
 use crate::name::Name;
 use crate::source::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The most roles, and the most load balancers, in one manifest.
 const ENTRIES_MAX: usize = 1_000;
+
+/// What every machine listens to before it becomes one of a load balancer. Whoever took such a
+/// port could not be told anything any more, or not be started.
+const TAKEN: [(Protocol, u16, &str); 2] = [
+    (Protocol::Tcp, 22, "its SSH server"),
+    (Protocol::Udp, mesh::PORT, "the mesh"),
+];
 
 /// Load balancers and their roles, as read.
 #[derive(Default)]
@@ -102,6 +110,9 @@ fn role_of(value: &Value, path: String, faults: &mut Faults) -> Option<Read<Answ
         faults.note(fields.path("targetPools"), Code::Required, message);
     }
     let (proxy_protocol, sticky) = settings_of(&mut fields, faults);
+    if let (Some(protocol), Some(port)) = (protocol, port) {
+        free_on_machines(protocol, port, &fields, faults);
+    }
     if target_port == Some(API_PORT)
         && let Some(port) = port.filter(|port| *port != API_PORT)
     {
@@ -141,6 +152,17 @@ fn protocol_of(text: &str, fields: &Fields<'_>, faults: &mut Faults) -> Option<P
             faults.note(fields.path("protocol"), Code::Format, message);
             None
         }
+    }
+}
+
+fn free_on_machines(protocol: Protocol, port: u32, fields: &Fields<'_>, faults: &mut Faults) {
+    let taken = |(of, at, _): &&(Protocol, u16, &str)| *of == protocol && u32::from(*at) == port;
+    if let Some((_, _, by)) = TAKEN.iter().find(taken) {
+        let protocol = protocol.as_str();
+        let message = format!(
+            "found `{port}`, allowed: another {protocol} port; every machine has {by} there"
+        );
+        faults.note(fields.path("port"), Code::Range, message);
     }
 }
 
@@ -293,6 +315,57 @@ pub(super) fn check(
 
 fn is_api(forward: &Forward) -> bool {
     u32::from(forward.target_port) == API_PORT
+}
+
+/// Ports that would be listened to twice on one machine: by its SSH server, through which alone
+/// it can be told anything, and by its load balancer.
+pub(super) fn ports(balancers: &Balancers, pools: &[Read<Pool>], faults: &mut Faults) {
+    let ssh: BTreeMap<&Name, u16> = pools
+        .iter()
+        .filter_map(|pool| match &pool.value {
+            Some(Pool::Static(fixed)) => Some((&pool.name, fixed.ssh_port)),
+            Some(Pool::Dynamic(_)) | None => None,
+        })
+        .collect();
+    for serving in balancers.clusters.iter().filter_map(|of| of.value.as_ref()) {
+        for (path, role) in serving
+            .roles
+            .iter()
+            .filter(|(_, role)| role.protocol == Protocol::Tcp)
+        {
+            // The usual port is refused in the role itself, whoever serves it.
+            let own = |pool: &&Name| {
+                let port = ssh.get(*pool);
+                port.is_some_and(|port| *port == role.port && !is_taken(role))
+            };
+            let mut named = serving.pools.iter().map(|(_, pool)| pool);
+            if let Some(pool) = named.find(own) {
+                let Forward { name, port, .. } = role;
+                let message = format!(
+                    "found role `{name}` on tcp port {port}, allowed: another port; \
+                     machines of pool `{pool}` have their SSH server there"
+                );
+                faults.note(path, Code::Range, message);
+            }
+        }
+    }
+    let serving: BTreeSet<&Name> = balancers.pools().map(|(_, pool)| pool).collect();
+    for pool in pools.iter().filter(|pool| serving.contains(&pool.name)) {
+        let port = ssh.get(&pool.name);
+        if let Some(port) = port.filter(|port| [ADMIN_PORT, HEALTH_PORT].contains(port)) {
+            let message = format!(
+                "found `{port}`, allowed: another than {ADMIN_PORT} and {HEALTH_PORT} \
+                 where the pool is one of a load balancer, which listens there"
+            );
+            faults.note(format!("{}.sshPort", pool.path), Code::Range, message);
+        }
+    }
+}
+
+/// Whether a role is where every machine listens already.
+fn is_taken(role: &Forward) -> bool {
+    let mut taken = TAKEN.iter();
+    taken.any(|(protocol, port, _)| *protocol == role.protocol && *port == role.port)
 }
 
 /// Pools that are named twice in one list, or that nobody has defined.

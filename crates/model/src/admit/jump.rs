@@ -1,16 +1,12 @@
 //! The host through which the machines of a static pool are reached: `jumpHost`.
 
 use super::fields::Fields;
-use super::manifest::{Read, enterable, port_of};
+use super::manifest::{Read, enterable, port_of, username_of};
 use super::secrets;
 use crate::fault::{Code, Faults};
 use crate::manifest::{JumpHost, Pool};
-use crate::source::Value;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
-
-/// Longer than any user of a machine is called.
-const USERNAME_MAX: usize = 64;
 
 /// What a static pool says of its jump host; `Err` where that has faults.
 pub(super) fn of_pool(
@@ -31,15 +27,7 @@ pub(super) struct Faulty;
 fn jump_of(mut fields: Fields<'_>, faults: &mut Faults) -> Option<JumpHost> {
     let endpoint: Option<Ipv4Addr> = fields.parsed("endpoint", faults);
     let ssh_port = port_of(&mut fields, faults);
-    let username = fields.optional_text("username", faults).unwrap_or("root");
-    let usable = usable(username);
-    if !usable {
-        let found = Value::Text(username.to_owned());
-        let message = format!(
-            "found {found}, allowed: at most {USERNAME_MAX} of A-Z, a-z, 0-9, `.`, `_`, `@`, `+` and, inside, `-`"
-        );
-        faults.note(fields.path("username"), Code::Format, message);
-    }
+    let username = username_of(&mut fields, faults);
     let secret = secrets::named(&mut fields, Some(secrets::SSH_KEY), faults);
     if let Some(endpoint) = endpoint {
         enterable(endpoint, secret.is_some(), &fields, faults);
@@ -48,15 +36,9 @@ fn jump_of(mut fields: Fields<'_>, faults: &mut Faults) -> Option<JumpHost> {
     Some(JumpHost {
         endpoint: endpoint?,
         ssh_port,
-        username: usable.then(|| username.to_owned())?,
+        username: username?,
         secret,
     })
-}
-
-/// The name is written into the settings of other programs, where others would mean something.
-fn usable(username: &str) -> bool {
-    let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"._@+-".contains(&byte);
-    username.len() <= USERNAME_MAX && !username.starts_with('-') && username.bytes().all(letter)
 }
 
 /// Jump hosts that cannot be one: those that are reached through a jump host themselves, also

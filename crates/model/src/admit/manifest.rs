@@ -21,6 +21,9 @@ pub(super) const CLUSTER_NAME_MAX: usize = 28;
 /// What runs in a host of the sandbox.
 const SANDBOX_TYPES: [&str; 2] = ["lite", "systemd"];
 
+/// Longer than any user of a machine is called.
+const USERNAME_MAX: usize = 64;
+
 /// The most providers, and the most pools of each kind, in one manifest.
 const ENTRIES_MAX: usize = 1_000;
 
@@ -308,10 +311,7 @@ pub(super) fn port_of(fields: &mut Fields<'_>, faults: &mut Faults) -> u16 {
 fn host_of(value: &Value, path: &str, faults: &mut Faults) -> Option<Host> {
     let mut fields = Fields::open(value, path, faults)?;
     let endpoint: Option<Ipv4Addr> = fields.parsed("endpoint", faults);
-    let username = fields
-        .optional_text("username", faults)
-        .unwrap_or("root")
-        .to_owned();
+    let username = username_of(&mut fields, faults);
     let secret = secrets::named(&mut fields, Some(secrets::SSH_KEY), faults);
     if let Some(endpoint) = endpoint {
         enterable(endpoint, secret.is_some(), &fields, faults);
@@ -319,9 +319,27 @@ fn host_of(value: &Value, path: &str, faults: &mut Faults) -> Option<Host> {
     fields.finish(faults);
     Some(Host {
         endpoint: endpoint?,
-        username,
+        username: username?,
         secret,
     })
+}
+
+/// Who enters a machine or a jump host, `root` where nobody is said. The name is written into
+/// the settings of other programs, where other letters would mean something.
+pub(super) fn username_of(fields: &mut Fields<'_>, faults: &mut Faults) -> Option<String> {
+    let username = fields.optional_text("username", faults).unwrap_or("root");
+    let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"._@+-".contains(&byte);
+    let usable = username.len() <= USERNAME_MAX
+        && !username.starts_with('-')
+        && username.bytes().all(letter);
+    if !usable {
+        let found = Value::Text(username.to_owned());
+        let message = format!(
+            "found {found}, allowed: at most {USERNAME_MAX} of A-Z, a-z, 0-9, `.`, `_`, `@`, `+` and, inside, `-`"
+        );
+        faults.note(fields.path("username"), Code::Format, message);
+    }
+    usable.then(|| username.to_owned())
 }
 
 /// What a machine needs so that we can enter it: an address of its own, and a key. At addresses

@@ -9,7 +9,6 @@ use crate::manifest::{Account, Cluster, Pool};
 use crate::name::Name;
 use crate::network::Network;
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::Ipv4Addr;
 
 type Pools<'a> = BTreeMap<&'a Name, &'a Read<Pool>>;
 
@@ -35,6 +34,7 @@ pub(super) fn check(
         clusters,
         faults,
     );
+    balancers::ports(balancers, pools, faults);
     let listed: Vec<_> = clusters.iter().filter_map(Listed::of).collect();
     let whole: Vec<_> = clusters.iter().filter_map(Placed::of).collect();
     for cluster in &listed {
@@ -235,7 +235,7 @@ fn endpoints_outside(
             continue;
         };
         for (at, host) in fixed.hosts.iter().enumerate() {
-            if contains(network, host.endpoint) {
+            if network.contains(host.endpoint) {
                 let message = format!(
                     "found {}, allowed: an address outside {network}, the private network of cluster `{}`",
                     host.endpoint, cluster.value.name
@@ -244,13 +244,16 @@ fn endpoints_outside(
                 faults.note(path, Code::Range, message);
             }
         }
+        let jump = fixed.jump.as_ref().map(|jump| jump.endpoint);
+        if let Some(endpoint) = jump.filter(|endpoint| network.contains(*endpoint)) {
+            let message = format!(
+                "found {endpoint}, allowed: an address outside {network}, the private network of cluster `{}`",
+                cluster.value.name
+            );
+            let path = format!("{}.jumpHost.endpoint", pool.path);
+            faults.note(path, Code::Range, message);
+        }
     }
-}
-
-fn contains(network: Network, address: Ipv4Addr) -> bool {
-    let behind = 32 - u32::from(network.prefix());
-    let base = Ipv4Addr::from(u32::from(address) >> behind << behind);
-    format!("{base}/{}", network.prefix()).parse() == Ok(network)
 }
 
 /// More machines than one manifest should hold: a typing error in a count, or several fleets.

@@ -97,7 +97,7 @@ fn a_journey_that_cannot_begin_says_what_it_waits_for() {
         &expect![[r#"
             cluster edge: nothing can be done now
               held  join w1: the machine does not answer
-                    switch it on, or run `slipway machine replace w1` to have another in its place
+                    switch it on; or, if it is lost, take it out of the manifest where it was given, and run `slipway machine replace w1` where Slipway made it
               held  upgrade c1: 1 of 1 already out of service (w1)
                     continues when w1 is back in service
               held  upgrade w1: one at a time, after c1
@@ -249,7 +249,7 @@ fn a_wait_that_leads_nowhere_ends_with_its_reason() {
     expect![[r#"
         cluster edge: nothing can be done now
           held  join w2: the machine does not answer
-                switch it on, or run `slipway machine replace w2` to have another in its place
+                switch it on; or, if it is lost, take it out of the manifest where it was given, and run `slipway machine replace w2` where Slipway made it
           held  upgrade w1: 1 of 1 already out of service (w2)
                 continues when w2 is back in service
     "#]]

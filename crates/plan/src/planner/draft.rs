@@ -1,6 +1,6 @@
 //! A plan in the making: what rules ask for, against what is under way and what is wished.
 
-use super::survey::{Life, Place, Survey, cancelled, count};
+use super::survey::{Life, Place, Survey, cancelled, count, given_up};
 use super::{Plan, View};
 use crate::held::{Held, Owner, Reason, Scope};
 use crate::ledger::{Slot, spent};
@@ -247,11 +247,9 @@ impl<'a> Draft<'a> {
         })
     }
 
-    /// Whether somebody gave up on cleaning a given machine: it does not answer and never will,
-    /// and they cancelled its release.
+    /// Whether somebody gave up on cleaning a given machine.
     pub(super) fn given_up(&self, place: &Place<'_>) -> bool {
-        let running = place.open.is_some_and(|open| open.state == State::Running);
-        !running && self.cancelled(place.machine.id, Kind::Release).is_some()
+        given_up(self.view, place)
     }
 
     /// Who asked that this be left undone.

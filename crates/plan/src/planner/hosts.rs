@@ -7,18 +7,18 @@
 pub(super) mod balancers;
 mod mesh;
 
-pub(super) use mesh::mesh;
+pub(super) use mesh::{left_out, mesh};
 
 use super::draft::Draft;
 use super::survey::{Life, Node, Place};
 use crate::held::Reason;
-use model::cluster::{Machine, Origin, Role};
+use model::cluster::{Machine, Role};
 use model::task::{Action, Kind, Open, State};
 
-/// Whether a machine must not be made yet, because nothing would open it.
+/// Whether a machine must not be taken yet: nothing would open one that is made, and one that is
+/// given could not be told whose it is.
 pub(super) fn lacks_key(draft: &Draft<'_>, machine: &Machine) -> bool {
-    let made = matches!(machine.origin, Origin::Made { .. });
-    made && machine.origin.is_host() && draft.view.observed.access.is_none()
+    machine.origin.is_host() && draft.view.observed.access.is_none()
 }
 
 /// One key for all machines of the cluster: one of those that wait for it has it made.
@@ -47,7 +47,8 @@ pub(super) fn make_key(draft: &mut Draft<'_>, waiting: &[&Place<'_>]) {
     for place in waiting {
         if place.machine.id != first.machine.id {
             let after = first.machine.name.clone();
-            draft.hold(place, Kind::Create, Reason::Turn { after });
+            let kind = super::rules::acquire(place.machine).kind();
+            draft.hold(place, kind, Reason::Turn { after });
         }
     }
 }

@@ -8,6 +8,7 @@ use super::hosts::{self, balancers};
 use super::survey::{Life, Place, Survey, count};
 use crate::held::Reason;
 use model::cluster::{Machine, Origin, Role};
+use model::observed::MachineFact;
 use model::task::{Action, Kind, State};
 use model::version::Version;
 
@@ -39,11 +40,32 @@ pub(super) fn create(draft: &mut Draft<'_>) {
                     Some(_) | None => draft.want(place, action),
                 }
             }
-            Life::Unreachable => draft.hold(place, serves_by(place), Reason::Unreachable),
+            Life::Unreachable => {
+                let reason = out_of_reach(draft, place);
+                draft.hold(place, serves_by(place), reason);
+            }
             Life::Running => {}
         }
     }
     hosts::make_key(draft, &keyless);
+}
+
+/// Why a machine that is there is of no use.
+fn out_of_reach(draft: &Draft<'_>, place: &Place<'_>) -> Reason {
+    let seen = draft.view.observed.machines.get(&place.machine.id);
+    match seen.and_then(|seen| seen.machine.as_ref()) {
+        Some((MachineFact::Unreachable { because, .. }, _)) => match because {
+            Some(because) => Reason::Unusable {
+                because: because.clone(),
+            },
+            None => Reason::Unreachable,
+        },
+        Some((
+            MachineFact::Absent | MachineFact::Booting { .. } | MachineFact::Running { .. },
+            _,
+        ))
+        | None => Reason::Unreachable,
+    }
 }
 
 /// The work that lets a machine serve.
@@ -54,7 +76,7 @@ fn serves_by(place: &Place<'_>) -> Kind {
     }
 }
 
-fn acquire(machine: &Machine) -> Action {
+pub(super) fn acquire(machine: &Machine) -> Action {
     match machine.origin {
         Origin::Made { .. } => Action::Create,
         Origin::Given { .. } => Action::Prepare,

@@ -1,6 +1,6 @@
 //! Every machine of a cluster, with what is known of it, in the planner's order.
 
-use super::View;
+use super::{View, hosts};
 use model::cluster::{Machine, Role};
 use model::host::{Fingerprint, Recipe};
 use model::id::MachineId;
@@ -31,6 +31,8 @@ pub(super) struct Place<'a> {
     pub(super) blocked: bool,
     /// Whether it is what its recipe says, where it is a host.
     pub(super) equipment: Equipment,
+    /// The machine whose mesh key it tells, where it is no part of the mesh for that.
+    pub(super) twin: Option<&'a Machine>,
 }
 
 /// What is on a host, against what should be.
@@ -102,7 +104,8 @@ impl Place<'_> {
 
     /// Whether it has an end of the mesh, where it should have one.
     pub(super) fn connected(&self) -> bool {
-        !self.machine.origin.is_host() || self.host.is_some_and(|host| host.mesh.is_some())
+        let has_end = self.host.is_some_and(|host| host.mesh.is_some());
+        !self.machine.origin.is_host() || has_end && self.twin.is_none()
     }
 
     /// Whether work of this kind keeps the node from its own. Where it is equipped again, what
@@ -184,6 +187,13 @@ pub(super) fn cancelled<'a>(view: &View<'a>, machine: MachineId, kind: Kind) -> 
     found.map(|intent| intent.author.as_str())
 }
 
+/// Whether somebody gave up on cleaning a given machine: it does not answer and never will, and
+/// they cancelled its release.
+pub(super) fn given_up(view: &View<'_>, place: &Place<'_>) -> bool {
+    let running = place.open.is_some_and(|open| open.state == State::Running);
+    !running && cancelled(view, place.machine.id, Kind::Release).is_some()
+}
+
 /// All machines of a cluster: those to stay in their order, then those to leave.
 #[derive(Debug)]
 pub(super) struct Survey<'a> {
@@ -216,6 +226,7 @@ impl<'a> Survey<'a> {
                     fit: Fit::Whole,
                     goes_on: false,
                 },
+                twin: None,
             };
             if machine.origin.is_host() {
                 place.equipment = place.compared(view, &mut recipes);
@@ -228,6 +239,10 @@ impl<'a> Survey<'a> {
         let (stay, leave) = (&view.desired.machines, &view.desired.leaving);
         let mut places: Vec<_> = stay.iter().map(|machine| place(machine, true)).collect();
         places.extend(leave.iter().map(|machine| place(machine, false)));
+        let twins = hosts::left_out(view, &places);
+        for place in &mut places {
+            place.twin = twins.get(&place.machine.id).copied();
+        }
         Self { places, recipes }
     }
 

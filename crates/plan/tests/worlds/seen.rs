@@ -54,6 +54,7 @@ pub(crate) fn made(world: &World) -> (Desired, Observed) {
             Sight::Lost => (
                 MachineFact::Unreachable {
                     reference: "vm".to_owned(),
+                    because: None,
                 },
                 None,
             ),

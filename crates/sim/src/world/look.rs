@@ -479,7 +479,10 @@ impl State {
         };
         let reference = Computer::Vm(number).reference();
         if !vm.powered || vm.stopping {
-            MachineFact::Unreachable { reference }
+            MachineFact::Unreachable {
+                reference,
+                because: None,
+            }
         } else if vm.boots_at > now {
             MachineFact::Booting { reference }
         } else {
@@ -500,7 +503,10 @@ impl State {
             .as_ref()
             .is_some_and(|owner| owner.machine == machine.id);
         if !host.powered {
-            MachineFact::Unreachable { reference }
+            MachineFact::Unreachable {
+                reference,
+                because: None,
+            }
         } else if !ours {
             MachineFact::Absent
         } else if host.prepared {

@@ -61,7 +61,8 @@ pub(super) async fn here() -> anyhow::Result<Ears> {
 }
 
 #[cfg(not(feature = "sandbox"))]
-pub(super) fn find(_: &Options) -> World {
+#[expect(clippy::unused_async, reason = "with a sandbox it asks mirrors")]
+pub(super) async fn find(_: &Options) -> World {
     World::Simulated("this build has no sandbox".to_owned())
 }
 
@@ -72,13 +73,14 @@ pub(super) use with_sandbox::{ears, enter, find};
 mod with_sandbox {
     use super::{Ears, Options, SocketAddr, TcpListener, World, listening, usual};
     use anyhow::Context as _;
+    use hosts::artifacts::{Name, Patience, Platform, Source, envoy, mirror};
     use hosts::sandbox::{self, Level};
     use std::os::fd::AsFd as _;
     use std::process::ExitCode;
 
     /// Whether this machine can have the hosts of the demo.
-    pub(in crate::demo) fn find(options: &Options) -> World {
-        if options.mirror.is_empty() {
+    pub(in crate::demo) async fn find(options: &Options) -> World {
+        if !has_envoy(&options.mirror).await {
             let why =
                 "no mirror is named that has Envoy for the load balancer; `make demo` makes one";
             return World::Simulated(why.to_owned());
@@ -87,6 +89,20 @@ mod with_sandbox {
             Ok(means) => World::Hosts(means),
             Err(error) => World::Simulated(error.to_string()),
         }
+    }
+
+    /// Whether one of these has what runs on load balancer machines like this one.
+    async fn has_envoy(sources: &[Source]) -> bool {
+        let platform = Platform::of_machine(std::env::consts::ARCH);
+        let name = platform.and_then(|platform| envoy(platform).parse::<Name>().ok());
+        let Some(name) = name else { return false };
+        for source in sources {
+            let listed = mirror::list(source, Patience::default()).await;
+            if listed.is_ok_and(|index| index.get(&name).is_some()) {
+                return true;
+            }
+        }
+        false
     }
 
     /// Runs the whole demo again in namespaces of its own; answers how that ended.

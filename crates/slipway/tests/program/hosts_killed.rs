@@ -77,6 +77,13 @@ fn kept(directory: &Path) -> usize {
     std::fs::read_dir(directory.join("data/sandbox/hosts")).map_or(0, Iterator::count)
 }
 
+/// The network devices there are.
+fn links() -> String {
+    let mut listed = std::process::Command::new("ip");
+    let names = listed.args(["-br", "link"]).output().unwrap().stdout;
+    String::from_utf8(names).unwrap()
+}
+
 #[test]
 fn killed_while_it_makes_hosts_it_makes_each_once_and_leaves_none() {
     let test = "hosts_killed::killed_while_it_makes_hosts_it_makes_each_once_and_leaves_none";
@@ -93,6 +100,7 @@ fn killed_while_it_makes_hosts_it_makes_each_once_and_leaves_none() {
     };
     println!("SLIPWAY_KILL_SEED={seed}");
     let mut random = fastrand::Rng::with_seed(seed);
+    let before = links();
     let mut server = start(&directory);
     let applied = server.client(&["apply", "-f", EXAMPLE]);
     assert!(applied.status.success(), "{applied:?}");
@@ -116,6 +124,7 @@ fn killed_while_it_makes_hosts_it_makes_each_once_and_leaves_none() {
         self::machines(server).is_some_and(|left| left.is_empty())
     });
     assert_eq!(kept(&directory), 0);
+    assert_eq!(links(), before, "nothing is left of the hosts' network");
     drop(server);
     let left = processes();
     assert!(left.is_empty(), "{left:?}");

@@ -30,6 +30,8 @@ mod metrics;
 mod mirror;
 mod secrets;
 mod server;
+#[cfg(feature = "sandbox")]
+mod shared_sandbox;
 mod spans;
 #[cfg(feature = "sandbox")]
 mod wrong_key;

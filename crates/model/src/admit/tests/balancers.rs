@@ -243,6 +243,82 @@ fn a_static_pool_serves_in_one_place() {
     );
 }
 
+/// The machine of the attic serves the load balancer `front`, beside those at the door.
+const ATTIC_SERVES: [(&str, &str); 3] = [
+    ("compute: [muscle, attic]", "compute: [muscle]"),
+    ("targetPools: [muscle, attic]", "targetPools: [muscle]"),
+    ("pools: [door, muscle]", "pools: [door, attic]"),
+];
+
+#[test]
+fn roles_keep_off_the_ports_by_which_machines_are_told() {
+    let mut edits = ATTIC_SERVES.to_vec();
+    edits.extend([
+        ("port: 443\n", "port: 2222\n"),
+        ("protocol: udp, port: 53", "protocol: udp, port: 51820"),
+        ("protocol: tcp, port: 53", "protocol: tcp, port: 22"),
+    ]);
+    check(
+        &edits,
+        &expect![[r#"
+        spec.loadBalancers.roles[2].port: found `51820`, allowed: another udp port; every machine has the mesh there
+        spec.loadBalancers.roles[3].port: found `22`, allowed: another tcp port; every machine has its SSH server there
+        spec.loadBalancers.clusters[0].roles[0]: found role `web` on tcp port 2222, allowed: another port; machines of pool `attic` have their SSH server there
+    "#]],
+    );
+    // The usual port is told once, also where the pool says it too.
+    edits.push(("sshPort: 2222", "sshPort: 22"));
+    check(
+        &edits,
+        &expect![[r#"
+        spec.loadBalancers.roles[2].port: found `51820`, allowed: another udp port; every machine has the mesh there
+        spec.loadBalancers.roles[3].port: found `22`, allowed: another tcp port; every machine has its SSH server there
+    "#]],
+    );
+    // What the other protocol has there is nobody's, nor is the port of machines elsewhere.
+    check(
+        &[
+            ("port: 443\n", "port: 2222\n"),
+            ("protocol: udp, port: 53", "protocol: udp, port: 22"),
+            ("protocol: tcp, port: 53", "protocol: tcp, port: 51820"),
+        ],
+        &expect![[r#"
+            front for first on door muscle
+              udp 22 -> 30053 of muscle [] (names)
+              tcp 2222 -> 30443 of muscle attic ["sticky"] (web)
+              tcp 6443 -> 6443 of brain [] (api)
+              tcp 51820 -> 30053 of muscle ["PROXY"] (a-name-longer-than-pools-may-have)
+            back for second on door
+              tcp 6443 -> 6443 of brain [] (api)
+        "#]],
+    );
+}
+
+#[test]
+fn machines_of_a_load_balancer_leave_it_its_own_ports() {
+    for (port, edits) in [
+        ("sshPort: 65533", ATTIC_SERVES.as_slice()),
+        ("sshPort: 65534", ATTIC_SERVES.as_slice()),
+        ("sshPort: 65532", ATTIC_SERVES.as_slice()),
+        ("sshPort: 65534", &[]),
+    ] {
+        let mut edits = edits.to_vec();
+        edits.push(("sshPort: 2222", port));
+        let told = told(&edits);
+        let refused = told.starts_with("spec.nodePools.static[0].sshPort: found `6553");
+        let serves = edits.len() > 1;
+        assert_eq!(refused, serves && port != "sshPort: 65532", "{told}");
+    }
+    let mut edits = ATTIC_SERVES.to_vec();
+    edits.push(("sshPort: 2222", "sshPort: 65533"));
+    check(
+        &edits,
+        &expect![[r#"
+        spec.nodePools.static[0].sshPort: found `65533`, allowed: another than 65533 and 65534 where the pool is one of a load balancer, which listens there
+    "#]],
+    );
+}
+
 #[test]
 fn what_cannot_be_read_makes_no_other_faults() {
     // Its pools count where they can be read, and all pools may be meant where they cannot.

@@ -118,6 +118,26 @@ fn all_faults_of_a_proxy_are_told() {
     "#]].assert_eq(&told.concat());
 }
 
+#[test]
+fn users_of_machines_are_called_as_users_may_be() {
+    let long = "a".repeat(65);
+    let nodes = format!(
+        "{{endpoint: 203.0.113.5, username: \"ann\\nProxyCommand x\"}}, \
+         {{endpoint: 203.0.113.6, username: 'ann -o ProxyCommand=x'}}, \
+         {{endpoint: 203.0.113.7, username: -l}}, {{endpoint: 203.0.113.8, username: {long}}}, \
+         {{endpoint: 203.0.113.9, username: ann.lee@example}}"
+    );
+    check(
+        &[("{endpoint: 203.0.113.5}", &nodes)],
+        &expect![[r#"
+            spec.nodePools.static[0].nodes[0].username: found `ann\nProxyCommand x`, allowed: a text without control characters or outer blanks
+            spec.nodePools.static[0].nodes[1].username: found `ann -o ProxyCommand=x`, allowed: at most 64 of A-Z, a-z, 0-9, `.`, `_`, `@`, `+` and, inside, `-`
+            spec.nodePools.static[0].nodes[2].username: found `-l`, allowed: at most 64 of A-Z, a-z, 0-9, `.`, `_`, `@`, `+` and, inside, `-`
+            spec.nodePools.static[0].nodes[3].username: found `aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa…`, allowed: at most 64 of A-Z, a-z, 0-9, `.`, `_`, `@`, `+` and, inside, `-`
+        "#]],
+    );
+}
+
 /// The pool `attic` of two real machines, behind a jump host.
 fn behind(jump: &str, expected: &expect_test::Expect) {
     let nodes = "nodes: [{endpoint: 203.0.113.5}]";

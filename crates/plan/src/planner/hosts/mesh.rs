@@ -1,10 +1,15 @@
 //! How hosts reach each other: one mesh over all of them.
 
+mod twins;
+
+pub(in crate::planner) use twins::left_out;
+
 use super::{balancers, failed, keyless, started, under_way};
 use crate::held::Reason;
+use crate::planner::View;
 use crate::planner::draft::Draft;
-use crate::planner::survey::{Life, Place, count};
-use model::cluster::Role;
+use crate::planner::survey::{Life, Place, count, given_up};
+use model::cluster::{Origin, Role};
 use model::mesh::{Member, Mesh};
 use model::observed::MachineFact;
 use model::task::{Action, Kind};
@@ -14,13 +19,16 @@ use model::task::{Action, Kind};
 /// Who is about to come is waited for, so that a cluster of a hundred is connected once and
 /// not a hundred times; who fails to come is not. Who is to leave and still serves is told with
 /// the others: those that come in its place reach it only if it knows them.
+/// Who tells the key of another one is no part of it, and keeps nobody else waiting.
 pub(in crate::planner) fn mesh(draft: &mut Draft<'_>) {
     let mut members: Vec<_> = draft
         .survey
         .places
         .iter()
-        .filter_map(|place| member(draft, place))
+        .filter(|place| place.twin.is_none())
+        .filter_map(|place| member(draft.view, place))
         .collect();
+    hold_twins(draft);
     // Who comes and who goes changes nothing for the others but itself.
     members.sort_by_key(|member| member.machine.address);
     let mut mesh = Mesh {
@@ -64,6 +72,22 @@ pub(in crate::planner) fn mesh(draft: &mut Draft<'_>) {
         draft.hold_mesh(anchor, reason);
     } else {
         draft.want(anchor, Action::Mesh { mesh });
+    }
+}
+
+/// Tells of those that are left out. One that is to leave does so all the same.
+fn hold_twins(draft: &mut Draft<'_>) {
+    for place in draft.survey.wanted() {
+        let Some(twin) = place.twin else {
+            continue;
+        };
+        if place.life == Life::Running {
+            let reason = Reason::SameKey {
+                other: twin.name.clone(),
+                given: matches!(place.machine.origin, Origin::Given { .. }),
+            };
+            draft.hold(place, Kind::Mesh, reason);
+        }
     }
 }
 
@@ -121,12 +145,12 @@ fn locked(draft: &Draft<'_>, place: &Place<'_>) -> Option<Reason> {
 
 /// A machine as its peers know it: those on their way out too, for as long as they are there
 /// and somebody means to clean them.
-fn member(draft: &Draft<'_>, place: &Place<'_>) -> Option<Member> {
-    if !place.wanted && draft.given_up(place) {
+fn member(view: &View<'_>, place: &Place<'_>) -> Option<Member> {
+    if !place.wanted && given_up(view, place) {
         return None;
     }
     let host = place.host?;
-    let seen = draft.view.observed.machines.get(&place.machine.id);
+    let seen = view.observed.machines.get(&place.machine.id);
     let shown = seen.and_then(|seen| match seen.machine.as_ref()?.0 {
         MachineFact::Running { address, .. } => Some(address),
         MachineFact::Absent | MachineFact::Booting { .. } | MachineFact::Unreachable { .. } => None,

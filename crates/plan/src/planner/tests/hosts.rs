@@ -69,21 +69,21 @@ fn a_cluster_of_hosts_behind_a_load_balancer_is_built_in_order() {
         World::hosts("c1 w1 s1 b1"),
         &expect![[r#"
             1
-            prepare  s1
             key      c1
             held     create w1 and 1 more: one at a time, after c1
+            held     prepare s1: one at a time, after c1
             scheduled
             2
             create   c1
             create   w1
+            prepare  s1
             create   b1
-            equip    s1
             scheduled
             3
             equip    c1
             equip    w1
+            equip    s1
             equip    b1
-            held     mesh s1: additions come first: 3 not ready yet (c1)
             scheduled
             4
             mesh     c1 (4 members, to c1 w1 s1 b1)
@@ -113,11 +113,11 @@ fn one_key_is_made_and_the_machines_wait_for_it() {
     drawn(
         &world,
         &expect![[r#"
-        prepare  s1
-        key      c1
-        held     create w1 and 1 more: one at a time, after c1
-        scheduled
-    "#]],
+            key      c1
+            held     create w1 and 1 more: one at a time, after c1
+            held     prepare s1: one at a time, after c1
+            scheduled
+        "#]],
     );
     // Whoever was asked first goes on, also when somebody comes before it.
     let world = World::hosts("c1 w1 w2").open("w1", Action::Key, State::Running, None);

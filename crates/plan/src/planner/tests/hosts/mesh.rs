@@ -1,8 +1,9 @@
 //! The mesh: who is told of whom, when, and by whom.
 
-use super::{drawn, init, mesh, told};
+use super::{drawn, init, mesh, plan, told};
 use crate::fixture::{World, host};
 use expect_test::expect;
+use model::host::Fingerprint;
 use model::intent::Wish;
 use model::task::{Action, Kind, State};
 
@@ -308,5 +309,139 @@ fn a_row_that_is_given_back_is_not_kept_for_the_mesh() {
             release 1
             scheduled
         "#]],
+    );
+}
+
+/// `copy` tells the mesh key of another machine from now on.
+fn copied(mut world: World, of: &str, copy: &str) -> World {
+    let key = world.host(of).mesh_key.clone();
+    world.host(copy).mesh_key = key;
+    world
+}
+
+#[test]
+fn a_copy_of_a_machine_is_left_out_and_the_others_go_on() {
+    // It comes when the mesh is there; the one that the others know stays, whatever its name.
+    let grown = || World::hosts("c1 w2").settled().want("c1 w1 w2 w3").after(2);
+    let world = copied(grown(), "w2", "w1");
+    drawn(
+        &world,
+        &expect![[r#"
+        mesh     c1 (3 members, to c1 w2 w3)
+        held     mesh w1: it tells the mesh key of w2, and is left out of the mesh
+        error
+    "#]],
+    );
+    let reasons = plan(&world.view()).held;
+    expect!["run `slipway machine replace w1`; if w2 is the copy, have that one replaced"]
+        .assert_eq(&reasons[0].next_action());
+    // It joins nothing, and what was told stays told.
+    told(
+        world,
+        &expect![[r#"
+        1
+        mesh     c1 (3 members, to c1 w2 w3)
+        held     mesh w1: it tells the mesh key of w2, and is left out of the mesh
+        error
+        2
+        join     w3
+        held     mesh w1: it tells the mesh key of w2, and is left out of the mesh
+        error
+        3
+        held     mesh w1: it tells the mesh key of w2, and is left out of the mesh
+        error
+    "#]],
+    );
+    // With a key of its own it comes like any other.
+    drawn(
+        &grown(),
+        &expect![[r#"
+        mesh     c1 (4 members, to c1 w1 w2 w3)
+        scheduled
+    "#]],
+    );
+}
+
+#[test]
+fn who_is_known_by_a_key_keeps_it_when_another_member_tells_it() {
+    // All are members already, and one of them lies from now on, or was restored from a copy.
+    for (known, liar) in [("w1", "w2"), ("w2", "w1"), ("c1", "w1"), ("w2", "c1")] {
+        let mut world = copied(World::hosts("c1 w1 w2 w3").settled(), known, liar);
+        // Its interface does not fit its key any more.
+        world.host(liar).mesh.as_mut().unwrap().live = Fingerprint::of_text("");
+        let Action::Mesh { mesh } = mesh(&world) else {
+            unreachable!("it is one");
+        };
+        let members = mesh.members.iter().map(|member| &member.machine.id);
+        assert!(
+            members.clone().any(|id| *id == host(known).id),
+            "{known} {liar}"
+        );
+        assert!(
+            !members.clone().any(|id| *id == host(liar).id),
+            "{known} {liar}"
+        );
+        assert_eq!(mesh.to.len(), 3, "all others are told");
+        // Nobody changes their mind when that is done.
+        let world = world.settled();
+        let held = plan(&world.view()).held;
+        let told: Vec<_> = held.iter().map(ToString::to_string).collect();
+        let expected =
+            format!("mesh {liar}: it tells the mesh key of {known}, and is left out of the mesh");
+        assert_eq!(told, [expected]);
+    }
+}
+
+#[test]
+fn of_many_copies_the_first_is_a_member() {
+    // All machines were made of one image that has a key in it.
+    let mut world = World::hosts("c1 w1 w2 s1").after(3);
+    for name in ["w1", "w2", "s1"] {
+        world = copied(world, "c1", name);
+    }
+    drawn(
+        &world,
+        &expect![[r#"
+        mesh     c1 (1 members, to c1)
+        held     mesh w1 and 1 more: it tells the mesh key of c1, and is left out of the mesh
+        held     mesh s1: it tells the mesh key of c1, and is left out of the mesh
+        error
+    "#]],
+    );
+    let held = plan(&world.view()).held;
+    expect!["remove /etc/wireguard/slipway.key on s1, which then makes one of its own; if c1 is the copy, do so there"].assert_eq(&held[1].next_action());
+}
+
+#[test]
+fn a_control_plane_is_not_begun_on_a_machine_that_is_left_out() {
+    let mut world = World::hosts("c1 c2 c3").after(4);
+    assert!(world.host("c2").mesh.is_some());
+    // All have an end of the mesh, but nobody was told of what is there now.
+    for name in ["c1", "c2", "c3"] {
+        world.host(name).mesh.as_mut().unwrap().told = Fingerprint::of_text("");
+    }
+    let world = copied(world, "c1", "c2");
+    told(
+        world,
+        &expect![[r#"
+        1
+        mesh     c1 (2 members, to c1 c3)
+        held     mesh c2: it tells the mesh key of c1, and is left out of the mesh
+        held     init c1: mesh is still running
+        held     join c3: one at a time, after c1
+        error
+        2
+        init     c1
+        held     mesh c2: it tells the mesh key of c1, and is left out of the mesh
+        held     join c3: one at a time, after c1
+        error
+        3
+        join     c3
+        held     mesh c2: it tells the mesh key of c1, and is left out of the mesh
+        error
+        4
+        held     mesh c2: it tells the mesh key of c1, and is left out of the mesh
+        error
+    "#]],
     );
 }
