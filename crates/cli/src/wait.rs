@@ -287,7 +287,7 @@ async fn tell_errors(
     };
     let listed = client.clusters(&filter, &page).await?;
     context.out().say(&format!(
-        "error: manifest {manifest} cannot go on by itself"
+        "error: manifest {manifest} has trouble that lasts; this is where it stands"
     ));
     for head in &listed.items {
         let name = &head.summary.name;

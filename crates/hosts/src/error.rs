@@ -131,7 +131,7 @@ kinds! {
     /// An artifact that nobody has.
     NoArtifact = "ARTIFACT-002", Person, "add it to the mirror, or name another mirror that has it";
     /// A source that does not answer.
-    SourceAway = "ARTIFACT-003", Slipway, "tries again by itself; see that the mirror can be reached";
+    SourceAway = "ARTIFACT-003", Slipway, "see that the mirror can be reached; a server tries again by itself";
     /// The cache of artifacts, or a mirror, cannot be written or read.
     CacheBroken = "ARTIFACT-004", Person, "make room where it lies, or give the user that runs Slipway the right to write there";
     /// An index that makes no sense.
@@ -149,7 +149,7 @@ kinds! {
     /// Another process has the sandbox open.
     SandboxBusy = "SANDBOX-004", Slipway, "tries again by itself; end the other process, or give this one a directory of its own";
     /// The network of sandbox hosts is in use.
-    SubnetTaken = "SANDBOX-005", Person, "choose a network that nothing on this machine uses with --sandbox-subnet";
+    SubnetTaken = "SANDBOX-005", Person, "choose a network that nothing on this machine uses with --sandbox-subnet; hosts that exist keep the one they were made with";
     /// The network of sandbox hosts is full.
     SubnetFull = "SANDBOX-006", Person, "delete hosts, or choose a larger network with --sandbox-subnet";
     /// A sandbox host that is not there.

@@ -7,9 +7,9 @@ use anyhow::Context as _;
 use driver::Clock;
 use engine::{Engine, Settings};
 use hosts::artifacts::Source;
+use hosts::{Hosts, Parts};
 #[cfg(feature = "sandbox")]
 use hosts::{hands::Opened, sandbox};
-use hosts::{Hosts, Parts};
 #[cfg(feature = "sandbox")]
 use model::network::Network;
 use sim::{Pace, World};
