@@ -278,6 +278,12 @@ pub struct HostSeen {
     pub mesh_key: Option<String>,
     /// Whether it is part of the mesh.
     pub meshed: bool,
+    /// How many peers it has in the mesh.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mesh_peers: Option<u32>,
+    /// How many of them it has heard of in the last three minutes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mesh_peers_heard: Option<u32>,
     /// For every role of its load balancer, how many targets answer.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub healthy: BTreeMap<String, u32>,
@@ -298,6 +304,8 @@ impl From<&(HostFact, model::time::Timestamp)> for HostSeen {
             equipped: fact.equipped.is_some(),
             mesh_key: fact.mesh_key.as_ref().map(ToString::to_string),
             meshed: fact.mesh.is_some(),
+            mesh_peers: fact.heard.map(|heard| heard.peers),
+            mesh_peers_heard: fact.heard.map(|heard| heard.lately),
             healthy: healthy.map(|(role, n)| (role.to_string(), *n)).collect(),
             observed_at: (*at).into(),
         }

@@ -8,7 +8,7 @@
 
 mod read;
 
-pub use read::{Handshakes, handshakes, key, read};
+pub use read::{heard, key, read};
 
 use crate::program::{Program, quoted};
 use model::mesh::{PORT, Peer, Tunnel};

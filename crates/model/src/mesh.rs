@@ -126,6 +126,15 @@ pub struct MeshFact {
     pub live: Fingerprint,
 }
 
+/// Of how many of its peers a host has heard lately: they all say something twice a minute.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Heard {
+    /// The peers that it has.
+    pub peers: u32,
+    /// Those it shook hands with in the last three minutes.
+    pub lately: u32,
+}
+
 impl MeshFact {
     fn of(wish: &Fingerprint, live: Fingerprint) -> Self {
         let half = |print: &Fingerprint| print.as_str().get(..HALF).unwrap_or_default().to_owned();

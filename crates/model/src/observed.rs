@@ -7,7 +7,7 @@
 use crate::balancer::BalanceFact;
 use crate::host::Fingerprint;
 use crate::id::{ClusterId, MachineId};
-use crate::mesh::{MeshFact, MeshKey};
+use crate::mesh::{Heard, MeshFact, MeshKey};
 use crate::time::Timestamp;
 use crate::version::Version;
 use serde::{Deserialize, Serialize};
@@ -171,6 +171,9 @@ pub struct HostFact {
     pub mesh_key: Option<MeshKey>,
     /// Its end of the mesh.
     pub mesh: Option<MeshFact>,
+    /// Whether its tunnels are in use, where it has any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heard: Option<Heard>,
     /// Its load balancer.
     pub balance: Option<BalanceFact>,
 }

@@ -160,7 +160,10 @@ pub(crate) fn machine(view: &MachineView, changes: &[ChangeView], now: Time) -> 
 fn host_says(host: &HostSeen, now: Time) -> Vec<(&'static str, String)> {
     let said = |is: bool, yes: &str| if is { yes } else { "no" }.to_owned();
     let mesh = host.mesh_key.as_ref().filter(|_| host.meshed);
-    let mesh = mesh.map_or_else(|| "no".to_owned(), |key| format!("yes, as {key}"));
+    let heard = host.mesh_peers_heard.zip(host.mesh_peers);
+    let heard = heard.map(|(heard, peers)| format!("; hears {heard} of {peers} peers"));
+    let heard = heard.unwrap_or_default();
+    let mesh = mesh.map_or_else(|| "no".to_owned(), |key| format!("yes, as {key}{heard}"));
     let healthy = host.healthy.iter();
     let healthy = healthy.map(|(role, count)| format!("{role}: {count} targets answer"));
     let mut facts = vec![

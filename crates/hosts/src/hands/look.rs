@@ -84,6 +84,7 @@ impl Hosts {
             equipped: looked.prepared.clone(),
             mesh_key: mesh::key(&report)?,
             mesh: mesh::read(&report)?,
+            heard: mesh::heard(&report)?,
             balance: balancer::read(&report)?,
         };
         Ok((looked, host))

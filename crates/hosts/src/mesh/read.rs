@@ -2,18 +2,9 @@
 
 use crate::error::{Error, Kind};
 use crate::program::Report;
-use model::mesh::{MeshFact, MeshKey};
+use model::mesh::{Heard, MeshFact, MeshKey};
 use std::fmt::Display;
 use std::str::FromStr;
-
-/// How many of its peers a host has heard of lately.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Handshakes {
-    /// The peers that it has.
-    pub peers: u32,
-    /// Those it shook hands with in the last three minutes.
-    pub fresh: u32,
-}
 
 /// The host's end of the mesh; `None` where no wish has come about yet.
 pub fn read(report: &Report) -> Result<Option<MeshFact>, Error> {
@@ -32,11 +23,11 @@ pub fn key(report: &Report) -> Result<Option<MeshKey>, Error> {
 }
 
 /// How many tunnels are in use; `None` where there is no interface.
-pub fn handshakes(report: &Report) -> Result<Option<Handshakes>, Error> {
-    let (peers, fresh) = (fact(report, "mesh-peers")?, fact(report, "mesh-fresh")?);
+pub fn heard(report: &Report) -> Result<Option<Heard>, Error> {
+    let (peers, lately) = (fact(report, "mesh-peers")?, fact(report, "mesh-fresh")?);
     Ok(peers
-        .zip(fresh)
-        .map(|(peers, fresh)| Handshakes { peers, fresh }))
+        .zip(lately)
+        .map(|(peers, lately)| Heard { peers, lately }))
 }
 
 fn fact<T>(report: &Report, name: &str) -> Result<Option<T>, Error>
@@ -72,7 +63,7 @@ mod tests {
     fn a_host_that_was_told_nothing_has_no_end() {
         assert_eq!(read(&report(&[])), Ok(None));
         assert_eq!(key(&report(&[])), Ok(None));
-        assert_eq!(handshakes(&report(&[])), Ok(None));
+        assert_eq!(heard(&report(&[])), Ok(None));
     }
 
     #[test]
@@ -86,8 +77,11 @@ mod tests {
         let fact = read(&told).unwrap().unwrap();
         assert_eq!(fact.told.as_str(), "0123456789abcdef");
         assert_eq!(fact.live.as_str(), "fedcba9876543210");
-        let shaken = Handshakes { peers: 3, fresh: 2 };
-        assert_eq!(handshakes(&told), Ok(Some(shaken)));
+        let shaken = Heard {
+            peers: 3,
+            lately: 2,
+        };
+        assert_eq!(heard(&told), Ok(Some(shaken)));
     }
 
     #[test]
@@ -100,7 +94,7 @@ mod tests {
         }
         let noise = report(&[("mesh-key", "Segmentation fault"), ("mesh-peers", "many")]);
         assert_eq!(key(&noise).unwrap_err().kind, Kind::Garbage);
-        assert_eq!(handshakes(&noise).unwrap_err().kind, Kind::Garbage);
+        assert_eq!(heard(&noise).unwrap_err().kind, Kind::Garbage);
         assert!(
             key(&noise)
                 .unwrap_err()

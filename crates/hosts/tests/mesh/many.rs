@@ -53,7 +53,7 @@ fn one_more_than_a_hundred_peers_is_a_small_change() {
     wish.peers.clear();
     let report = timed(&mesh::tunnel_program(&wish), "no peers any more");
     assert_eq!(mesh::read(&report), Ok(Some(wish.fact())));
-    assert_eq!(mesh::handshakes(&report).unwrap().unwrap().peers, 0);
+    assert_eq!(mesh::heard(&report).unwrap().unwrap().peers, 0);
     assert_eq!(host.daemon(), daemon);
 }
 
@@ -61,5 +61,5 @@ fn timed_look(host: &crate::world::Host) {
     let began = Instant::now();
     let report = host.look();
     println!("a look at 100 peers: {:?}", began.elapsed());
-    assert_eq!(mesh::handshakes(&report).unwrap().unwrap().peers, 100);
+    assert_eq!(mesh::heard(&report).unwrap().unwrap().peers, 100);
 }

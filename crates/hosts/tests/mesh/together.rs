@@ -29,8 +29,8 @@ fn three_hosts_reach_each_other_and_a_second_run_changes_nothing() {
         let file = host.sh("cat /etc/wireguard/wg0.conf");
         assert!(file.contains(&format!("\nAddress = {address}\n")), "{file}");
         assert!(host.sh("ip link show dev wg0").contains("mtu 1380"));
-        let fresh = mesh::handshakes(&host.look()).unwrap().unwrap();
-        assert_eq!((fresh.peers, fresh.fresh), (2, 2));
+        let heard = mesh::heard(&host.look()).unwrap().unwrap();
+        assert_eq!((heard.peers, heard.lately), (2, 2));
     }
 
     let before: Vec<_> = all.iter().map(|host| host.state()).collect();

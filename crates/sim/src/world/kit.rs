@@ -228,6 +228,7 @@ impl State {
             equipped: kit.equipped.clone(),
             mesh_key: kit.mesh_key.clone(),
             mesh: kit.end.as_ref().map(|end| end.fact.clone()),
+            heard: None,
             balance: self.balance_told(cluster, kit, now),
         })
     }
