@@ -316,17 +316,24 @@ impl Sandbox {
     /// Starts a host unless it runs, and waits until it answers; one that is cut off cannot.
     async fn up(&self, slot: &Slot, record: &Record) -> Result<(), Error> {
         let directory = self.inner.directory(&slot.key);
-        let process = if let Some(process) = self.inner.process(&slot.key) {
-            process
-        } else {
-            let closed = |_| not_started(record, "the sandbox is closed");
-            let _turn = self.inner.turns.acquire().await.map_err(closed)?;
-            start::start(&self.inner, &slot.key, record).await?
+        let answers = async |process| {
+            if directory.join("partitioned").exists() {
+                return Ok(());
+            }
+            start::answers(&directory, record, process).await
         };
-        if directory.join("partitioned").exists() {
-            return Ok(());
+        if let Some(process) = self.inner.process(&slot.key) {
+            let answered = answers(process).await;
+            // One whose beginning was interrupted may still be ending when it is found.
+            if answered.is_ok() || process.alive() {
+                return answered;
+            }
         }
-        start::answers(&directory, record, process).await
+        let closed = |_| not_started(record, "the sandbox is closed");
+        let turn = self.inner.turns.acquire().await.map_err(closed)?;
+        let process = start::start(&self.inner, &slot.key, record).await?;
+        drop(turn);
+        answers(process).await
     }
 
     /// Takes a host that is there as the answer to an order; only who may log in can have changed.

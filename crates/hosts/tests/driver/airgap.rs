@@ -7,6 +7,10 @@ use hosts::recipe::package_names;
 use hosts::sandbox::Level;
 use model::host::Fingerprint;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// Whether it could be made: the tests of this program begin together, and apt lets nobody else in.
+static MADE: OnceLock<Result<(), String>> = OnceLock::new();
 
 /// A mirror of all packages that hosts may need, made once; a test is skipped where it cannot be.
 pub(crate) fn collected(test: &str) -> Option<PathBuf> {
@@ -17,9 +21,13 @@ pub(crate) fn collected(test: &str) -> Option<PathBuf> {
     if lab::within().is_some() || at.join("index.json").exists() {
         return Some(at);
     }
-    let made = runtime().block_on(packages::collect(&at, &package_names(), &quiet));
+    let made = MADE.get_or_init(|| {
+        let names = package_names();
+        let made = runtime().block_on(packages::collect(&at, &names, &quiet));
+        made.map(drop).map_err(|error| error.to_string())
+    });
     match made {
-        Ok(_) => Some(at),
+        Ok(()) => Some(at),
         Err(error) => {
             lab::skip(test, &format!("there are no packages here: {error}"));
             None

@@ -149,3 +149,22 @@ fn wait_for(victim: &mut Child, word: &str) {
     // It goes on speaking; a pipe that nobody reads would kill it before we do.
     std::thread::spawn(move || lines.for_each(drop));
 }
+
+#[test]
+fn whoever_is_dropped_while_it_begins_is_begun_again() {
+    let name = "killed::whoever_is_dropped_while_it_begins_is_begun_again";
+    apart(name, Level::Lite, async |lab| {
+        let sandbox = lab.open().await;
+        let order = lab.order("one", Level::Lite);
+        for milliseconds in (0..120).step_by(4) {
+            let moment = std::time::Duration::from_millis(milliseconds);
+            let dropped = tokio::time::timeout(moment, sandbox.create(&order)).await;
+            if dropped.is_err() {
+                let made = sandbox.create(&order).await;
+                assert!(made.is_ok(), "dropped after {moment:?}: {made:?}");
+            }
+            sandbox.delete("one").await.unwrap();
+        }
+        sandbox.clear().await.unwrap();
+    });
+}
