@@ -28,7 +28,7 @@ use crate::workspace;
 use programs::Program;
 
 /// How many test programs run at once, on however many cores.
-const AT_ONCE: usize = 3;
+const AT_ONCE: usize = 2;
 
 /// Names the file that tests append their skips to.
 const SKIPS: &str = "SLIPWAY_SKIPS";

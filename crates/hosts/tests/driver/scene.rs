@@ -75,6 +75,9 @@ impl Log for Lines {
     }
 }
 
+/// How often an attempt is made again that asks for it: a busy machine can be slow to answer.
+const RETRIES: u32 = 3;
+
 /// A driver and one cluster.
 pub(crate) struct Scene {
     pub(crate) hosts: Hosts,
@@ -139,8 +142,13 @@ impl Scene {
 
     /// Makes an attempt that must work; answers how many items were changed, and what was seen.
     pub(crate) async fn done(self: &Arc<Self>, task: &Task) -> (usize, Vec<Observation>) {
-        let attempt = self.attempt();
-        let outcome = self.apply(&attempt, task).await;
+        let (mut attempt, mut left) = (self.attempt(), RETRIES);
+        let mut outcome = self.apply(&attempt, task).await;
+        // Whoever asks for another attempt gets it, as everywhere.
+        while left > 0 && matches!(outcome, Outcome::Retry(_)) {
+            (attempt, left) = (self.attempt(), left - 1);
+            outcome = self.apply(&attempt, task).await;
+        }
         let log = attempt.log();
         let Outcome::Done(seen, outputs) = outcome else {
             panic!("{} ended with {outcome:?}: {log:#?}", task.action.kind());

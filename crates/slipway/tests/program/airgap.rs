@@ -137,8 +137,8 @@ fn equipped(lab: &Lab, host: &Made) {
     done(&server.client(&["apply", "-f", &manifest, "--wait", "--timeout", "2m"]));
     let version = lab.ssh(host, "wg --version").unwrap();
     assert!(version.starts_with("wireguard-tools"), "{version}");
-    let tasks = done(&server.client(&["get", "tasks", "-o", "json"]));
-    let tasks: serde_json::Value = serde_json::from_str(&tasks).unwrap();
+    let tasks = server.client(&["get", "tasks", "-o", "json"]);
+    let tasks: serde_json::Value = serde_json::from_slice(&tasks.stdout).unwrap();
     let mut tasks = tasks["items"].as_array().unwrap().iter();
     let equip = tasks.find(|task| task["kind"] == "equip").unwrap();
     let log = done(&server.client(&["task", "log", equip["id"].as_str().unwrap()]));

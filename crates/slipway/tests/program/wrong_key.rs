@@ -40,8 +40,8 @@ pub(crate) fn manifest(lab: &Lab, endpoint: &str) -> String {
 
 /// The task that waits for a person.
 fn stuck(server: &mut Server) -> Option<String> {
-    let tasks = done(&server.client(&["get", "tasks", "-o", "json"]));
-    let tasks: serde_json::Value = serde_json::from_str(&tasks).unwrap();
+    let tasks = server.client(&["get", "tasks", "-o", "json"]);
+    let tasks: serde_json::Value = serde_json::from_slice(&tasks.stdout).unwrap();
     let mut tasks = tasks["items"].as_array().unwrap().iter();
     let found = tasks.find(|task| task["state"] == "stuck")?;
     assert!(found["error"].as_str().unwrap().contains(CODE), "{found}");
