@@ -199,7 +199,8 @@ impl Hosts {
         let machine = &task.machine;
         self.make(cx, task.cluster, machine).await?;
         let claim = self.claim(cx, task).await?;
-        self.taken_in(cx, task, &claim).await
+        let entry = self.entry(cx, task.cluster, machine).await?;
+        self.taken_in(cx, task, &entry, &claim).await
     }
 
     /// A given machine is entered for the first time: its host key is the right one from then on.
@@ -208,14 +209,19 @@ impl Hosts {
         let looked = self.look_before(cx, &entry).await?;
         let claim = self.claim(cx, task).await?;
         claim.not_foreign(&looked, &entry.door)?;
-        self.taken_in(cx, task, &claim).await
+        self.taken_in(cx, task, &entry, &claim).await
     }
 
     /// What a machine says that answers, once it was told whose it is, and the host key it has.
-    async fn taken_in(&self, cx: &Context, task: &Task, claim: &Claim) -> Result<Done, Error> {
-        let entry = self.entry(cx, task.cluster, &task.machine).await?;
+    async fn taken_in(
+        &self,
+        cx: &Context,
+        task: &Task,
+        entry: &Entry<'_>,
+        claim: &Claim,
+    ) -> Result<Done, Error> {
         let told = recipe::render(&[claim.item()], "take into use", TAKE_MAX);
-        let taken = self.look_after(cx, &entry, "take into use", vec![told]);
+        let taken = self.look_after(cx, entry, "take into use", vec![told]);
         let (looked, host) = taken.await?;
         let at = cx.now();
         cx.log(&format!(
@@ -337,9 +343,16 @@ impl Hosts {
         Ok((cx.now(), Fact::Host(entry.machine, host)))
     }
 
+    /// Gives a given machine back. Whatever was on it, it is a stranger from then on.
+    async fn release(&self, cx: &Context, task: &Task) -> Result<(), Error> {
+        self.clean(cx, task).await?;
+        self.inner.pins.forget(task.machine.id);
+        Ok(())
+    }
+
     /// Cleans a given machine. What is not ours is left alone: a machine that was never taken into
     /// use, one that others have now, and one that answers where ours was.
-    async fn release(&self, cx: &Context, task: &Task) -> Result<(), Error> {
+    async fn clean(&self, cx: &Context, task: &Task) -> Result<(), Error> {
         let entry = self.entry(cx, task.cluster, &task.machine).await?;
         let looked = match self.look(cx, &entry).await {
             Ok((looked, _)) => looked,
@@ -348,7 +361,6 @@ impl Hosts {
                 cx.log(&format!(
                     "{error}: nothing of ours is on it, so it is let go"
                 ));
-                self.inner.pins.forget(task.machine.id);
                 return Ok(());
             }
             Err(error) => return Err(error),
@@ -360,10 +372,9 @@ impl Hosts {
         };
         if let Some(other) = other {
             cx.log(&other);
-            self.inner.pins.forget(task.machine.id);
             return Ok(());
         }
-        let items = recipe::removal(looked.level, Vec::new());
+        let items = recipe::removal(looked.level);
         for (title, program) in [
             ("load balancer", balancing::down()),
             ("mesh", mesh::down_program()),
@@ -371,7 +382,6 @@ impl Hosts {
         ] {
             self.told(cx, &entry, title, &program).await?;
         }
-        self.inner.pins.forget(task.machine.id);
         Ok(())
     }
 
@@ -443,23 +453,12 @@ impl Driver for Hosts {
     }
 }
 
-/// Whether every member is reached outside the network of the mesh: else its tunnel would take
-/// the way on which we come, and nobody could take it back.
+/// Refuses a mesh whose tunnels would take the way on which we come.
 fn apart(mesh: &Mesh) -> Result<(), Error> {
-    let within = |address: &IpAddr| match address {
-        IpAddr::V4(address) => mesh.network.contains(*address),
-        IpAddr::V6(_) => false,
-    };
-    let ways = mesh.members.iter().flat_map(|member| {
-        let jump = member.machine.origin.jump();
-        let jump = jump.map(|jump| IpAddr::V4(jump.endpoint));
-        [Some(member.at), jump].map(|at| (&member.machine.name, at))
-    });
-    let mut ways = ways.filter_map(|(name, at)| Some((name, at?)));
-    match ways.find(|(_, at)| within(at)) {
+    match mesh.reached_within() {
         None => Ok(()),
-        Some((name, at)) => {
-            let network = mesh.network;
+        Some((machine, at)) => {
+            let (name, network) = (&machine.name, mesh.network);
             let what = format!("{name} is reached at {at}, inside {network}, the cluster's own");
             Err(Error::new(Kind::Overlap, what))
         }

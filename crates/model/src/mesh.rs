@@ -169,6 +169,22 @@ impl Mesh {
         })
     }
 
+    /// The first machine that is reached inside the network of the mesh, itself or by the jump host
+    /// in front of it, and where. Its tunnel would take the way on which we come, and nobody could
+    /// take it back: such a mesh must not be told to anybody.
+    pub fn reached_within(&self) -> Option<(&Machine, IpAddr)> {
+        let within = |address: IpAddr| match address {
+            IpAddr::V4(address) => self.network.contains(address),
+            IpAddr::V6(_) => false,
+        };
+        self.members.iter().find_map(|member| {
+            let jump = member.machine.origin.jump();
+            let jump = jump.map(|jump| IpAddr::V4(jump.endpoint));
+            let mut ways = [Some(member.at), jump].into_iter().flatten();
+            Some((&member.machine, ways.find(|at| within(*at))?))
+        })
+    }
+
     /// What all its machines are to be told, worked out at once: with a thousand of them a
     /// million peers would be too many to look at.
     pub fn wishes(&self) -> Wishes {
@@ -299,7 +315,7 @@ fn dial(by_given: bool, other: &Member) -> Peer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::Role;
+    use crate::cluster::{Generation, Jump, Role};
     use crate::id;
     use crate::manifest::Provider;
 
@@ -425,6 +441,44 @@ mod tests {
             xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx898=\t10.8.0.3/32\n\
             xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx899=\t10.8.0.2/32\n";
         assert_eq!(fact.live, Fingerprint::of_text(listed));
+    }
+
+    #[test]
+    fn who_is_reached_inside_the_network_is_told_and_by_which_way() {
+        let apart = mesh(0..4);
+        assert_eq!(apart.reached_within(), None);
+        let moved = |n: usize, at: &str| {
+            let mut mesh = apart.clone();
+            mesh.members[n].at = at.parse().unwrap();
+            let found = mesh.reached_within();
+            found.map(|(machine, at)| (machine.name.to_string(), at.to_string()))
+        };
+        let told = |name: &str, at: &str| Some((name.to_owned(), at.to_owned()));
+        for at in ["10.8.0.0", "10.8.0.77", "10.8.0.255"] {
+            assert_eq!(moved(2, at), told("m2", at));
+        }
+        // Just beside it, and of another kind.
+        for at in ["10.7.255.255", "10.8.1.0", "::ffff:10.8.0.77"] {
+            assert_eq!(moved(2, at), None);
+        }
+
+        let mut behind = apart.clone();
+        let by = |endpoint| Jump {
+            endpoint,
+            ssh_port: 22,
+            username: "root".to_owned(),
+            secret: None,
+            since: Generation(1),
+        };
+        for (front, expected) in [("192.168.0.8", None), ("10.8.0.9", told("m3", "10.8.0.9"))] {
+            let Origin::Given { jump, .. } = &mut behind.members[3].machine.origin else {
+                panic!("m3 is not given");
+            };
+            *jump = Some(by(front.parse().unwrap()));
+            let found = behind.reached_within();
+            let found = found.map(|(machine, at)| (machine.name.to_string(), at.to_string()));
+            assert_eq!(found, expected);
+        }
     }
 
     #[test]

@@ -215,7 +215,7 @@ fn wake(tx: &mut dyn Tx, freed: Vec<Row>, now: Timestamp) -> Result<(), Error> {
         .filter_map(|thing| thing.rsplit('/').next()?.parse().ok())
         .collect();
     for project in &quotas {
-        clusters::unplan_waiting_for(tx, project, None, "quota", now)?;
+        clusters::unplan_waiting_for(tx, project, None, &[projects::QUOTA_CHANGED], now)?;
     }
     let waiting = tx.query(
         r#"SELECT id, project, name, format, held FROM clusters

@@ -462,32 +462,37 @@ pub(crate) fn unplan(tx: &mut dyn Tx, cluster: ClusterId) -> Result<(), Error> {
     Ok(())
 }
 
-/// Has clusters of a project, all but `who`, planned again that wait for something of this
-/// kind.
+/// Has clusters of a project, all but `who`, planned again that wait for something of one of
+/// these kinds; each kind is the word of its reason, and what its clusters are told.
 ///
 /// Rare, so those that wait are found by looking at all.
 pub(crate) fn unplan_waiting_for(
     tx: &mut dyn Tx,
     project: &Name,
     who: Option<ClusterId>,
-    word: &str,
+    kinds: &[(&str, &str)],
     now: Timestamp,
 ) -> Result<(), Error> {
     let rows = tx.query(
         "SELECT id, name, format, held FROM clusters WHERE project = $1 AND phase <> 'gone' AND held <> '[]' ORDER BY id",
         &[project.into()],
     )?;
+    let mut waiting = Vec::with_capacity(rows.len());
     for mut row in rows {
         let (cluster, name): (ClusterId, Name) = (row.take()?, row.take()?);
         let held: Vec<Held> = row.document()?;
-        if who != Some(cluster) && held.iter().any(|held| held.reason.word() == word) {
-            unplan(tx, cluster)?;
-            let message = match word {
-                "stuck" => "a secret was set; what is stuck may have waited for it".to_owned(),
-                word => format!("the {word} that it waits for has changed"),
-            };
-            let object = format!("cluster/{name}");
-            events::note(tx, (project, now), "cluster.woken", object, message);
+        if who != Some(cluster) {
+            waiting.push((cluster, name, held));
+        }
+    }
+    for (word, message) in kinds {
+        let of_kind = |held: &Held| held.reason.word() == *word;
+        for (cluster, name, held) in &waiting {
+            if held.iter().any(of_kind) {
+                unplan(tx, *cluster)?;
+                let (object, message) = (format!("cluster/{name}"), (*message).to_owned());
+                events::note(tx, (project, now), "cluster.woken", object, message);
+            }
         }
     }
     Ok(())

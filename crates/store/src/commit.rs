@@ -200,7 +200,9 @@ fn draw(tx: &mut dyn Tx, plan: &Plan, head: &Head, now: Timestamp) -> Result<(),
         waits::hold_group(tx, &head.project, group)?;
     }
     if !shared.is_empty() {
-        clusters::unplan_waiting_for(tx, &head.project, Some(plan.cluster), "budget", now)?;
+        let budget = ("budget", "the budget that it waits for has changed");
+        let who = Some(plan.cluster);
+        clusters::unplan_waiting_for(tx, &head.project, who, &[budget], now)?;
     }
     for slot in &plan.disturbs {
         let elsewhere = match &slot.group {

@@ -11,6 +11,9 @@ use model::time::Timestamp;
 use plan::Phase;
 use std::collections::BTreeMap;
 
+/// Who waits for a unit of quota, and what they are told when there may be one.
+pub(crate) const QUOTA_CHANGED: (&str, &str) = ("quota", "the quota that it waits for has changed");
+
 /// How much a project may have; what is absent has no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Quota {
@@ -207,7 +210,7 @@ fn put(
         ],
     )?;
     // Clusters that wait for a unit may get one now.
-    clusters::unplan_waiting_for(tx, name, None, "quota", now)?;
+    clusters::unplan_waiting_for(tx, name, None, &[QUOTA_CHANGED], now)?;
     let limit = |limit: Option<u32>| limit.map_or("no limit".to_owned(), |limit| limit.to_string());
     audit::enter(
         tx,

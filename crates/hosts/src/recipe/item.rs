@@ -302,4 +302,13 @@ impl Item {
             | Self::Stamp { .. } => &[],
         }
     }
+
+    /// The same, to be changed: whatever [`Item::inner`] shows.
+    pub fn inner_mut(&mut self) -> &mut [Self] {
+        if let Self::When { items, .. } | Self::Unprepared { items } = self {
+            items
+        } else {
+            &mut []
+        }
+    }
 }

@@ -4,16 +4,15 @@ use crate::recipe::item::{Item, State, Unit};
 use crate::recipe::network::{kept, proxy_files};
 use crate::recipe::{Level, node, services};
 
-/// Takes everything of ours from a host. `first` are what other parts of the program take away
+/// Takes everything of ours from a host, but for what other parts of the program take away
 /// before: their services, files and interfaces.
-pub fn removal(level: Level, first: Vec<Item>) -> Vec<Item> {
-    let mut items = first;
-    items.push(Item::Command {
+pub fn removal(level: Level) -> Vec<Item> {
+    let mut items = vec![Item::Command {
         name: "reset of Kubernetes".to_owned(),
         unless: "! command -v kubeadm || ! [ -e /etc/kubernetes/kubelet.conf ]".to_owned(),
         run: "timeout 120 kubeadm reset --force && rm -rf /etc/kubernetes /etc/cni/net.d"
             .to_owned(),
-    });
+    }];
     items.extend(SERVICES.map(given_back));
     let mut read = proxy_files(None, level);
     // Before the packages go: dpkg keeps a directory in which there is still something.

@@ -100,38 +100,18 @@ pub fn needed(names: &[String]) -> Program {
 }
 
 /// The same items with all packages out of what was pushed to [`PUSHED`].
-pub fn from_pushed(items: Vec<Item>) -> Vec<Item> {
-    let one = |item| match item {
-        Item::Packages { names, held, .. } => Item::Packages {
-            names,
-            source: Source::Directory(PUSHED.to_owned()),
-            held,
-        },
-        Item::When { condition, items } => Item::When {
-            condition,
-            items: from_pushed(items),
-        },
-        Item::Unprepared { items } => Item::Unprepared {
-            items: from_pushed(items),
-        },
-        other @ (Item::File { .. }
-        | Item::Placed { .. }
-        | Item::Directory { .. }
-        | Item::Absent { .. }
-        | Item::Returned { .. }
-        | Item::Block { .. }
-        | Item::Foreseen { .. }
-        | Item::Removed { .. }
-        | Item::Sysctl { .. }
-        | Item::Restored
-        | Item::Module { .. }
-        | Item::Service { .. }
-        | Item::Command { .. }
-        | Item::Told { .. }
-        | Item::Supported { .. }
-        | Item::Stamp { .. }) => other,
-    };
-    items.into_iter().map(one).collect()
+pub fn from_pushed(mut items: Vec<Item>) -> Vec<Item> {
+    point_to_pushed(&mut items);
+    items
+}
+
+fn point_to_pushed(items: &mut [Item]) {
+    for item in items {
+        if let Item::Packages { source, .. } = item {
+            *source = Source::Directory(PUSHED.to_owned());
+        }
+        point_to_pushed(item.inner_mut());
+    }
 }
 
 #[cfg(test)]

@@ -97,6 +97,15 @@ fn what_others_have_is_not_touched() {
         // Ours is taken, equipped and cleaned.
         scene.act(&machine, Action::Prepare).await;
         scene.act(&machine, recipe()).await;
+        // A mesh that would take the way on which we come is told to nobody.
+        let mut task = scene.mesh(std::slice::from_ref(&machine)).await;
+        if let Action::Mesh { mesh } = &mut task.action {
+            mesh.network = "10.77.0.0/24".parse().unwrap();
+        }
+        let (ended, log) = tried(&scene, &machine, task.action).await;
+        assert!(ended.starts_with("stuck"), "{ended}: {log}");
+        assert!(ended.ends_with("(HOST-030)"), "{ended}");
+        inside.sh("! ip link show wg0");
         assert_ne!(scene.act(&machine, Action::Release).await, 0);
         inside.sh("! [ -e /etc/slipway ] && ! [ -e /var/lib/slipway ]");
 

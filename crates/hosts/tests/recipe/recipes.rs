@@ -152,7 +152,7 @@ fn a_host_that_is_given_back_is_as_it_was() {
     );
     assert!(world.apply(&program) > 20);
     assert_ne!(world.sh(port_range), settings);
-    let gone = render(&removal(Level::Systemd, Vec::new()), "test", LIMIT);
+    let gone = render(&removal(Level::Systemd), "test", LIMIT);
     assert!(world.apply(&gone) > 10);
     same(&world.snapshot(), &before, "given back");
     assert_eq!(world.sh(port_range), settings);

@@ -14,7 +14,7 @@ fn programs() -> Vec<Program> {
     let mut programs = vec![
         look(&["sw_fact more 1"], limit),
         ask("x", Verb::Restart, limit),
-        render(&removal(Level::Systemd, Vec::new()), "test", limit),
+        render(&removal(Level::Systemd), "test", limit),
     ];
     let proxy = Proxy {
         endpoint: "http://10.0.0.1:3128".to_owned(),

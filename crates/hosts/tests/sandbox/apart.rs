@@ -24,10 +24,7 @@ pub(crate) fn apart_with(
         return lab::skip(name, &reason);
     }
     // Inside there is no network to build it from.
-    let told = |line: &str| println!("{line}");
-    runtime()
-        .block_on(ensure_rootfs(level, &default_cache(), &told))
-        .unwrap();
+    rootfs(level);
     let dir = tempfile::Builder::new()
         .prefix("slipway-sandbox-")
         .tempdir()
@@ -71,6 +68,13 @@ pub(crate) fn missing(level: Level) -> Option<String> {
     means
         .err()
         .map(|error| format!("not possible here: {}", error.what))
+}
+
+/// The root filesystem of hosts; built where it was not yet.
+pub(crate) fn rootfs(level: Level) -> PathBuf {
+    let told = |line: &str| println!("{line}");
+    let built = runtime().block_on(ensure_rootfs(level, &default_cache(), &told));
+    built.unwrap()
 }
 
 pub(crate) fn runtime() -> tokio::runtime::Runtime {

@@ -1,8 +1,10 @@
 //! The demo from the outside: real hosts for root and for ordinary users, else the reason why not.
 
-use crate::lite;
+use crate::apart::{missing, rootfs};
+use crate::envoy;
 use crate::server::slipway;
-use std::path::Path;
+use hosts::sandbox::Level;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// Runs its arguments in namespaces that end with it, and tells who is still there afterwards.
@@ -31,6 +33,17 @@ cd "$HOME"
 exec setpriv --reuid=54322 --regid=54322 --clear-groups -- \
     "$HOME/slipway" demo --once --mirror "$HOME/mirror"
 "#;
+
+/// What a demo with real hosts takes: a mirror that has Envoy, and the hosts' root filesystem. Where
+/// it cannot be had, the test is skipped.
+fn possible(test: &str) -> Option<(PathBuf, PathBuf)> {
+    let mirror = envoy::mirror(test)?;
+    if let Some(reason) = missing(Level::Lite) {
+        lab::skip(test, &reason);
+        return None;
+    }
+    Some((mirror, rootfs(Level::Lite)))
+}
 
 /// Runs a command in namespaces of its own; what it writes goes to a directory.
 fn apart(words: &[&str], directory: &Path, home: Option<&Path>) -> Output {
@@ -65,10 +78,10 @@ fn text(bytes: &[u8]) -> String {
 
 #[test]
 fn root_sees_real_hosts_behind_a_load_balancer() {
-    if lite::possible("demo::root_sees_real_hosts_behind_a_load_balancer").is_none() {
+    let test = "demo::root_sees_real_hosts_behind_a_load_balancer";
+    let Some((mirror, _)) = possible(test) else {
         return;
-    }
-    let mirror = lite::mirror().unwrap();
+    };
     let directory = tempfile::tempdir().unwrap();
     let program = slipway().get_program().to_str().unwrap().to_owned();
     let mirror = mirror.to_str().unwrap();
@@ -78,8 +91,7 @@ fn root_sees_real_hosts_behind_a_load_balancer() {
 
 /// Runs the demo as a user with these lines in the files of subordinate numbers.
 fn as_user(test: &str, subordinate: &str) -> Option<Output> {
-    let archive = lite::possible(test)?;
-    let mirror = lite::mirror().unwrap();
+    let (mirror, archive) = possible(test)?;
     let directory = tempfile::tempdir().unwrap();
     let home = directory.path().join("home");
     let rootfs = home.join(".cache/slipway/rootfs");

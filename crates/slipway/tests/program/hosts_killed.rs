@@ -3,8 +3,10 @@
 //! In the end every host was made once and its load balancer listens; deleted under more kills,
 //! nothing of them is left. The seed is printed; `SLIPWAY_KILL_SEED` repeats the moments.
 
+use crate::apart::apart;
 use crate::server::{Server, slipway};
-use crate::{figure, lite};
+use crate::{envoy, figure};
+use hosts::sandbox::Level;
 use std::net::TcpStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -18,11 +20,11 @@ const READY_MAX: Duration = Duration::from_mins(3);
 
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/sandbox.yaml");
 
-fn start(directory: &Path) -> Server {
+fn start(directory: &Path, mirror: &Path) -> Server {
     let mut command = slipway();
     command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]);
     command.arg(directory.join("data"));
-    command.arg("--mirror").arg(lite::mirror().unwrap());
+    command.arg("--mirror").arg(mirror);
     Server::run(command, directory, directory.join("data"))
 }
 
@@ -43,7 +45,7 @@ fn until(server: &mut Server, what: &str, holds: impl Fn(&mut Server) -> bool) {
 }
 
 /// Kills the server at random moments, most of them in the middle of its work.
-fn killed(mut server: Server, times: u32, random: &mut fastrand::Rng) -> Server {
+fn killed(mut server: Server, mirror: &Path, times: u32, random: &mut fastrand::Rng) -> Server {
     for _ in 0..times {
         if random.u8(..) > 50 {
             server.address();
@@ -51,7 +53,7 @@ fn killed(mut server: Server, times: u32, random: &mut fastrand::Rng) -> Server 
         std::thread::sleep(Duration::from_millis(random.u64(0..700)));
         let directory = server.directory.clone();
         drop(server);
-        server = start(&directory);
+        server = start(&directory, mirror);
     }
     server
 }
@@ -87,13 +89,15 @@ fn links() -> String {
 #[test]
 fn killed_while_it_makes_hosts_it_makes_each_once_and_leaves_none() {
     let test = "hosts_killed::killed_while_it_makes_hosts_it_makes_each_once_and_leaves_none";
-    let Some(directory) = lab::within() else {
-        if lite::possible(test).is_some() {
-            let directory = tempfile::tempdir().unwrap();
-            assert!(lab::apart(test, directory.path()).unwrap().success());
-        }
+    let Some(mirror) = envoy::mirror(test) else {
         return;
     };
+    apart(test, Level::Lite, async |lab| {
+        tokio::task::block_in_place(|| made_once_and_gone(&lab.dir, &mirror));
+    });
+}
+
+fn made_once_and_gone(directory: &Path, mirror: &Path) {
     let seed = match std::env::var("SLIPWAY_KILL_SEED") {
         Ok(seed) => seed.parse().unwrap(),
         Err(_) => fastrand::u64(..),
@@ -101,17 +105,17 @@ fn killed_while_it_makes_hosts_it_makes_each_once_and_leaves_none() {
     println!("SLIPWAY_KILL_SEED={seed}");
     let mut random = fastrand::Rng::with_seed(seed);
     let before = links();
-    let mut server = start(&directory);
+    let mut server = start(directory, mirror);
     let applied = server.client(&["apply", "-f", EXAMPLE]);
     assert!(applied.status.success(), "{applied:?}");
-    server = killed(server, KILLS[0], &mut random);
+    server = killed(server, mirror, KILLS[0], &mut random);
     until(&mut server, "it is not ready", |server| {
         let manifest = asked(server, &["get", "manifest", "sandbox"]);
         manifest.is_some_and(|view| view["state"] == "done")
     });
     let machines = machines(&mut server).unwrap();
     assert_eq!(machines.len(), 4);
-    assert_eq!(kept(&directory), 4, "each was made once");
+    assert_eq!(kept(directory), 4, "each was made once");
     let mut rows = machines.iter();
     let door = rows.find(|row| row["role"] == "balancer").unwrap();
     let at = door["machine"]["address"].as_str().unwrap();
@@ -119,11 +123,11 @@ fn killed_while_it_makes_hosts_it_makes_each_once_and_leaves_none() {
 
     let going = server.client(&["delete", "manifest", "sandbox", "--yes"]);
     assert!(going.status.success(), "{going:?}");
-    server = killed(server, KILLS[1], &mut random);
+    server = killed(server, mirror, KILLS[1], &mut random);
     until(&mut server, "it is not gone", |server| {
         self::machines(server).is_some_and(|left| left.is_empty())
     });
-    assert_eq!(kept(&directory), 0);
+    assert_eq!(kept(directory), 0);
     assert_eq!(links(), before, "nothing is left of the hosts' network");
     drop(server);
     let left = processes();

@@ -19,12 +19,13 @@ mod config;
 #[cfg(feature = "sandbox")]
 mod demo;
 mod doctor;
+#[cfg(feature = "sandbox")]
+#[path = "../../../hosts/tests/driver/envoy.rs"]
+mod envoy;
 mod full_disk;
 #[cfg(feature = "sandbox")]
 mod hosts_killed;
 mod kill;
-#[cfg(feature = "sandbox")]
-mod lite;
 mod many;
 mod metrics;
 mod mirror;

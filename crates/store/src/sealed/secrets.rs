@@ -6,7 +6,7 @@ use crate::audit::{self, Actor, Entry};
 use crate::body::{Scope, Tx};
 use crate::error::Error;
 use crate::page::{Listed, Page, cursor};
-use crate::projects;
+use crate::{clusters, projects};
 use model::name::Name;
 use model::sealed::{Owner, Place, Sealed};
 use model::secret::EntryName;
@@ -145,9 +145,14 @@ fn put(
             detail: told(set.keys(), &removed),
         },
     );
-    for word in ["secret", "stuck"] {
-        crate::clusters::unplan_waiting_for(tx, project, None, word, now)?;
-    }
+    let kinds = [
+        ("secret", "the secret that it waits for has changed"),
+        (
+            "stuck",
+            "a secret was set; what is stuck may have waited for it",
+        ),
+    ];
+    clusters::unplan_waiting_for(tx, project, None, &kinds, now)?;
     Ok(after)
 }
 

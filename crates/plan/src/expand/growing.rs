@@ -1,0 +1,288 @@
+//! A cluster on its way from one generation to the next: which machines it keeps, which it
+//! gets, and which have to leave.
+
+use super::{Known, gone, nodes};
+use model::cluster::{Desired, Jump, Machine, Origin, Role};
+use model::fault::{Code, Faults};
+use model::id::{self, MachineId};
+use model::intent::Wish;
+use model::manifest::{Dynamic, JumpHost, Manifest, Static};
+use model::name::Name;
+use model::time::Timestamp;
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+
+/// Where machines stand: their pool, what they do, and for which load balancer.
+#[derive(Clone, Copy)]
+pub(super) struct Stand<'a> {
+    pub(super) pool: &'a Name,
+    pub(super) role: Role,
+    pub(super) balancer: Option<&'a Name>,
+}
+
+impl Stand<'_> {
+    fn holds(&self, machine: &Machine) -> bool {
+        machine.pool == *self.pool
+            && machine.role == self.role
+            && machine.balancer.as_ref() == self.balancer
+    }
+}
+
+/// A cluster on its way from one generation to the next.
+pub(super) struct Growing<'a> {
+    pub(super) desired: Desired,
+    /// Machines of the previous generation that nobody has asked for yet.
+    spare: Vec<Machine>,
+    replaced: BTreeSet<MachineId>,
+    joined: BTreeSet<MachineId>,
+    scaled: Vec<(&'a Name, u32, u32)>,
+    addresses: BTreeSet<Ipv4Addr>,
+    /// Where the search for a free address goes on; those before it are taken.
+    next_address: Box<dyn Iterator<Item = Ipv4Addr>>,
+}
+
+impl<'a> Growing<'a> {
+    pub(super) fn from(start: &Desired, before: Option<Known<'a>>, now: Timestamp) -> Self {
+        let mut desired = start.clone();
+        if let Some(before) = before {
+            desired.leaving.retain(|machine| !gone(&before, machine.id));
+        }
+        let spare = std::mem::take(&mut desired.machines);
+        let wishes = before.map(|known| known.intents).unwrap_or_default();
+        let mut replaced = BTreeSet::new();
+        let mut scaled = Vec::new();
+        for intent in wishes.iter().filter(|intent| intent.counts(now)) {
+            match &intent.wish {
+                Wish::Replace { machine } => {
+                    replaced.insert(*machine);
+                }
+                Wish::Scale { pool, count, was } => scaled.push((pool, *count, *was)),
+                Wish::Retry { .. } | Wish::Cancel { .. } | Wish::Pause => {}
+            }
+        }
+        let joined = before
+            .map(|known| nodes(known.observed))
+            .unwrap_or_default();
+        let addresses = spare
+            .iter()
+            .chain(&desired.leaving)
+            .map(|machine| machine.address)
+            .collect();
+        let next_address = Box::new(desired.network.hosts());
+        Self {
+            desired,
+            spare,
+            replaced,
+            joined,
+            scaled,
+            addresses,
+            next_address,
+        }
+    }
+
+    /// Keeps the lowest ordinals of a pool, makes what is missing.
+    pub(super) fn dynamic(
+        &mut self,
+        manifest: &Manifest,
+        stand: Stand<'_>,
+        pool: &Dynamic,
+        faults: &mut Faults,
+    ) {
+        let wished = self
+            .scaled
+            .iter()
+            .rev()
+            .find(|(of, _, was)| *of == stand.pool && *was == pool.count);
+        let count = usize::try_from(wished.map_or(pool.count, |(_, count, _)| *count))
+            .unwrap_or(usize::MAX);
+        let (mut kept, others): (Vec<_>, Vec<_>) = std::mem::take(&mut self.spare)
+            .into_iter()
+            .partition(|machine| stand.holds(machine) && made(machine));
+        self.spare = others;
+        let account = manifest.providers.get(&pool.provider);
+        let origin = account.map(|account| Origin::Made {
+            provider: pool.provider.clone(),
+            via: account.via,
+            region: pool.region.clone(),
+            zone: pool.zone.clone(),
+            server_type: pool.server_type.clone(),
+            image: pool.image.clone(),
+            secret: account.secret.as_ref().map(|named| named.secret.clone()),
+        });
+        self.outdate(&mut kept, origin.as_ref(), pool, faults);
+        kept.sort_by_key(|machine| (self.replaced.contains(&machine.id), machine.ordinal));
+        let excess = kept.split_off(kept.len().min(count));
+        let replaced = kept
+            .iter()
+            .position(|machine| self.replaced.contains(&machine.id));
+        let replaced = replaced
+            .map(|first| kept.split_off(first))
+            .unwrap_or_default();
+        self.desired.leaving.extend(excess);
+        self.desired.leaving.extend(replaced);
+
+        let mut taken = self.ordinals(stand.pool);
+        taken.extend(kept.iter().map(|machine| machine.ordinal));
+        let mut free = (1..=u32::MAX).filter(|ordinal| !taken.contains(ordinal));
+        while kept.len() < count
+            && let (Some(origin), Some(ordinal)) = (&origin, free.next())
+        {
+            kept.push(self.machine(stand, ordinal, origin.clone()));
+        }
+        kept.sort_by_key(|machine| machine.ordinal);
+        self.desired.machines.extend(kept);
+    }
+
+    /// Machines made in another way than the pool now says: one that serves may not change,
+    /// one that does not is made anew. What opens the provider's account may always change.
+    fn outdate(
+        &mut self,
+        kept: &mut [Machine],
+        origin: Option<&Origin>,
+        pool: &Dynamic,
+        faults: &mut Faults,
+    ) {
+        let Some(origin) = origin else { return };
+        let mut told = false;
+        for machine in kept {
+            if machine.origin.secret() != origin.secret() {
+                let opened = machine.origin.clone();
+                machine.origin = opened.with_secret(origin.secret().cloned());
+            }
+            if machine.origin == *origin {
+                continue;
+            }
+            if !self.joined.contains(&machine.id) {
+                self.replaced.insert(machine.id);
+            } else if !told {
+                told = true;
+                faults.note(
+                    format!("spec.nodePools.dynamic[{}]", pool.position),
+                    Code::Immutable,
+                    format!(
+                        "found another providerSpec, serverType or image than {} was made with; \
+                         declare a pool of another name and use that one instead",
+                        machine.name
+                    ),
+                );
+            }
+        }
+    }
+
+    /// Keeps the given hosts that are still declared, takes in the new ones.
+    pub(super) fn fixed(&mut self, stand: Stand<'_>, pool: &Static) {
+        let mut taken = self.ordinals(stand.pool);
+        let mut kept = Vec::new();
+        for host in &pool.hosts {
+            let same = |machine: &Machine| {
+                stand.holds(machine) && endpoint(machine) == Some(host.endpoint)
+            };
+            // One that was to leave and is declared again stays: it stands at that address.
+            let known = match self.spare.iter().position(same) {
+                Some(at) => Some(self.spare.swap_remove(at)),
+                None => self
+                    .desired
+                    .leaving
+                    .iter()
+                    .position(same)
+                    .map(|at| self.desired.leaving.swap_remove(at)),
+            };
+            let before = known.as_ref().and_then(|known| known.origin.jump());
+            let origin = Origin::Given {
+                endpoint: host.endpoint,
+                ssh_port: pool.ssh_port,
+                username: host.username.clone(),
+                secret: host.secret.as_ref().map(|named| named.secret.clone()),
+                jump: pool.jump.as_ref().map(|jump| self.jump(jump, before)),
+            };
+            if let Some(known) = known {
+                kept.push(Machine { origin, ..known });
+                continue;
+            }
+            let free = (1..=u32::MAX).find(|ordinal| !taken.contains(ordinal));
+            if let Some(ordinal) = free {
+                taken.insert(ordinal);
+                kept.push(self.machine(stand, ordinal, origin));
+            }
+        }
+        kept.sort_by_key(|machine| machine.ordinal);
+        self.desired.machines.extend(kept);
+    }
+
+    /// The host in front of a machine: the one that was there before, or another one from now on.
+    fn jump(&self, declared: &JumpHost, before: Option<&Jump>) -> Jump {
+        let place = |jump: &Jump| (jump.endpoint, jump.ssh_port);
+        let same = |before: &&Jump| place(before) == (declared.endpoint, declared.ssh_port);
+        let next = self.desired.generation.next();
+        Jump {
+            endpoint: declared.endpoint,
+            ssh_port: declared.ssh_port,
+            username: declared.username.clone(),
+            secret: declared.secret.as_ref().map(|named| named.secret.clone()),
+            since: before.filter(same).map_or(next, |before| before.since),
+        }
+    }
+
+    /// Ordinals of the pool that somebody bears: in either role, or on the way out.
+    fn ordinals(&self, pool: &Name) -> BTreeSet<u32> {
+        let bearers = self.desired.all().chain(&self.spare);
+        bearers
+            .filter(|machine| machine.pool == *pool)
+            .map(|machine| machine.ordinal)
+            .collect()
+    }
+
+    fn machine(&mut self, stand: Stand<'_>, ordinal: u32, origin: Origin) -> Machine {
+        let Stand {
+            pool,
+            role,
+            balancer,
+        } = stand;
+        let made = self.desired.made.entry(pool.clone()).or_insert(0);
+        let incarnation = *made;
+        *made += 1;
+        let taken = &self.addresses;
+        let address = self.next_address.find(|address| !taken.contains(address));
+        let id = MachineId::derive(id::Origin {
+            parent: &self.desired.cluster.to_string(),
+            name: pool.as_str(),
+            ordinal: u64::from(ordinal),
+            incarnation: u64::from(incarnation),
+        });
+        Machine {
+            id,
+            name: Name::of_machine(balancer.unwrap_or(&self.desired.name), pool, ordinal),
+            pool: pool.clone(),
+            role,
+            ordinal,
+            incarnation,
+            // None left: `refuse_homeless` says so.
+            address: address.unwrap_or(Ipv4Addr::UNSPECIFIED),
+            balancer: balancer.cloned(),
+            origin,
+        }
+    }
+
+    pub(super) fn finish(mut self) -> Desired {
+        self.desired.leaving.append(&mut self.spare);
+        self.desired.machines.sort_by(|a, b| key(a).cmp(&key(b)));
+        self.desired
+    }
+}
+
+/// The order of machines: control first, load balancers last.
+fn key(machine: &Machine) -> (Role, Option<&Name>, &Name, u32) {
+    let balancer = machine.balancer.as_ref();
+    (machine.role, balancer, &machine.pool, machine.ordinal)
+}
+
+fn made(machine: &Machine) -> bool {
+    matches!(machine.origin, Origin::Made { .. })
+}
+
+pub(super) fn endpoint(machine: &Machine) -> Option<Ipv4Addr> {
+    match &machine.origin {
+        Origin::Given { endpoint, .. } => Some(*endpoint),
+        Origin::Made { .. } => None,
+    }
+}
