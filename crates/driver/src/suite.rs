@@ -128,6 +128,7 @@ impl Cast {
             generation: Generation(1),
             machine: machine.clone(),
             action,
+            around: None,
         }
     }
 

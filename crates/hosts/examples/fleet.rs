@@ -297,6 +297,7 @@ impl Fleet {
         };
         let mesh = Mesh {
             network: MESH.parse()?,
+            pods: None,
             members: members.to_vec(),
             to: members.iter().map(|member| member.machine.id).collect(),
         };
@@ -314,6 +315,7 @@ impl Fleet {
             generation: Generation(1),
             machine: machine.clone(),
             action,
+            around: None,
         }
     }
 

@@ -62,6 +62,10 @@ pub fn tunnel_program(tunnel: &Tunnel) -> Program {
 pub(crate) fn change_program(tunnel: &Tunnel) -> Program {
     let own = [
         ("address", format!("{}/{}", tunnel.address, tunnel.prefix)),
+        (
+            "pods",
+            tunnel.pods.map(|pods| pods.to_string()).unwrap_or_default(),
+        ),
         ("wish", configuration(tunnel).trim_end().to_owned()),
         ("differ", DIFFER.to_owned()),
         ("start", START.trim_end().to_owned()),
@@ -89,6 +93,7 @@ fn configuration(tunnel: &Tunnel) -> String {
     let Tunnel {
         address,
         prefix,
+        pods,
         peers,
     } = tunnel;
     let told = tunnel.fact().told;
@@ -97,6 +102,9 @@ fn configuration(tunnel: &Tunnel) -> String {
         "# slipway {told}\n# What is changed here by hand is undone.\n[Interface]\n\
          Address = {address}/{prefix}\nListenPort = {PORT}\nMTU = {MTU}\nTable = off\n"
     );
+    let pods = pods
+        .map(|pods| format!("PostUp = ip -4 route replace {pods} dev {INTERFACE} src {address}\n"));
+    let head = head + &pods.unwrap_or_default();
     let peers: String = peers.iter().map(section).collect();
     head + &peers
 }
@@ -104,11 +112,12 @@ fn configuration(tunnel: &Tunnel) -> String {
 fn section(peer: &Peer) -> String {
     let Peer {
         key,
-        address,
         endpoint,
         keepalive,
+        ..
     } = peer;
-    let mut text = format!("\n[Peer]\nPublicKey = {key}\nAllowedIPs = {address}/32\n");
+    let allowed = peer.allowed(",");
+    let mut text = format!("\n[Peer]\nPublicKey = {key}\nAllowedIPs = {allowed}\n");
     if let Some(endpoint) = endpoint {
         text.push_str(&format!("Endpoint = {endpoint}\n"));
     }
@@ -163,12 +172,14 @@ mod tests {
                 .parse()
                 .unwrap(),
             address: [10, 0, 0, n].into(),
+            pods: (n == 2).then(|| "10.244.2.0/24".parse().unwrap()),
             endpoint: endpoint.map(|at| at.parse().unwrap()),
             keepalive,
         };
         Tunnel {
             address: [10, 0, 0, 1].into(),
             prefix: 20,
+            pods: Some("10.244.0.0/16".parse().unwrap()),
             peers: vec![
                 peer(2, Some("192.0.2.2:51820"), Some(25)),
                 peer(3, None, None),

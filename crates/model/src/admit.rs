@@ -7,6 +7,7 @@ mod balancers;
 mod disruption;
 mod fields;
 mod jump;
+mod kubernetes;
 mod manifest;
 mod playbooks;
 mod proxy;

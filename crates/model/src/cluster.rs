@@ -4,6 +4,7 @@ use crate::balancer::Protocol;
 use crate::disruption::Disruption;
 use crate::host::{Playbooks, Proxy, Purpose, Recipe};
 use crate::id::{ClusterId, MachineId};
+use crate::kubernetes::{API_PORT, Kubernetes};
 use crate::manifest::Provider;
 use crate::name::Name;
 use crate::network::Network;
@@ -54,6 +55,9 @@ pub struct Desired {
     pub version: Version,
     /// The private network of its machines.
     pub network: Network,
+    /// What was decided when it was made: who connects its pods, and where they are.
+    #[serde(default)]
+    pub kubernetes: Kubernetes,
     /// Every machine it should have: control first, then by pool and ordinal.
     pub machines: Vec<Machine>,
     /// Machines it had and should lose, until they are seen to be gone.
@@ -101,6 +105,37 @@ impl Desired {
     pub fn comes_with_playbooks(&self, machine: &Machine) -> bool {
         let before = self.playbooks.made_before.get(&machine.pool);
         before.is_none_or(|made| machine.incarnation >= *made)
+    }
+
+    /// Where the pods of a machine are, if it has any and the mesh carries them.
+    pub fn pods_of(&self, machine: &Machine) -> Option<Network> {
+        let pods = self.kubernetes.pods_at(self.network, machine.address);
+        pods.filter(|_| machine.role.is_node())
+    }
+
+    /// Where nodes that have no API of their own find it: on the machines of the load balancer
+    /// that passes it on, else on the first machine that runs one.
+    pub fn api(&self) -> Vec<Ipv4Addr> {
+        let passes = |balancer: &&Balancer| balancer.roles.iter().any(|role| self.is_api(role));
+        let balancer = self.balancers.iter().find(passes);
+        let serves = |machine: &&Machine| match balancer {
+            Some(balancer) => machine.balancer.as_ref() == Some(&balancer.name),
+            None => machine.role == Role::Control,
+        };
+        let addresses = self.machines.iter().filter(serves);
+        let addresses = addresses.map(|machine| machine.address);
+        match balancer {
+            Some(_) => addresses.collect(),
+            None => addresses.take(1).collect(),
+        }
+    }
+
+    /// Whether a port of a load balancer leads to the API, on the port where nodes look for it.
+    fn is_api(&self, role: &Forward) -> bool {
+        let control = |machine: &Machine| {
+            machine.role == Role::Control && role.target_pools.contains(&machine.pool)
+        };
+        (role.port, role.target_port) == (API_PORT, API_PORT) && self.machines.iter().any(control)
     }
 
     /// Every machine this cluster is responsible for: those to stay, then those to leave.

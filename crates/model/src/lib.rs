@@ -21,6 +21,7 @@ pub mod fault;
 pub mod host;
 pub mod id;
 pub mod intent;
+pub mod kubernetes;
 pub mod manifest;
 pub mod mesh;
 pub mod name;

@@ -6,6 +6,7 @@
 use crate::cluster::Forward;
 use crate::disruption::{PoolBudget, UNAVAILABLE_DEFAULT, Windows};
 use crate::host::{Playbooks, Proxy};
+use crate::kubernetes::Kubernetes;
 use crate::name::Name;
 use crate::network::Network;
 use crate::secret::SecretRef;
@@ -187,6 +188,9 @@ pub struct Cluster {
     pub version: Version,
     /// The private network its machines share.
     pub network: Network,
+    /// Who connects its pods, and where they are.
+    #[serde(default)]
+    pub kubernetes: Kubernetes,
     /// Pools whose machines run the control plane.
     pub control: Vec<Name>,
     /// Pools whose machines run workloads.

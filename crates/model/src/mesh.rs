@@ -79,6 +79,9 @@ pub struct Member {
     pub key: MeshKey,
     /// Where it answers.
     pub at: IpAddr,
+    /// Where its pods are, if they are reached through the mesh.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pods: Option<Network>,
 }
 
 /// A mesh as it should be.
@@ -86,6 +89,9 @@ pub struct Member {
 pub struct Mesh {
     /// The network that it carries.
     pub network: Network,
+    /// The network of all pods, if they are reached through the mesh.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pods: Option<Network>,
     /// Everybody, in the order of their addresses.
     pub members: Vec<Member>,
     /// Whose peers have to change.
@@ -99,6 +105,9 @@ pub struct Tunnel {
     pub address: Ipv4Addr,
     /// The prefix length of the network.
     pub prefix: u8,
+    /// What else is reached through it: the network of all pods.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pods: Option<Network>,
     /// Everybody else, in the order of their addresses.
     pub peers: Vec<Peer>,
 }
@@ -108,8 +117,11 @@ pub struct Tunnel {
 pub struct Peer {
     /// Its key.
     pub key: MeshKey,
-    /// Its address in the network; nothing else comes from it.
+    /// Its address in the network; nothing else comes from it but its pods.
     pub address: Ipv4Addr,
+    /// Where its pods are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pods: Option<Network>,
     /// Where to dial it; absent where it dials us.
     pub endpoint: Option<SocketAddr>,
     /// How often to say something, in seconds.
@@ -165,6 +177,7 @@ impl Mesh {
         Some(Tunnel {
             address: this.machine.address,
             prefix: self.network.prefix(),
+            pods: self.pods,
             peers: others.map(|other| dial(given(this), other)).collect(),
         })
     }
@@ -200,7 +213,7 @@ impl Mesh {
             for (member, own) in self.members.iter().zip(digests) {
                 if given(member) == by_given {
                     let (address, prefix) = (member.machine.address, self.network.prefix());
-                    let wish = all.without(own).wish(address, prefix);
+                    let wish = all.without(own).wish(address, prefix, self.pods);
                     wishes.insert(member.machine.id, wish);
                 }
             }
@@ -245,7 +258,8 @@ impl Wishes {
 impl Tunnel {
     /// What a host tells that was told this.
     pub fn fact(&self) -> MeshFact {
-        let wish = Sum::of(self.peers.iter().map(digest)).wish(self.address, self.prefix);
+        let wish =
+            Sum::of(self.peers.iter().map(digest)).wish(self.address, self.prefix, self.pods);
         MeshFact::of(&wish, self.live())
     }
 
@@ -256,11 +270,19 @@ impl Tunnel {
         peers.sort_by(|a, b| a.key.cmp(&b.key));
         let mut lines = String::new();
         for peer in peers {
-            lines.extend([peer.key.as_str(), "\t"]);
-            lines.push_str(&peer.address.to_string());
-            lines.push_str("/32\n");
+            lines.extend([peer.key.as_str(), "\t", &peer.allowed(" "), "\n"]);
         }
         Fingerprint::of_text(&lines)
+    }
+}
+
+impl Peer {
+    /// What may come from it and is sent to it, as `wg` lists it.
+    pub fn allowed(&self, between: &str) -> String {
+        match self.pods {
+            None => format!("{}/32", self.address),
+            Some(pods) => format!("{}/32{between}{pods}", self.address),
+        }
     }
 }
 
@@ -278,8 +300,9 @@ impl Sum {
     }
 
     /// Stands for what a machine at this address, with these peers, is to be told.
-    fn wish(self, address: Ipv4Addr, prefix: u8) -> Fingerprint {
-        Fingerprint::of_text(&format!("{address}/{prefix} {:016x}", self.0))
+    fn wish(self, address: Ipv4Addr, prefix: u8, pods: Option<Network>) -> Fingerprint {
+        let pods = pods.map(|pods| format!(" {pods}")).unwrap_or_default();
+        Fingerprint::of_text(&format!("{address}/{prefix}{pods} {:016x}", self.0))
     }
 }
 
@@ -287,10 +310,12 @@ fn digest(peer: &Peer) -> u64 {
     let Peer {
         key,
         address,
+        pods,
         endpoint,
         keepalive,
     } = peer;
-    let text = format!("{key} {address} {endpoint:?} {keepalive:?}");
+    let pods = pods.map(|pods| format!(" {pods}")).unwrap_or_default();
+    let text = format!("{key} {address}{pods} {endpoint:?} {keepalive:?}");
     let digest = Sha256::digest(text.as_bytes());
     let first = digest.iter().take(8);
     first.fold(0, |sum, byte| sum << 8 | u64::from(*byte))
@@ -307,6 +332,7 @@ fn dial(by_given: bool, other: &Member) -> Peer {
     Peer {
         key: other.key.clone(),
         address: other.machine.address,
+        pods: other.pods,
         endpoint: dialled.then_some(SocketAddr::new(other.at, PORT)),
         keepalive: dialled.then_some(KEEPALIVE_SECONDS),
     }
@@ -362,12 +388,14 @@ mod tests {
             // Keys are not in the order of addresses.
             key: format!("{:x>43}=", 900 - n).parse().unwrap(),
             at: public,
+            pods: None,
         }
     }
 
     fn mesh(members: impl IntoIterator<Item = u32>) -> Mesh {
         Mesh {
             network: "10.8.0.0/24".parse().unwrap(),
+            pods: None,
             members: members.into_iter().map(member).collect(),
             to: Vec::new(),
         }

@@ -26,6 +26,34 @@ pub enum Error {
 }
 
 impl Network {
+    /// One of ours that is known to be right.
+    pub(crate) const fn of(base: [u8; 4], prefix: u8) -> Self {
+        let [a, b, c, d] = base;
+        Self {
+            base: Ipv4Addr::new(a, b, c, d),
+            prefix,
+        }
+    }
+
+    /// The n-th of the smaller networks of that prefix within it.
+    pub fn part(self, prefix: u8, n: u32) -> Option<Self> {
+        let more = u32::from(prefix.checked_sub(self.prefix)?);
+        if prefix > 29 || u64::from(n) >= 1_u64 << more {
+            return None;
+        }
+        let base = u32::from(self.base) + (n << (32 - u32::from(prefix)));
+        Some(Self {
+            base: Ipv4Addr::from(base),
+            prefix,
+        })
+    }
+
+    /// Which of its addresses it is, counted from 0.
+    pub fn place(self, address: Ipv4Addr) -> Option<u32> {
+        self.contains(address)
+            .then(|| u32::from(address) - u32::from(self.base))
+    }
+
     /// How many machines fit: all addresses but the network's own and the broadcast.
     pub fn capacity(self) -> u32 {
         (1_u32 << (32 - u32::from(self.prefix))) - 2

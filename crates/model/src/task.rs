@@ -4,12 +4,14 @@ use crate::balancer::Balance;
 use crate::cluster::{Generation, Machine, Origin};
 use crate::host::Recipe;
 use crate::id::{ClusterId, MachineId, TaskId};
+use crate::kubernetes::Kubernetes;
 use crate::mesh::Mesh;
 use crate::name::Name;
 use crate::network::Network;
 use crate::time::Timestamp;
 use crate::version::Version;
 use serde::{Deserialize, Serialize};
+use std::net::Ipv4Addr;
 
 /// One piece of work for one driver on one machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,6 +30,26 @@ pub struct Task {
     pub machine: Machine,
     /// What to do with it.
     pub action: Action,
+    /// The cluster around the machine, where what is done touches Kubernetes on hosts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub around: Option<Around>,
+}
+
+/// What whoever changes a node must know of the cluster that it is or becomes a part of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Around {
+    /// The private network of the cluster.
+    pub network: Network,
+    /// What was decided when the cluster was made.
+    pub kubernetes: Kubernetes,
+    /// Where nodes that have no API of their own find it, in the order in which they try.
+    pub api: Vec<Ipv4Addr>,
+    /// Members of the control plane by which the API is reached, in the order in which they are
+    /// tried. Nobody can help the first one.
+    pub through: Vec<Machine>,
+    /// Whether the machine is the first of the control plane to get its version.
+    #[serde(default)]
+    pub leads: bool,
 }
 
 impl Task {
@@ -358,6 +380,8 @@ pub struct Open {
     pub action: Action,
     /// How its machine was to be entered when it was begun: so does another way.
     pub origin: Origin,
+    /// The members of the control plane by which it was to reach the API.
+    pub through: Vec<MachineId>,
     /// Where it stands: waiting, running or stuck.
     pub state: State,
     /// How many attempts were begun.

@@ -147,6 +147,7 @@ fn born(
         generation: Generation(0),
         version: cluster.version,
         network: cluster.network,
+        kubernetes: cluster.kubernetes.clone(),
         machines: Vec::new(),
         leaving: Vec::new(),
         made: BTreeMap::new(),

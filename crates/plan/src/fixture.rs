@@ -8,6 +8,7 @@ use model::cluster::{Balancer, Desired, Forward, Generation, Machine, Origin, Ro
 use model::disruption::Disruption;
 use model::host::Playbooks;
 use model::id::{self, ClusterId, MachineId, TaskId};
+use model::kubernetes::Kubernetes;
 use model::manifest::Provider;
 use model::name::Name;
 use model::observed::{HostFact, MachineFact, NodeFact, Observed, Seen};
@@ -54,6 +55,7 @@ impl World {
                 network: "10.8.0.0/16".parse().unwrap(),
                 machines: wanted,
                 leaving: Vec::new(),
+                kubernetes: Kubernetes::default(),
                 made: BTreeMap::new(),
                 balancers: Vec::new(),
                 proxy: None,
@@ -152,6 +154,7 @@ impl World {
             not_before: NOW,
             error: error.map(str::to_owned),
             corrected: false,
+            through: Vec::new(),
         });
         self
     }

@@ -1,5 +1,6 @@
 //! The next safe step of one cluster, and why it is not a longer one.
 
+mod around;
 mod draft;
 mod hosts;
 mod rules;

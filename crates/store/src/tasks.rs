@@ -4,10 +4,10 @@ use crate::Store;
 use crate::body::{Row, Tx, Value, first};
 use crate::error::Error;
 use crate::page::{Listed, Page, cursor};
-use model::id::{ClusterId, TaskId};
+use model::id::{ClusterId, MachineId, TaskId};
 use model::name::Name;
 use model::sealed::Owner;
-use model::task::{Open, State, Task};
+use model::task::{Around, Open, State, Task};
 use model::time::Timestamp;
 
 /// Which tasks a list shows.
@@ -143,6 +143,7 @@ pub(crate) fn open(tx: &mut dyn Tx, cluster: ClusterId) -> Result<Vec<Open>, Err
             attempts: row.take()?,
             not_before: row.take()?,
             error: row.take()?,
+            through: through(task.around.as_ref()),
             corrected: false,
         };
         if open.state == State::Stuck {
@@ -151,6 +152,12 @@ pub(crate) fn open(tx: &mut dyn Tx, cluster: ClusterId) -> Result<Vec<Open>, Err
         all.push(open);
     }
     Ok(all)
+}
+
+/// The members of the control plane by which a task reaches the API.
+fn through(around: Option<&Around>) -> Vec<MachineId> {
+    let through = around.into_iter().flat_map(|around| &around.through);
+    through.map(|machine| machine.id).collect()
 }
 
 /// Whether a secret that the machine of a task names was set since the task was due.

@@ -59,6 +59,7 @@ impl<F: Fixture> Play<'_, F> {
                 machine: machine.clone(),
                 key: host.mesh_key.clone()?,
                 at: host.at?,
+                pods: None,
             })
         };
         let mut members = Vec::new();
@@ -70,6 +71,7 @@ impl<F: Fixture> Play<'_, F> {
         members.sort_by_key(|member| member.machine.address);
         let mesh = Mesh {
             network: self.cast.network,
+            pods: None,
             to: members.iter().map(|member| member.machine.id).collect(),
             members,
         };

@@ -34,10 +34,14 @@ mesh_look() (
     esac
     [ -n "$first" ] || return 0
     printf '::slipway fact mesh-told %s\n' "${first#\# slipway }"
-    wished=''
-    while [ -z "$wished" ] && IFS= read -r line; do
+    wished='' pods=''
+    while IFS= read -r line; do
         case $line in
         'Address = '*) wished=${line#Address = } ;;
+        'PostUp = ip -4 route replace '*)
+            pods=${line#PostUp = ip -4 route replace }
+            pods=${pods%% *}
+            ;;
         '[Peer]') break ;;
         esac
     done <"$file"
@@ -48,6 +52,8 @@ mesh_look() (
     "$wished:"*":$private$tab"*) ;;
     *) dump='' ;;
     esac
+    # Without its route no pod is reached.
+    case $pods in ?*) [ -n "$(ip -4 route show "$pods" dev wg0 2>/dev/null)" ] || dump='' ;; esac
     # More than one address is as bad as another one.
     case $* in *' inet '*' inet '*) dump='' ;; esac
     if [ -z "$dump" ]; then
@@ -57,6 +63,8 @@ mesh_look() (
     fi
     # As `wg show wg0 allowed-ips` lists them; what is told of them all goes past the sum.
     live=$(printf '%s\n' "$dump" | awk -F '\t' -v now="$(date +%s)" '
+        # A peer is named before its pods, in whatever order they are shown.
+        NR > 1 && $4 ~ /^[^,]*,[^,]*\/32$/ { split($4, part, ","); $4 = part[2] "," part[1] }
         NR > 1 { gsub(",", " ", $4); print $1 "\t" $4 }
         NR > 1 && $5 > 0 && now - $5 <= 180 { fresh++ }
         END {

@@ -1,6 +1,6 @@
 # Brings this end of the mesh about, from what is there, without disturbing what is right.
 #
-# Set before, besides what common.sh wants: address, wish (the file without the private key),
+# Set before, besides what common.sh wants: address, pods (the network of all pods, or nothing), wish (the file without the private key),
 # differ (the text of differ.awk), start (the text of the start file).
 
 # The file that stays; the private key is added here because it never leaves this machine.
@@ -121,6 +121,23 @@ address() {
     tell changed mesh-address
 }
 
+# Whether pods are reached through here is one route; another one of ours is of a wish before.
+route() {
+    have=$(ip -4 route show dev "$interface" proto boot 2>/dev/null | awk '{ print $1 }')
+    if [ "$have" = "$pods" ]; then
+        tell "$come" mesh-route
+        return
+    fi
+    for old in $have; do
+        said=$(ip -4 route delete "$old" dev "$interface" 2>&1) || fail HOST-021 "ip route: $said"
+    done
+    if [ -n "$pods" ]; then
+        said=$(ip -4 route replace "$pods" dev "$interface" src "${address%/*}" 2>&1) ||
+            fail HOST-021 "ip route: $said"
+    fi
+    tell changed mesh-route
+}
+
 addresses() { ip -4 -o address show dev "$interface" | awk '{ print $4 }'; }
 
 # Only peers that differ are named. `wg syncconf` would do, but opens the socket of wireguard-go
@@ -177,6 +194,7 @@ ${full#*
 }"
     interface
     address
+    route
     peers
     configuration
     start_at_boot

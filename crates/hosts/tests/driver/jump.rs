@@ -185,6 +185,7 @@ impl Stage {
             generation: Generation(1),
             machine: self.machine.clone(),
             action,
+            around: None,
         };
         match self.hosts.apply(&self.context(), &task).await {
             Outcome::Done(_, outputs) => {

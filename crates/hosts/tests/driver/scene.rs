@@ -146,6 +146,7 @@ impl Scene {
             generation: Generation(1),
             machine: machine.clone(),
             action,
+            around: None,
         }
     }
 
@@ -200,11 +201,13 @@ impl Scene {
                 machine: machine.clone(),
                 key: host.mesh_key.unwrap(),
                 at: host.at.unwrap(),
+                pods: None,
             });
         }
         members.sort_by_key(|member| member.machine.address);
         let mesh = Mesh {
             network: "10.8.0.0/24".parse().unwrap(),
+            pods: None,
             to: members.iter().map(|member| member.machine.id).collect(),
             members,
         };

@@ -18,6 +18,7 @@ fn one_more_than_a_hundred_peers_is_a_small_change() {
     let peer = |n: u8| Peer {
         key: STANDARD.encode([n; 32]).parse().unwrap(),
         address: [10, 8, 5, n].into(),
+        pods: None,
         endpoint: Some(([192, 0, 2, 200], 51820).into()),
         keepalive: Some(25),
     };

@@ -340,6 +340,7 @@ impl Host {
 pub(crate) fn mesh_of(hosts: &[&Host]) -> Mesh {
     Mesh {
         network: "10.8.0.0/20".parse().unwrap(),
+        pods: None,
         members: hosts.iter().map(|host| host.member()).collect(),
         to: vec![],
     }

@@ -158,6 +158,7 @@ impl Stage {
             generation: Generation(1),
             machine: self.machine.clone(),
             action,
+            around: None,
         };
         self.hosts.apply(&cx, &task).await
     }

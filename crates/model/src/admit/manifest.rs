@@ -1,7 +1,7 @@
 //! The manifest language, field by field.
 
 use super::fields::Fields;
-use super::{balancers, disruption, jump, playbooks, proxy, references, secrets};
+use super::{balancers, disruption, jump, kubernetes, playbooks, proxy, references, secrets};
 use crate::fault::{Code, Fault, Faults};
 use crate::manifest::{
     Account, Cluster, Dynamic, Host, Manifest, POOL_COUNT_MAX, Pool, Provider, Static,
@@ -383,7 +383,8 @@ fn cluster_of(value: &Value, path: &str, faults: &mut Faults) -> Option<Read<Dec
         (control, compute)
     });
     let (unavailable, windows) = disruption::of_cluster(&mut fields, faults);
-    let proxy = proxy::of_cluster(&mut fields, network, faults);
+    let kubernetes = kubernetes::of_cluster(&mut fields, network, faults);
+    let proxy = proxy::of_cluster(&mut fields, network, &kubernetes, faults);
     let playbooks = playbooks::of_cluster(&mut fields, faults);
     fields.finish(faults);
     let name = name?;
@@ -393,6 +394,7 @@ fn cluster_of(value: &Value, path: &str, faults: &mut Faults) -> Option<Read<Dec
                 name: name.clone(),
                 version: version?,
                 network: network?,
+                kubernetes,
                 control: control.clone(),
                 compute: compute.clone(),
                 unavailable,

@@ -3,18 +3,18 @@
 use super::fields::Fields;
 use crate::fault::{Code, Faults};
 use crate::host::Proxy;
+use crate::kubernetes::Kubernetes;
 use crate::network::Network;
 use crate::source::Value;
 use std::net::Ipv6Addr;
 
 /// What is never reached through a proxy: the host itself, and what is inside every cluster.
-const ALWAYS_DIRECT: [&str; 6] = [
+const ALWAYS_DIRECT: [&str; 5] = [
     "127.0.0.0/8",
     "localhost",
     "cluster.local",
     "svc",
-    "10.244.0.0/16",
-    "10.96.0.0/12",
+    "slipway.internal",
 ];
 
 /// The longest list of what is reached without a proxy: it becomes one line of settings.
@@ -24,6 +24,7 @@ const DIRECT_MAX: usize = 4_096;
 pub(super) fn of_cluster(
     fields: &mut Fields<'_>,
     network: Option<Network>,
+    kubernetes: &Kubernetes,
     faults: &mut Faults,
 ) -> Option<Proxy> {
     let mut proxy = fields.mapping("installationProxy", faults)?;
@@ -42,8 +43,9 @@ pub(super) fn of_cluster(
     let direct = direct_of(&mut proxy, faults);
     proxy.finish(faults);
     let always = ALWAYS_DIRECT.iter().map(|one| (*one).to_owned());
-    let network = network.map(|network| network.to_string());
-    let except = always.chain(network).chain(direct).collect();
+    let inside = [Some(kubernetes.pods), Some(kubernetes.services), network];
+    let inside = inside.into_iter().flatten().map(|one| one.to_string());
+    let except = always.chain(inside).chain(direct).collect();
     let endpoint = endpoint.filter(|_| on)?;
     Some(Proxy { endpoint, except })
 }

@@ -5,9 +5,8 @@ use super::balancers::{self, Balancers};
 use super::jump;
 use super::manifest::{Declared, Read, listed};
 use crate::fault::{Code, Faults};
-use crate::manifest::{Account, Cluster, Pool};
+use crate::manifest::{Account, Cluster, Pool, Provider};
 use crate::name::Name;
-use crate::network::Network;
 use std::collections::{BTreeMap, BTreeSet};
 
 type Pools<'a> = BTreeMap<&'a Name, &'a Read<Pool>>;
@@ -44,6 +43,7 @@ pub(super) fn check(
     for cluster in &whole {
         network_room(cluster, balancers, &by_name, faults);
         network_usable(cluster, faults);
+        pod_room(cluster, balancers, &by_name, providers, faults);
         endpoints_outside(cluster, balancers, &by_name, faults);
     }
     static_pools_once(&listed, balancers, &by_name, faults);
@@ -195,6 +195,45 @@ fn network_room(
     }
 }
 
+/// Every host needs a part of the pods' network where the mesh carries it, and so does the one
+/// that replaces it. Machines of the simulated world have no pods.
+fn pod_room(
+    cluster: &Placed<'_>,
+    balancers: &Balancers,
+    pools: &Pools<'_>,
+    providers: &[Read<Account>],
+    faults: &mut Faults,
+) {
+    let sandbox = |name: &Name| {
+        let provider = providers.iter().find(|provider| provider.name == *name);
+        let account = provider.and_then(|provider| provider.value.as_ref());
+        account.is_some_and(|account| account.via == Provider::Sandbox)
+    };
+    let host = |pool: &Pool| match pool {
+        Pool::Dynamic(pool) => sandbox(&pool.provider),
+        Pool::Static(pool) => pool
+            .hosts
+            .iter()
+            .any(|host| !host.endpoint.is_documentation()),
+    };
+    let named = || cluster.pools(balancers).filter_map(|name| pools.get(name));
+    let real = named().filter_map(|pool| pool.value.as_ref()).any(host);
+    let (room, count) = (
+        cluster.value.kubernetes.room(),
+        machines(cluster.pools(balancers), pools),
+    );
+    if let (true, Some(room), Some(count)) = (real, room, count)
+        && count >= room
+    {
+        let message = format!(
+            "found {} with room for the pods of {room} machines, allowed: room for {count} \
+             machines and one replacement",
+            cluster.value.kubernetes.pods
+        );
+        faults.note(format!("{}.podNetwork", cluster.path), Code::Range, message);
+    }
+}
+
 /// How many machines the named pools declare; `None` where one is not defined or has faults.
 fn machines<'a>(mut names: impl Iterator<Item = &'a Name>, pools: &Pools<'_>) -> Option<u32> {
     names.try_fold(0_u32, |sum, name| {
@@ -202,22 +241,14 @@ fn machines<'a>(mut names: impl Iterator<Item = &'a Name>, pools: &Pools<'_>) ->
     })
 }
 
-/// Networks that no machine can have, or that something inside every cluster has.
+/// Networks that no machine can have.
 fn network_usable(cluster: &Placed<'_>, faults: &mut Faults) {
     let network = cluster.value.network;
-    let met = RESERVED.iter().find(|(reserved, _)| {
-        let reserved = reserved.parse::<Network>();
-        reserved.is_ok_and(|reserved| reserved.overlaps(network))
-    });
-    let path = || format!("{}.network", cluster.path);
-    if let Some((reserved, what)) = met {
-        let message = format!("found {network}, which overlaps {reserved}, the network of {what}");
-        faults.note(path(), Code::Range, message);
-    } else if !network.usable() {
+    if !network.usable() {
         let message = format!(
             "found {network}, which machines cannot have; allowed: for example 10.10.0.0/24"
         );
-        faults.note(path(), Code::Range, message);
+        faults.note(format!("{}.network", cluster.path), Code::Range, message);
     }
 }
 
@@ -279,9 +310,6 @@ fn machines_in_all(
 /// Machines of one manifest: ten times the largest fleets we have seen declared in one file, and
 /// still planned within a second and a few dozen megabytes.
 const MACHINES_MAX: u32 = 20_000;
-
-/// Networks inside every cluster that its machines' network must not meet.
-const RESERVED: [(&str, &str); 2] = [("10.244.0.0/16", "pods"), ("10.96.0.0/12", "services")];
 
 fn static_pools_once(
     clusters: &[Listed<'_>],

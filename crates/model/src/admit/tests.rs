@@ -6,6 +6,7 @@ use expect_test::{Expect, expect};
 
 mod balancers;
 mod hosts;
+mod kubernetes;
 mod playbooks;
 
 const HELLO: &str = "

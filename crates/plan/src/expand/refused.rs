@@ -5,6 +5,7 @@ use super::growing::endpoint;
 use super::{Known, nodes, versions};
 use model::cluster::{Desired, Machine, Role};
 use model::fault::{Code, Faults};
+use model::kubernetes::Kubernetes;
 use model::manifest::{Cluster, Manifest, Pool};
 use model::name::Name;
 
@@ -27,6 +28,7 @@ pub(super) fn refuse_impossible(
             ),
         );
     }
+    unmoved(at, cluster, before, faults);
     // What nodes run counts, not what was declared: a wrong version can be taken back.
     let newest = versions(known).max();
     if let Some(newest) = newest.filter(|newest| cluster.version < *newest) {
@@ -51,6 +53,28 @@ pub(super) fn refuse_impossible(
                 oldest.minor + 1,
             ),
         );
+    }
+}
+
+/// What is in every node and every pod of a cluster stays as it was made.
+fn unmoved(at: usize, cluster: &Cluster, before: &Desired, faults: &mut Faults) {
+    let (now, then) = (&cluster.kubernetes, &before.kubernetes);
+    let words = |kubernetes: &Kubernetes| {
+        [
+            ("podNetwork", kubernetes.pods.to_string()),
+            ("serviceNetwork", kubernetes.services.to_string()),
+            ("cni", kubernetes.cni.as_str().to_owned()),
+            ("kubeProxy", kubernetes.proxy.as_str().to_owned()),
+        ]
+    };
+    for ((field, now), (_, then)) in words(now).into_iter().zip(words(then)) {
+        if now != then {
+            faults.note(
+                format!("spec.kubernetes.clusters[{at}].{field}"),
+                Code::Immutable,
+                format!("found {now}, allowed: {then}, what the cluster was made with"),
+            );
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! A plan in the making: what rules ask for, against what is under way and what is wished.
 
+use super::around::{around, reaches};
 use super::survey::{Life, Place, Survey, cancelled, count, given_up};
 use super::{Plan, View};
 use crate::held::{Held, Owner, Reason, Scope};
@@ -85,7 +86,7 @@ impl<'a> Draft<'a> {
             return;
         }
         match place.open {
-            Some(open) if same(place, open, &action) => self.keep(place, open),
+            Some(open) if same(self, place, open, &action) => self.keep(place, open),
             Some(open) if open.state == State::Running => {
                 self.kept.insert(open.id);
                 self.busy.insert(place.machine.id, open.action.kind());
@@ -172,6 +173,7 @@ impl<'a> Draft<'a> {
             cluster_name: desired.name.clone(),
             generation: desired.generation,
             machine: place.machine.clone(),
+            around: around(self, place, &action),
             action,
         });
     }
@@ -468,7 +470,8 @@ fn named(place: &Place<'_>) -> (MachineId, Name) {
 
 /// Whether an unfinished task does what is asked for. One that waits and was begun with
 /// another secret, or would enter by another way, does not: the manifest was corrected.
-fn same(place: &Place<'_>, open: &Open, action: &Action) -> bool {
+fn same(draft: &Draft<'_>, place: &Place<'_>, open: &Open, action: &Action) -> bool {
     let origin = || open.origin.entered_like(&place.machine.origin);
-    open.action == *action && (open.state == State::Running || origin())
+    let may_go_on = || origin() && reaches(draft, place, open, action);
+    open.action == *action && (open.state == State::Running || may_go_on())
 }

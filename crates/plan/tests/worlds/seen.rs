@@ -182,6 +182,7 @@ pub(crate) fn mesh(desired: &Desired, observed: &Observed) -> Mesh {
             machine: machine.clone(),
             key: host.mesh_key.clone()?,
             at: host.at?,
+            pods: desired.pods_of(machine),
         })
     };
     let mut members: Vec<_> = desired.all().filter_map(member).collect();
@@ -189,6 +190,7 @@ pub(crate) fn mesh(desired: &Desired, observed: &Observed) -> Mesh {
     let to = members.iter().map(|member| member.machine.id).collect();
     Mesh {
         network: desired.network,
+        pods: desired.kubernetes.through_mesh(),
         members,
         to,
     }
@@ -262,6 +264,7 @@ pub(crate) fn under_way(world: &World, desired: &Desired, observed: &Observed) -
                 not_before: NOW,
                 error: (state == State::Stuck).then(|| "no luck".to_owned()),
                 corrected: false,
+                through: Vec::new(),
             })
         })
         .collect()

@@ -61,6 +61,7 @@ fn create(name: &str) -> Task {
             },
         },
         action: Action::Create,
+        around: None,
     }
 }
 

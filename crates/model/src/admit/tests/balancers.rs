@@ -382,6 +382,8 @@ fn machines_of_load_balancers_count_too() {
             ),
         ],
         &expect![[r#"
+            spec.kubernetes.clusters[0].podNetwork: found 10.244.0.0/16 with room for the pods of 255 machines, allowed: room for 30006 machines and one replacement
+            spec.kubernetes.clusters[1].podNetwork: found 10.244.0.0/16 with room for the pods of 255 machines, allowed: room for 5001 machines and one replacement
             spec.kubernetes.clusters: found 35007 machines in all, allowed: at most 20000 in one manifest
         "#]],
     );

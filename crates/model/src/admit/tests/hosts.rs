@@ -68,8 +68,8 @@ fn a_proxy_is_for_those_who_turn_it_on() {
         proxy("{mode: default}"),
     ];
     expect![[r#"
-        http://proxy.example.org:3128 but for 127.0.0.0/8,localhost,cluster.local,svc,10.244.0.0/16,10.96.0.0/12,10.8.0.0/24,.example.org,192.168.0.0/16
-        https://[fd00::1]:3128/ but for 127.0.0.0/8,localhost,cluster.local,svc,10.244.0.0/16,10.96.0.0/12,10.8.0.0/24
+        http://proxy.example.org:3128 but for 127.0.0.0/8,localhost,cluster.local,svc,slipway.internal,10.244.0.0/16,10.96.0.0/12,10.8.0.0/24,.example.org,192.168.0.0/16
+        https://[fd00::1]:3128/ but for 127.0.0.0/8,localhost,cluster.local,svc,slipway.internal,10.244.0.0/16,10.96.0.0/12,10.8.0.0/24
         none
         none"#]].assert_eq(&told.join("\n"));
 }

@@ -33,6 +33,7 @@ pub(in crate::planner) fn mesh(draft: &mut Draft<'_>) {
     members.sort_by_key(|member| member.machine.address);
     let mut mesh = Mesh {
         network: draft.view.desired.network,
+        pods: draft.view.desired.kubernetes.through_mesh(),
         members,
         to: Vec::new(),
     };
@@ -159,6 +160,7 @@ fn member(view: &View<'_>, place: &Place<'_>) -> Option<Member> {
         machine: place.machine.clone(),
         key: host.mesh_key.clone()?,
         at: host.at.or(shown)?,
+        pods: view.desired.pods_of(place.machine),
     })
 }
 

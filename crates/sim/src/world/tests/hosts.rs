@@ -115,9 +115,11 @@ fn mesh(world: &World, machines: &[&Machine]) -> Mesh {
         machine: (*machine).clone(),
         key: told(world, machine).unwrap().mesh_key.unwrap(),
         at: IpAddr::V4(machine.address),
+        pods: None,
     };
     Mesh {
         network: "10.8.0.0/24".parse().unwrap(),
+        pods: None,
         members: machines.iter().map(member).collect(),
         to: machines.iter().map(|machine| machine.id).collect(),
     }

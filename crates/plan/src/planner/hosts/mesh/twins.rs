@@ -36,6 +36,7 @@ pub(in crate::planner) fn left_out<'a>(
     }
     let mut mesh = Mesh {
         network: view.desired.network,
+        pods: view.desired.kubernetes.through_mesh(),
         members: Vec::new(),
         to: Vec::new(),
     };

@@ -1,0 +1,52 @@
+//! The cluster around a node, as whoever changes that node must know it.
+
+use super::draft::Draft;
+use super::survey::Place;
+use model::cluster::Machine;
+use model::task::{Action, Around, Kind, Open};
+
+/// Whether one of those by whom a task was to reach the API still can.
+pub(super) fn reaches(draft: &Draft<'_>, place: &Place<'_>, open: &Open, action: &Action) -> bool {
+    let Some(around) = around(draft, place, action) else {
+        return true;
+    };
+    let still = |machine: &Machine| open.through.contains(&machine.id);
+    around.through.is_empty() || around.through.iter().any(still)
+}
+
+/// The cluster as whoever changes this node must know it; machines of the simulated world know it
+/// themselves.
+pub(super) fn around(draft: &Draft<'_>, place: &Place<'_>, action: &Action) -> Option<Around> {
+    let version = action.version();
+    let touches = match action.kind() {
+        Kind::Init | Kind::Join | Kind::Drain | Kind::Upgrade | Kind::Uncordon | Kind::Leave => {
+            true
+        }
+        Kind::Key
+        | Kind::Create
+        | Kind::Prepare
+        | Kind::Equip
+        | Kind::Mesh
+        | Kind::Balance
+        | Kind::Delete
+        | Kind::Release => false,
+    };
+    if !touches || !place.machine.origin.is_host() {
+        return None;
+    }
+    let desired = draft.view.desired;
+    let members = || draft.survey.members();
+    let other = |member: &&Place<'_>| member.machine.id != place.machine.id;
+    let ready = members().filter(|member| other(member) && member.ready_control());
+    // A member that changes helps itself where nobody else can.
+    let itself = members().filter(|member| !other(member));
+    let through = ready.chain(itself).map(|member| member.machine.clone());
+    let newer = |member: &Place<'_>| member.node.map(|node| node.version) >= version;
+    Some(Around {
+        network: desired.network,
+        kubernetes: desired.kubernetes.clone(),
+        api: desired.api(),
+        through: through.collect(),
+        leads: version.is_some() && !members().any(|member| newer(member)),
+    })
+}
