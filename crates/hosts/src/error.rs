@@ -118,14 +118,16 @@ kinds! {
     KeyAway = "HOST-025", Slipway, "tries again by itself";
     /// Playbooks are not allowed here.
     PlaybooksOff = "HOST-026", Person, "start the server and its workers with --allow-playbooks, if everybody who may apply manifests may run programs there";
-    /// A jump host that lets nobody through.
-    NoPassage = "HOST-027", Person, "let the SSH server of the jump host forward connections (AllowTcpForwarding, PermitOpen), or name another jump host";
+    /// An SSH server that lets nobody through.
+    NoPassage = "HOST-027", Person, "let the SSH server that refuses forward connections (AllowTcpForwarding, PermitOpen); one in front of a machine may be another jump host";
     /// More output than anybody can read.
     Flood = "HOST-028", Person, "look at the log of the task: a tool on the machine writes without end; mend it, what was done stays done";
     /// This machine could not even try.
     OurSide = "HOST-029", Slipway, "tries again by itself; see on the server's machine that there are file descriptors, ports and a route to spare";
     /// A private network in which the machine is reached already.
     Overlap = "HOST-030", Person, "delete the cluster and declare it again with a `network` that nothing else uses";
+    /// Nobody listens at a port within a host.
+    NobodyListens = "HOST-031", Slipway, "tries again by itself; see on the machine that what should listen at that port runs";
     /// An artifact that is not what it should be.
     WrongChecksum = "ARTIFACT-001", Person, "the mirror holds another file than was promised: fetch it again, or correct the checksum";
     /// An artifact that nobody has.

@@ -12,6 +12,7 @@ mod made;
 #[cfg(feature = "sandbox")]
 mod opened;
 mod owner;
+mod passage;
 mod playing;
 mod supply;
 
@@ -35,6 +36,7 @@ use model::time::Timestamp;
 #[cfg(feature = "sandbox")]
 pub use opened::Opened;
 use owner::{Claim, Whose};
+pub use passage::Passage;
 use std::ffi::{OsStr, OsString};
 use std::net::IpAddr;
 use std::path::PathBuf;

@@ -12,6 +12,7 @@ mod copy;
 mod frame;
 mod key;
 mod output;
+mod passage;
 mod pool;
 mod run;
 mod verdict;
@@ -20,6 +21,7 @@ pub use copy::{Content, Push};
 pub(crate) use key::openssh;
 pub use key::{new_key, public_half};
 pub(crate) use output::Output;
+pub use passage::Stream;
 pub use pool::Connections;
 
 use std::net::IpAddr;

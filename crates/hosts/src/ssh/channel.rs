@@ -16,7 +16,7 @@ use crate::error::{Error, Kind};
 /// How often to ask again a host that has no session to spare.
 const AGAIN: Duration = Duration::from_millis(20);
 
-type Opened = Result<Channel<Msg>, russh::Error>;
+pub(super) type Opened = Result<Channel<Msg>, russh::Error>;
 
 /// Opens a channel to the end, also when nobody waits for it any more: one that the host opened
 /// and nobody closes would take a place of the few there are.
@@ -75,20 +75,30 @@ pub(super) async fn session(
     }
 }
 
+/// Opens a channel to an address and port, as the host of the connection sees them.
+pub(super) async fn forward(
+    inner: &Arc<Inner>,
+    connection: &Arc<Connection>,
+    host: String,
+    port: u16,
+) -> Opened {
+    let over = Arc::clone(connection);
+    let opening = opened(inner, async move {
+        let from = "127.0.0.1";
+        over.handle
+            .channel_open_direct_tcpip(host, u32::from(port), from, 0)
+            .await
+    });
+    opening.await
+}
+
 /// Opens a channel to a host behind this one.
 pub(super) async fn tunnel(
     inner: &Arc<Inner>,
     connection: &Arc<Connection>,
     door: &Door,
 ) -> Result<Channel<Msg>, Error> {
-    let over = Arc::clone(connection);
-    let (host, port) = (door.host.to_string(), u32::from(door.port));
-    let opening = opened(inner, async move {
-        let from = "127.0.0.1";
-        over.handle
-            .channel_open_direct_tcpip(host, port, from, 0)
-            .await
-    });
+    let opening = forward(inner, connection, door.host.to_string(), door.port);
     opening.await.map_err(|error| {
         let why = connection.refusal();
         let away = ["timed out", "No route", "unreachable"];

@@ -15,6 +15,7 @@ mod envoy;
 mod host;
 mod jump;
 mod owner;
+mod passage;
 mod scene;
 mod shared;
 mod stage;

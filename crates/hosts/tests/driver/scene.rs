@@ -101,6 +101,11 @@ pub(crate) struct Attempt {
 }
 
 impl Attempt {
+    /// What it works with.
+    pub(crate) fn context(&self) -> &Context {
+        &self.context
+    }
+
     /// What was logged so far.
     pub(crate) fn log(&self) -> Vec<String> {
         self.lines.0.lock().unwrap().clone()

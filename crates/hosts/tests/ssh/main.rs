@@ -8,6 +8,7 @@
 mod connecting;
 mod copying;
 mod ending;
+mod passages;
 mod programs;
 mod proxy;
 mod server;
