@@ -123,11 +123,17 @@ kinds! {
     /// More output than anybody can read.
     Flood = "HOST-028", Person, "look at the log of the task: a tool on the machine writes without end; mend it, what was done stays done";
     /// This machine could not even try.
-    OurSide = "HOST-029", Slipway, "tries again by itself; see on the server's machine that there are file descriptors, ports and a route to spare";
+    OurSide = "HOST-029", Slipway, "tries again by itself; see on the server's machine that there are file descriptors, ports, room and a route to spare";
     /// A private network in which the machine is reached already.
     Overlap = "HOST-030", Person, "delete the cluster and declare it again with a `network` that nothing else uses";
     /// Nobody listens at a port within a host.
     NobodyListens = "HOST-031", Slipway, "tries again by itself; see on the machine that what should listen at that port runs";
+    /// A file that changes while it is read.
+    Changing = "HOST-032", Slipway, "tries again by itself; see on the machine what writes to that file";
+    /// A file of a host that is not there.
+    NoFile = "HOST-033", Person, "look on the machine what became of the file; who was to make it may have failed";
+    /// A file of a host with more bytes than we take.
+    TooLarge = "HOST-034", Person, "look on the machine why the file grew so large, and make what it holds smaller";
     /// An artifact that is not what it should be.
     WrongChecksum = "ARTIFACT-001", Person, "the mirror holds another file than was promised: fetch it again, or correct the checksum";
     /// An artifact that nobody has.

@@ -7,6 +7,7 @@
 mod balancing;
 mod bringing;
 mod entry;
+mod fetching;
 mod look;
 mod made;
 #[cfg(feature = "sandbox")]

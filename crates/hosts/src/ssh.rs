@@ -9,6 +9,7 @@
 mod channel;
 mod connection;
 mod copy;
+mod fetch;
 mod frame;
 mod key;
 mod output;
@@ -18,6 +19,7 @@ mod run;
 mod verdict;
 
 pub use copy::{Content, Push};
+pub use fetch::{Pull, Sink};
 pub(crate) use key::openssh;
 pub use key::{new_key, public_half};
 pub(crate) use output::Output;

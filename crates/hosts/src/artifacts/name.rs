@@ -79,7 +79,7 @@ impl Digest {
     }
 
     /// The digest of all that was fed.
-    pub(super) fn ended(hasher: Sha256) -> Self {
+    pub(crate) fn ended(hasher: Sha256) -> Self {
         Self(hasher.finalize().into())
     }
 }

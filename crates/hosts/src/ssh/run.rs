@@ -93,7 +93,12 @@ impl Connections {
     }
 
     /// A channel of its own for a program, when it is its turn.
-    async fn talk(&self, door: &Door, keys: &dyn Keys, title: &str) -> Result<Talk, Error> {
+    pub(super) async fn talk(
+        &self,
+        door: &Door,
+        keys: &dyn Keys,
+        title: &str,
+    ) -> Result<Talk, Error> {
         let inner = &self.inner;
         let mut again = true;
         loop {
@@ -142,11 +147,11 @@ async fn turn(of: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Error> {
 }
 
 /// A program that is being run. When dropped before its end it is ended on the host.
-struct Talk {
-    read: ChannelReadHalf,
+pub(super) struct Talk {
+    pub read: ChannelReadHalf,
     /// None when there is nothing to be closed any more.
     write: Option<ChannelWriteHalf<Msg>>,
-    connection: Arc<Connection>,
+    pub connection: Arc<Connection>,
     inner: Arc<Inner>,
     _turns: [OwnedSemaphorePermit; 2],
 }
@@ -164,6 +169,22 @@ impl Drop for Talk {
 }
 
 impl Talk {
+    /// Has the host begin a program. That it cannot be sent is told by the other side, too.
+    pub(super) async fn begin(&self, command: &str, text: Bytes) {
+        if let Some(write) = &self.write
+            && write.exec(true, command).await.is_ok()
+        {
+            drop(write.data_bytes(text).await);
+        }
+    }
+
+    /// Has the program read something.
+    pub(super) async fn say(&self, bytes: Bytes) {
+        if let Some(write) = &self.write {
+            drop(write.data_bytes(bytes).await);
+        }
+    }
+
     /// Has the program run to its end.
     async fn drive(&mut self, order: &Order<'_>, output: &mut Output<'_>) -> Result<Ended, Error> {
         let Some(write) = &self.write else {
@@ -249,7 +270,7 @@ async fn next(read: &mut ChannelReadHalf, over: bool) -> Option<ChannelMsg> {
     clippy::wildcard_enum_match_arm,
     reason = "the library's, and open: what is not for us is left out"
 )]
-fn heard(told: ChannelMsg, output: &mut Output<'_>) -> Option<Ended> {
+pub(super) fn heard(told: ChannelMsg, output: &mut Output<'_>) -> Option<Ended> {
     match told {
         ChannelMsg::Data { data } => output.stdout(&data),
         ChannelMsg::ExtendedData { data, .. } => output.stderr(&data),

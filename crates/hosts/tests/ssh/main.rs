@@ -8,6 +8,7 @@
 mod connecting;
 mod copying;
 mod ending;
+mod fetching;
 mod passages;
 mod programs;
 mod proxy;
