@@ -23,6 +23,7 @@
 pub mod item;
 pub mod services;
 
+mod kubeadm;
 mod look;
 mod network;
 mod node;
@@ -30,11 +31,12 @@ mod removal;
 mod render;
 mod supply;
 
+pub use kubeadm::kubeadm_requirements;
 pub use look::{Looked, look};
 pub use network::{mesh_tools, proxy};
 pub use node::{
-    Kubernetes, balancer_requirements, container_runtime, kubernetes_packages, node_requirements,
-    storage,
+    Kubernetes, PAUSE, balancer_requirements, container_runtime, kubernetes_packages,
+    node_requirements, storage,
 };
 pub use removal::removal;
 pub use render::render;
@@ -67,6 +69,7 @@ pub fn prepare(recipe: &Recipe, level: Level) -> Vec<Item> {
     items.extend(mesh_tools());
     match (recipe.purpose, level) {
         (Purpose::Node, Level::Systemd) => {
+            items.extend(kubeadm_requirements());
             items.extend(container_runtime(level, &read));
             items.extend(storage());
         }

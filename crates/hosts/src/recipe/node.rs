@@ -12,6 +12,10 @@ const CONTAINERD: &str = "/etc/containerd/config.toml";
 /// How to ask it.
 const CRICTL: &str = "/etc/crictl.yaml";
 
+/// The image of the container that holds the network of each pod. kubeadm warns of another one
+/// than its own; any of 3.10 serves every version, and every mirror has this one.
+pub const PAUSE: &str = "registry.k8s.io/pause:3.10.1";
+
 /// Limits and kernel settings of a host that holds many connections.
 ///
 /// The range of ports for outgoing connections is wide, so ports on which something of ours
@@ -83,7 +87,8 @@ pub fn container_runtime(level: Level, read: &[String]) -> Vec<Item> {
         CONTAINERD,
         format!(
             "version = 2\n\n\
-             [plugins.\"io.containerd.grpc.v1.cri\"]\n  restrict_oom_score_adj = true\n\n\
+             [plugins.\"io.containerd.grpc.v1.cri\"]\n  restrict_oom_score_adj = true\n  \
+             sandbox_image = \"{PAUSE}\"\n\n\
              [plugins.\"io.containerd.grpc.v1.cri\".registry]\n  \
              config_path = \"/etc/containerd/certs.d\"\n\n\
              [plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.runc]\n  \

@@ -23,8 +23,8 @@ const LITE: &str = "ca-certificates,curl,iproute2,iptables,iputils-ping,nftables
                     procps,python3,sudo,wireguard-go,wireguard-tools";
 /// What a host has besides where systemd runs, so that Kubernetes can: hosts of the sandbox reach no
 /// package sources, so everything that equipping them asks for is there.
-const SYSTEMD: &str = "conntrack,containerd,dbus,ebtables,ethtool,kmod,nfs-common,open-iscsi,socat,systemd,\
-                       systemd-sysv";
+const SYSTEMD: &str = "conntrack,containerd,containernetworking-plugins,dbus,ebtables,ethtool,kmod,\
+                       mount,nfs-common,open-iscsi,socat,systemd,systemd-sysv";
 
 /// Where hosts' files come from.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -24,7 +24,8 @@ use tokio::time::sleep;
 const WAY_OUT: &str = "10.77.0.1:3128";
 
 /// What equipping a node asks of its distribution.
-const PACKAGES: &str = "containerd open-iscsi nfs-common";
+const PACKAGES: &str =
+    "containerd containernetworking-plugins conntrack ethtool open-iscsi nfs-common socat";
 
 /// Takes them from a host, and what came with them. Descriptions in every language are too much to
 /// fetch, and a host that is thrown away need not wait for its disk.

@@ -4,8 +4,8 @@ use crate::packages::{distribution, repository};
 use crate::world::{World, possible, same};
 use hosts::program::Program;
 use hosts::recipe::{
-    Level, container_runtime, mesh_tools, node_requirements, prepare, proxy, removal, render,
-    storage,
+    Level, container_runtime, kubeadm_requirements, mesh_tools, node_requirements, package_names,
+    prepare, proxy, removal, render, storage,
 };
 use model::host::{Proxy, Purpose, Recipe};
 use std::time::Duration;
@@ -15,15 +15,12 @@ const LIMIT: Duration = Duration::from_mins(2);
 /// A world in which every package of the recipes is to be had.
 fn supplied() -> World {
     let world = World::new();
-    let names = [
-        "containerd",
-        "open-iscsi",
-        "nfs-common",
-        "wireguard-tools",
-        "wireguard-go",
-        "iproute2",
-    ];
-    repository(&world, "all", &names.map(|name| (name, "9:1.0", "")));
+    let names = package_names();
+    let packages: Vec<_> = names
+        .iter()
+        .map(|name| (name.as_str(), "9:1.0", ""))
+        .collect();
+    repository(&world, "all", &packages);
     distribution(&world, "all");
     world
 }
@@ -55,6 +52,7 @@ fn a_second_run_of_every_recipe_changes_nothing() {
     for level in [Level::Systemd, Level::Lite] {
         let recipes = [
             node_requirements(level),
+            kubeadm_requirements(),
             container_runtime(level, &[]),
             storage(),
             mesh_tools(),
@@ -158,6 +156,77 @@ fn a_host_that_is_given_back_is_as_it_was() {
     assert_eq!(world.sh(port_range), settings);
     assert_eq!(world.apply(&gone), 0);
     same(&world.snapshot(), &before, "given back twice");
+}
+
+/// A swap device and a swap file, and the programs that turn them off and on.
+const SWAPPING: &str = r#"
+mkdir -p /usr/local/sbin; touch /swapfile
+printf 'Filename Type Size Used Priority\n/dev/null partition 1 0 -2\n/swapfile file 1 0 -3\n/not/here file 1 0 -4\n' >/tmp/swaps
+mount --bind /tmp/swaps /proc/swaps
+cat >/usr/local/sbin/swapoff <<'END'
+#!/bin/sh
+sed "\\|^$1 |d" /proc/swaps >/tmp/new && cat /tmp/new >/proc/swaps
+END
+cat >/usr/local/sbin/swapon <<'END'
+#!/bin/sh
+echo "$1 any 1 0 0" >>/proc/swaps
+END
+chmod 755 /usr/local/sbin/swap*
+printf '# swap was here\nUUID=1 / ext4 rw 0 1\n/dev/null none swap sw 0 0\n\t/swapfile\tswap\tswap\tdefaults 0 0\n' >/etc/fstab
+"#;
+
+#[test]
+fn swap_is_off_now_and_later_and_is_given_back() {
+    if !possible("swap_is_off_now_and_later_and_is_given_back") {
+        return;
+    }
+    let world = supplied();
+    world.sh(SWAPPING);
+    let before = world.sh("cat /etc/fstab; sort /proc/swaps | cut -d' ' -f1");
+    let program = prepared(Purpose::Node, None, Level::Systemd);
+    world.apply(&program);
+    assert_eq!(world.apply(&program), 0);
+    assert_eq!(
+        world.sh("cat /etc/fstab; cut -d' ' -f1 /proc/swaps"),
+        "# swap was here\nUUID=1 / ext4 rw 0 1\n# slipway: /dev/null none swap sw 0 0\n\
+         # slipway: \t/swapfile\tswap\tswap\tdefaults 0 0\nFilename\n/not/here"
+    );
+    let gone = render(&removal(Level::Systemd, Vec::new()), "test", LIMIT);
+    world.apply(&gone);
+    assert_eq!(
+        world.sh("cat /etc/fstab; sort /proc/swaps | cut -d' ' -f1"),
+        before
+    );
+    assert_eq!(world.apply(&gone), 0);
+}
+
+#[test]
+fn plugins_of_pod_networks_are_linked_beside_those_of_others() {
+    if !possible("plugins_of_pod_networks_are_linked_beside_those_of_others") {
+        return;
+    }
+    let plugins = "mkdir -p /usr/lib/cni; rm -rf /usr/lib/cni/* /opt/cni; \
+        for p in bridge loopback; do echo $p >/usr/lib/cni/$p; chmod 755 /usr/lib/cni/$p; done";
+    let shown = "cd /opt/cni/bin; for p in *; do echo \"$p $(readlink $p)\"; done";
+    let program = prepared(Purpose::Node, None, Level::Systemd);
+    let gone = render(&removal(Level::Systemd, Vec::new()), "test", LIMIT);
+    let world = supplied();
+    world.sh(plugins);
+    world.apply(&program);
+    let ours = "bridge /usr/lib/cni/bridge\nloopback /usr/lib/cni/loopback";
+    assert_eq!(world.sh(shown), ours);
+    // What a pod puts there goes with the directory that we made for it.
+    world.sh("echo x >/opt/cni/bin/flannel");
+    assert_eq!(world.apply(&program), 0);
+    world.apply(&gone);
+    world.sh("[ ! -e /opt/cni ]");
+    // What was there before us stays.
+    world.sh("mkdir -p /opt/cni/bin; echo theirs >/opt/cni/bin/bridge");
+    world.apply(&program);
+    assert_eq!(world.sh(shown), "bridge \nloopback /usr/lib/cni/loopback");
+    world.apply(&gone);
+    assert_eq!(world.sh(shown), "bridge ");
+    assert_eq!(world.apply(&gone), 0);
 }
 
 #[test]
