@@ -1,0 +1,121 @@
+//! What can go wrong with a cluster: a code, a sentence, a hint, and who must act.
+
+/// Who has to do something so that it goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Owner {
+    /// Nobody: it is tried again.
+    Slipway,
+    /// A person: the hint says what.
+    Person,
+}
+
+/// Why something could not be done with a cluster.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{what} ({code}); {hint}", code = .kind.code(), hint = .kind.hint())]
+pub struct Error {
+    /// Which of the known ways to fail it is.
+    pub kind: Kind,
+    /// What was attempted, where, and how it ended, as one clause.
+    pub what: String,
+}
+
+impl Error {
+    /// An error of a known kind.
+    pub fn new(kind: Kind, what: impl Into<String>) -> Self {
+        Self {
+            kind,
+            what: what.into(),
+        }
+    }
+}
+
+/// Declares the ways to fail, each with its code, who must act, and what helps.
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $name:ident = $code:literal, $owner:ident, $hint:literal;)*) => {
+        /// The known ways to fail; each has a page in `docs/errors`.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Kind {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl Kind {
+            /// Every kind.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
+
+            /// The code of its page.
+            pub const fn code(self) -> &'static str {
+                match self { $(Self::$name => $code,)* }
+            }
+
+            /// Who must act.
+            pub const fn owner(self) -> Owner {
+                match self { $(Self::$name => Owner::$owner,)* }
+            }
+
+            /// What would help.
+            pub const fn hint(self) -> &'static str {
+                match self { $(Self::$name => $hint,)* }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// The API server does not answer.
+    Unreachable = "KUBE-001", Slipway, "tries again by itself; see on a control machine that kube-apiserver and etcd run (`crictl ps -a`)";
+    /// The API server does not know us any more.
+    Credentials = "KUBE-002", Person, "the kubeconfig that is kept for the cluster no longer works: renew it on a control machine with `kubeadm kubeconfig user` or `kubeadm certs renew admin.conf`";
+    /// Whoever answers has no certificate of this cluster.
+    WrongServer = "KUBE-003", Person, "what answers is not the API server of this cluster, or its certificate expired: see `kubeadm certs check-expiration` on a control machine, and the clocks of both";
+    /// A kubeconfig that is none, or that we do not follow.
+    BadKubeconfig = "KUBE-004", Person, "the kubeconfig must hold the authority, the certificate and its key as data, and no command, file name or proxy";
+    /// The API server lets us in and forbids what we ask.
+    Forbidden = "KUBE-005", Person, "give the user of the kubeconfig the rights of an administrator: somebody changed a ClusterRoleBinding";
+    /// No such node.
+    NoNode = "KUBE-006", Slipway, "tries again by itself; it has not joined yet, or somebody deleted it";
+    /// A disruption budget that allows nothing even when all is well.
+    BudgetForbids = "KUBE-007", Person, "the budget allows no disruption even if all its pods are healthy: run more replicas, or change it";
+    /// A disruption budget that allows nothing now.
+    BudgetSpent = "KUBE-008", Slipway, "tries again by itself; pods of the budget are not healthy yet";
+    /// A webhook stands in the way.
+    Webhook = "KUBE-009", Person, "mend or remove the webhook: what it refuses, or it does not answer, cannot be changed";
+    /// A pod that cannot end.
+    PodHeld = "KUBE-010", Person, "see that whoever set the pod's finalizer does its work, or remove the finalizer with `kubectl edit`";
+    /// A pod that takes its time to end.
+    PodLingers = "KUBE-011", Slipway, "tries again by itself; the pod has not used up its grace period, or the kubelet of its node is silent";
+    /// Somebody asked us not to touch the node.
+    Locked = "KUBE-012", Slipway, "tries again by itself; whoever set the label upgrade-lock on the node removes it";
+    /// It was not ready in time.
+    NotReady = "KUBE-013", Slipway, "tries again by itself; the log of the task shows what was missing";
+    /// An object that the API server refuses.
+    Rejected = "KUBE-014", Person, "correct the object: the API server said which field is wrong";
+    /// An image that cannot be had.
+    NoImage = "KUBE-015", Person, "see that the hosts reach the registry, or give a mirror that holds the image";
+    /// Somebody else changed it at the same time, or has a field of it.
+    Conflict = "KUBE-016", Slipway, "tries again by itself; somebody else changes the same object";
+    /// The API server has too much to do, or broke off.
+    Busy = "KUBE-017", Slipway, "tries again by itself; the API server is overloaded or not ready yet";
+    /// A kind of object that the API server does not know.
+    UnknownKind = "KUBE-018", Slipway, "tries again by itself; the definition of that kind may not be there yet";
+    /// It is not there.
+    Absent = "KUBE-019", Slipway, "tries again by itself; it is not there yet, or somebody removed it";
+    /// A text that is no manifest of objects.
+    BadObjects = "KUBE-020", Person, "correct the text: every document of it needs apiVersion, kind and metadata.name";
+    /// An answer that makes no sense.
+    Garbage = "KUBE-021", Person, "look at the versions: the API server answers in another way than it should";
+    /// The task was told to end.
+    Cancelled = "KUBE-022", Slipway, "tries again by itself; the server or the task ended meanwhile";
+}
+
+impl From<Error> for driver::Outcome {
+    fn from(error: Error) -> Self {
+        let told = driver::Error {
+            attempted: format!("{} ({})", error.what, error.kind.code()),
+            hint: error.kind.hint().to_owned(),
+        };
+        match error.kind.owner() {
+            Owner::Slipway => Self::Retry(told),
+            Owner::Person => Self::Stuck(told),
+        }
+    }
+}

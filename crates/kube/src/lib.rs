@@ -1,0 +1,8 @@
+//! Hands for Kubernetes: what is asked of the API server of a cluster.
+//!
+//! [`api`] is the only code that speaks to an API server. It does so with the kubeconfig of the
+//! cluster over streams that somebody else opens, because the API of a private cluster is reached
+//! through its hosts. It waits for nothing without a limit, and asking twice changes nothing more.
+
+pub mod api;
+pub mod error;
