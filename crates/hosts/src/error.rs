@@ -148,6 +148,8 @@ kinds! {
     NoPackage = "ARTIFACT-006", Person, "make them anew with `slipway mirror packages` on a machine of the host's system, or add the package there";
     /// Packages that cannot be collected on this machine.
     NoPackages = "ARTIFACT-007", Person, "run it on a Debian or Ubuntu machine of the kind that the hosts are, whose package sources answer `apt-get update`";
+    /// A version of Kubernetes that nobody has.
+    NoVersion = "ARTIFACT-008", Person, "set a version that was released in the manifest, or add its programs to a mirror";
     /// This machine cannot make sandbox hosts.
     NoSandbox = "SANDBOX-001", Person, "run as root, or install uidmap and give the user a line in /etc/subuid and /etc/subgid";
     /// The root filesystem of sandbox hosts could not be made.

@@ -15,6 +15,7 @@ mod opened;
 mod owner;
 mod passage;
 mod playing;
+mod staging;
 mod supply;
 
 use crate::artifacts::{Cache, Source};
@@ -38,6 +39,7 @@ use model::time::Timestamp;
 pub use opened::Opened;
 use owner::{Claim, Whose};
 pub use passage::Passage;
+pub use staging::{Stage, Staged};
 use std::ffi::{OsStr, OsString};
 use std::net::IpAddr;
 use std::path::PathBuf;

@@ -23,6 +23,7 @@
 pub mod item;
 pub mod services;
 
+mod images;
 mod kubeadm;
 mod look;
 mod network;
@@ -31,12 +32,13 @@ mod removal;
 mod render;
 mod supply;
 
+pub use images::{Archive, import, staged, unimported};
 pub use kubeadm::kubeadm_requirements;
 pub use look::{Looked, look};
 pub use network::{mesh_tools, proxy};
 pub use node::{
-    Kubernetes, PAUSE, balancer_requirements, container_runtime, kubernetes_packages,
-    node_requirements, storage,
+    Kubernetes, PAUSE, balancer_requirements, container_runtime, kubeadm, kubelet,
+    kubernetes_packages, node_requirements, storage,
 };
 pub use removal::removal;
 pub use render::render;

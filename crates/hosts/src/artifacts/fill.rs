@@ -80,6 +80,14 @@ pub(super) async fn promised(
     }
     let mut met = Vec::new();
     for source in sources {
+        match source.sum(&artifact.name, web).await {
+            Some(Ok(sha256)) => return Ok(Promise { sha256, size: None }),
+            Some(Err(trouble)) => {
+                met.push((source, trouble));
+                continue;
+            }
+            None => {}
+        }
         let trouble = match source.index(web).await {
             Ok(Some(index)) => match index.get(&artifact.name) {
                 Some(entry) => {
@@ -95,7 +103,14 @@ pub(super) async fn promised(
         };
         met.push((source, trouble));
     }
-    Err(verdict(&artifact.name, &met))
+    let error = verdict(&artifact.name, &met);
+    let published = met
+        .iter()
+        .any(|(source, _)| source.publishes(&artifact.name));
+    if error.kind == Kind::NoArtifact && published {
+        return Err(Error::new(Kind::NoVersion, error.what));
+    }
+    Err(error)
 }
 
 /// A part on its way to what was promised.
@@ -161,6 +176,10 @@ impl Filling<'_> {
             }
             Source::Url(base) => {
                 let url = source::address(base, self.name);
+                self.download(&url).await?;
+            }
+            Source::Upstream(base) => {
+                let url = source::address_upstream(base, self.name)?;
                 self.download(&url).await?;
             }
         }

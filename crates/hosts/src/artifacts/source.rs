@@ -1,9 +1,10 @@
 //! Where artifacts come from: a directory, or a base address of a web server.
 
-use super::Name;
 use super::index::{BYTES_MAX, FILE, Index};
+use super::kubernetes::{self, published};
 use super::trouble::Trouble;
 use super::web::Web;
+use super::{Digest, Name};
 use reqwest::Url;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,13 @@ pub enum Source {
     Directory(PathBuf),
     /// An address below which files lie by their names.
     Url(Url),
+    /// An address below which the makers of Kubernetes publish its programs, each with its
+    /// checksum beside it.
+    Upstream(Url),
 }
+
+/// Longest checksum that is read, with what may stand beside it.
+const SUM_MAX: usize = 4096;
 
 /// Why a text is no [`Source`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -63,12 +70,43 @@ impl std::fmt::Display for Source {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Directory(directory) => write!(f, "{}", directory.display()),
-            Self::Url(base) => write!(f, "{base}"),
+            Self::Url(base) | Self::Upstream(base) => write!(f, "{base}"),
         }
     }
 }
 
 impl Source {
+    /// Where the makers of Kubernetes publish its programs.
+    pub fn upstream() -> Option<Self> {
+        Url::parse(kubernetes::UPSTREAM).ok().map(Self::Upstream)
+    }
+
+    /// Whether it has every version of an artifact that there is.
+    pub(super) fn publishes(&self, name: &Name) -> bool {
+        matches!(self, Self::Upstream(_)) && published(name).is_some()
+    }
+
+    /// The checksum of an artifact that lies beside it, where this source works in that way.
+    pub(super) async fn sum(&self, name: &Name, web: &Web) -> Option<Result<Digest, Trouble>> {
+        let Self::Upstream(base) = self else {
+            return None;
+        };
+        let Some(mut path) = published(name).map(|path| path.map(str::to_owned)) else {
+            let why = "it publishes no such file".to_owned();
+            return Some(Err(Trouble::Absent(why)));
+        };
+        path[4].push_str(".sha256");
+        let url = joined(base, path.iter().map(String::as_str));
+        let text = web.small(&url, SUM_MAX).await;
+        let read = |text: Vec<u8>| {
+            let text = String::from_utf8_lossy(&text);
+            let sum = text.split_whitespace().next().unwrap_or_default();
+            let garbage = |why| Trouble::Garbage(format!("{url} makes no sense: {why}"));
+            sum.parse().map_err(garbage)
+        };
+        Some(text.and_then(read))
+    }
+
     /// What it says it holds; `None` where it has no index.
     pub(super) async fn index(&self, web: &Web) -> Result<Option<Index>, Trouble> {
         let text = match self {
@@ -81,6 +119,7 @@ impl Source {
                 .await?
             }
             Self::Url(base) => web.small(&joined(base, [FILE]), BYTES_MAX).await,
+            Self::Upstream(_) => return Ok(None),
         };
         match text {
             Ok(text) => Index::parse(&text).map(Some).map_err(Trouble::garbage),
@@ -88,6 +127,13 @@ impl Source {
             Err(trouble) => Err(trouble),
         }
     }
+}
+
+/// The address of a program below that of upstream.
+pub(super) fn address_upstream(base: &Url, name: &Name) -> Result<Url, Trouble> {
+    let path = published(name);
+    let path = path.ok_or_else(|| Trouble::Absent("it publishes no such file".to_owned()))?;
+    Ok(joined(base, path))
 }
 
 /// The address of an artifact.

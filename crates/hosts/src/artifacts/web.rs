@@ -1,5 +1,6 @@
 //! Asking web servers: bounded in time and size, going on where it was cut off.
 
+use super::secure::Secure;
 use super::trouble::Trouble;
 use reqwest::{StatusCode, Url, header};
 use std::time::Duration;
@@ -27,15 +28,24 @@ impl Default for Patience {
 
 /// Asks web servers.
 #[derive(Debug, Clone)]
-pub(super) struct Web(reqwest::Client);
+pub(super) struct Web {
+    client: reqwest::Client,
+    patience: Patience,
+}
 
 /// The beginning of an answer.
 pub(super) struct Answer {
-    response: reqwest::Response,
+    body: Body,
     /// The byte of the artifact that the body begins with.
     pub(super) from: u64,
     /// The bytes of the whole artifact, where it says so.
     pub(super) size: Option<u64>,
+}
+
+/// Where the rest of an answer comes from.
+enum Body {
+    Plain(reqwest::Response),
+    Secure(Secure),
 }
 
 impl Web {
@@ -48,7 +58,8 @@ impl Web {
             // A server may hang up between two requests, and one more connection costs little.
             .pool_max_idle_per_host(0)
             .build();
-        client.map(Self).map_err(|error| {
+        let web = |client| Self { client, patience };
+        client.map(web).map_err(|error| {
             let what = format!("could not prepare to ask web servers: {}", causes(&error));
             crate::error::Error::new(crate::error::Kind::SourceAway, what)
         })
@@ -56,6 +67,13 @@ impl Web {
 
     /// Asks for a file from some byte on.
     pub(super) async fn get(&self, url: &Url, from: u64) -> Result<Answer, Trouble> {
+        if url.scheme() == "https" {
+            return Ok(Answer {
+                body: Body::Secure(Secure::get(url, self.patience)?),
+                from: 0,
+                size: None,
+            });
+        }
         let mut response = self.ask(url, from).await?;
         if from > 0 && response.status() == StatusCode::RANGE_NOT_SATISFIABLE {
             // It has less than we have: one of us is wrong, so from the beginning.
@@ -67,7 +85,7 @@ impl Web {
                 .filter(|(start, _)| *start == from)
                 .ok_or_else(|| Trouble::Away("it answers with another part".to_owned()))?;
             return Ok(Answer {
-                response,
+                body: Body::Plain(response),
                 from: start,
                 size,
             });
@@ -75,7 +93,7 @@ impl Web {
         if status == StatusCode::OK {
             let size = response.content_length();
             return Ok(Answer {
-                response,
+                body: Body::Plain(response),
                 from: 0,
                 size,
             });
@@ -93,7 +111,7 @@ impl Web {
     }
 
     async fn ask(&self, url: &Url, from: u64) -> Result<reqwest::Response, Trouble> {
-        let mut request = self.0.get(url.clone());
+        let mut request = self.client.get(url.clone());
         request = request.header(header::ACCEPT_ENCODING, "identity");
         if from > 0 {
             request = request.header(header::RANGE, format!("bytes={from}-"));
@@ -118,9 +136,12 @@ impl Web {
 impl Answer {
     /// The next piece; `None` at the end.
     pub(super) async fn next(&mut self) -> Result<Option<Vec<u8>>, Trouble> {
-        match self.response.chunk().await {
-            Ok(piece) => Ok(piece.map(Into::into)),
-            Err(error) => Err(away(&error)),
+        match &mut self.body {
+            Body::Plain(response) => match response.chunk().await {
+                Ok(piece) => Ok(piece.map(Into::into)),
+                Err(error) => Err(away(&error)),
+            },
+            Body::Secure(secure) => secure.next().await,
         }
     }
 }

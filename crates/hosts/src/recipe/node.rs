@@ -2,6 +2,7 @@
 
 use crate::recipe::Level;
 use crate::recipe::item::{Item, Source, State, Unit};
+use crate::recipe::network::kept;
 
 /// Where the container runtime listens.
 const SOCKET: &str = "unix:///run/containerd/containerd.sock";
@@ -151,14 +152,49 @@ pub enum Kubernetes {
     },
 }
 
-/// kubelet, kubeadm and kubectl of one version, which stays until another one is wished.
+/// kubeadm, kubelet and kubectl of one version, which stays until another one is wished.
 pub fn kubernetes_packages(version: &str, from: &Kubernetes) -> Vec<Item> {
+    let mut items = kubeadm(version, from);
+    items.extend(kubelet(version, from));
+    items
+}
+
+/// kubeadm alone: it upgrades a node before the kubelet is another one.
+pub fn kubeadm(version: &str, from: &Kubernetes) -> Vec<Item> {
+    programs(version, from, &["kubeadm"])
+}
+
+/// kubelet and kubectl. A kubelet that runs is restarted when it changed; one that does not is left
+/// to kubeadm, and runs at each boot from then on.
+pub fn kubelet(version: &str, from: &Kubernetes) -> Vec<Item> {
+    let mut items = programs(version, from, &["kubelet", "kubectl"]);
+    match from {
+        Kubernetes::Packages(_) => {}
+        Kubernetes::Programs { .. } => items.extend([
+            Item::file(KUBELET_UNIT.0, KUBELET_UNIT.1),
+            Item::file(KUBELET_DROP_IN.0, KUBELET_DROP_IN.1),
+        ]),
+    }
+    let read: Vec<String> = items.iter().map(Item::name).collect();
+    items.push(Item::When {
+        condition: "[ \"$sw_init\" = systemd ]".to_owned(),
+        items: vec![Item::Command {
+            name: "kubelet at each boot".to_owned(),
+            unless: "systemctl is-enabled -q kubelet".to_owned(),
+            run: "systemctl daemon-reload && systemctl enable -q kubelet".to_owned(),
+        }],
+    });
+    items.push(kept("kubelet", &read));
+    items
+}
+
+fn programs(version: &str, from: &Kubernetes, names: &[&str]) -> Vec<Item> {
     match from {
         Kubernetes::Packages(source) => {
             let version = version.trim_start_matches('v');
             let name = |name| format!("{name}={version}-*");
             vec![Item::Packages {
-                names: ["kubelet", "kubeadm", "kubectl"].map(name).to_vec(),
+                names: names.iter().map(name).collect(),
                 source: source.clone(),
                 held: true,
             }]
@@ -167,6 +203,7 @@ pub fn kubernetes_packages(version: &str, from: &Kubernetes) -> Vec<Item> {
             directory,
             programs,
         } => {
+            let wished = |(name, ..): &&(String, String, u64)| names.contains(&name.as_str());
             let placed = |(name, sha256, size): &(String, String, u64)| Item::Placed {
                 path: format!("/usr/bin/{name}"),
                 mode: 0o755,
@@ -174,12 +211,7 @@ pub fn kubernetes_packages(version: &str, from: &Kubernetes) -> Vec<Item> {
                 size: *size,
                 from: format!("{directory}/{name}"),
             };
-            let mut items: Vec<Item> = programs.iter().map(placed).collect();
-            items.extend([
-                Item::file(KUBELET_UNIT.0, KUBELET_UNIT.1),
-                Item::file(KUBELET_DROP_IN.0, KUBELET_DROP_IN.1),
-            ]);
-            items
+            programs.iter().filter(wished).map(placed).collect()
         }
     }
 }

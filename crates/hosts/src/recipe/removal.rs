@@ -1,5 +1,6 @@
 //! Giving a static machine back: what we wrote is gone, what was there before is as it was.
 
+use crate::recipe::images::STAGED;
 use crate::recipe::item::{Item, State, Unit};
 use crate::recipe::network::{kept, proxy_files};
 use crate::recipe::{Level, kubeadm, node, services};
@@ -9,9 +10,8 @@ use crate::recipe::{Level, kubeadm, node, services};
 pub fn removal(level: Level) -> Vec<Item> {
     let mut items = vec![Item::Command {
         name: "reset of Kubernetes".to_owned(),
-        unless: "! command -v kubeadm || ! [ -e /etc/kubernetes/kubelet.conf ]".to_owned(),
-        run: "timeout 120 kubeadm reset --force && rm -rf /etc/kubernetes /etc/cni/net.d"
-            .to_owned(),
+        unless: format!("[ ! -e {STAGED} ]"),
+        run: RESET.to_owned(),
     }];
     items.extend(SERVICES.map(given_back));
     items.extend(kubeadm::given_back());
@@ -53,6 +53,9 @@ pub fn removal(level: Level) -> Vec<Item> {
     ]);
     items
 }
+
+/// What takes Kubernetes away, where we brought it.
+const RESET: &str = include_str!("reset.sh");
 
 /// Services of packages that we may have started.
 const SERVICES: [&str; 2] = ["kubelet", "containerd"];

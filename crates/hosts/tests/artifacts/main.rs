@@ -8,6 +8,7 @@ mod hostile;
 mod kill;
 mod mirror;
 mod parser;
+mod upstream;
 mod web;
 
 use hosts::artifacts::{Artifact, Digest, Entry, Index, Limits, Name, Patience, Source};

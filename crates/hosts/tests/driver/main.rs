@@ -19,6 +19,7 @@ mod passage;
 mod scene;
 mod shared;
 mod stage;
+mod staging;
 mod systemd;
 mod way_out;
 
