@@ -5,7 +5,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::{hosts, workspace};
+use crate::{hosts, mirror, workspace};
 
 /// Runs the release build's demo on this machine.
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
@@ -17,7 +17,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     let program = target.join("release/slipway");
     let mut command = Command::new(&program);
     command.arg("demo").args(arguments);
-    let mirror = hosts::mirror(&target);
+    let mirror = mirror::place(&target);
     if mirror.join("index.json").exists() {
         command.arg("--mirror").arg(mirror);
     }

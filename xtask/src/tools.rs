@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use crate::fuzz_api::python::{self, Python};
 use crate::hosts::{self, Got};
 use crate::postgres::{self, Postgres};
-use crate::workspace;
+use crate::{kubernetes, workspace};
 
 /// What `make check` needs of the toolchain.
 const COMPONENTS: &[(&str, &str)] = &[("rustfmt", "fmt"), ("clippy", "clippy")];
@@ -31,6 +31,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     let target = workspace::target_directory()?;
     println!("packages for hosts: {}", got(hosts::packages()?));
     println!("Envoy: {}", got(hosts::envoy(&target)?));
+    println!("Kubernetes: {}", got(kubernetes::cached(&target)?));
     if for_bench {
         println!("ansible-core: {}", got(hosts::ansible(&target)?));
     }

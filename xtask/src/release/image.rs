@@ -1,16 +1,11 @@
-//! Packs the program into an image that container engines load, without one of them.
-//!
-//! The archive holds an OCI image layout: every part is named after the SHA-256 of its bytes, and
-//! `index.json` leads from part to part. A `manifest.json` beside it says the same to engines from
-//! before the layout was common. Nothing is compressed: the parts are then the same bytes wherever
-//! they are made, and registries compress what they are sent.
+//! Packs the program into an image that container engines load.
 
 use anyhow::Result;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::sha256;
-use super::tar::Archive;
 use super::time::rfc3339;
+use crate::oci::tar::Archive;
+use crate::oci::{self, Layout};
 
 /// Who the program is in the container: nobody in particular, as the images of others have it.
 const USER: u32 = 65_532;
@@ -42,41 +37,16 @@ pub(super) struct Image<'a> {
 impl Image<'_> {
     /// The archive.
     pub(super) fn pack(&self) -> Result<Vec<u8>> {
-        let layer = self.layer()?;
-        let config = self.config(&layer);
-        let manifest = json!({
-            "schemaVersion": 2,
-            "mediaType": "application/vnd.oci.image.manifest.v1+json",
-            "config": descriptor("application/vnd.oci.image.config.v1+json", &config),
-            "layers": [descriptor("application/vnd.oci.image.layer.v1.tar", &layer)],
-        });
-        let manifest = text(&manifest);
-        let mut named = descriptor("application/vnd.oci.image.manifest.v1+json", &manifest);
-        named["platform"] = json!({ "architecture": self.go_architecture(), "os": "linux" });
-        named["annotations"] = json!({
-            "org.opencontainers.image.ref.name": self.version,
-            "io.containerd.image.name": format!("docker.io/library/{}", self.name()),
-        });
-        let index = json!({
-            "schemaVersion": 2,
-            "mediaType": "application/vnd.oci.image.index.v1+json",
-            "manifests": [named],
-        });
-        let older = json!([{
-            "Config": blob(&config),
-            "RepoTags": [self.name()],
-            "Layers": [blob(&layer)],
-        }]);
-        let mut archive = Archive::new(self.time);
-        archive.directory("blobs", 0o755, 0);
-        archive.directory("blobs/sha256", 0o755, 0);
-        for part in [config, manifest, layer] {
-            archive.file(&blob(&part), 0o644, part);
-        }
-        archive.file("index.json", 0o644, text(&index));
-        archive.file("manifest.json", 0o644, text(&older));
-        archive.file("oci-layout", 0o644, r#"{"imageLayoutVersion":"1.0.0"}"#);
-        archive.finish()
+        let created = rfc3339(self.time);
+        let layout = Layout {
+            names: &[format!("slipway:{}", self.version)],
+            architecture: oci::architecture(self.architecture),
+            time: self.time,
+            created: &created,
+            by: "cargo xtask release",
+            run: &self.run(&created),
+        };
+        layout.pack(self.layer()?)
     }
 
     /// The one layer: the program and the little that it needs around itself.
@@ -93,8 +63,7 @@ impl Image<'_> {
     }
 
     /// How the image is run.
-    fn config(&self, layer: &[u8]) -> Vec<u8> {
-        let created = rfc3339(self.time);
+    fn run(&self, created: &str) -> serde_json::Value {
         let mut labels = json!({
             "org.opencontainers.image.created": created,
             "org.opencontainers.image.description": "Builds Kubernetes and looks after it for life",
@@ -105,63 +74,25 @@ impl Image<'_> {
         if let Some(revision) = self.revision {
             labels["org.opencontainers.image.revision"] = json!(revision);
         }
-        text(&json!({
-            "architecture": self.go_architecture(),
-            "os": "linux",
-            "created": created,
-            "config": {
-                "User": format!("{USER}:{USER}"),
-                "ExposedPorts": { "7077/tcp": {} },
-                "Env": ["SLIPWAY_DATA=/data"],
-                "Entrypoint": ["/slipway"],
-                "Cmd": ["serve", "--listen", "0.0.0.0:7077", "--data-dir", "/data"],
-                "Volumes": { "/data": {} },
-                "WorkingDir": "/data",
-                "Labels": labels,
-                "StopSignal": "SIGTERM",
-            },
-            "rootfs": { "type": "layers", "diff_ids": [digest(layer)] },
-            "history": [{ "created": created, "created_by": "cargo xtask release" }],
-        }))
+        json!({
+            "User": format!("{USER}:{USER}"),
+            "ExposedPorts": { "7077/tcp": {} },
+            "Env": ["SLIPWAY_DATA=/data"],
+            "Entrypoint": ["/slipway"],
+            "Cmd": ["serve", "--listen", "0.0.0.0:7077", "--data-dir", "/data"],
+            "Volumes": { "/data": {} },
+            "WorkingDir": "/data",
+            "Labels": labels,
+            "StopSignal": "SIGTERM",
+        })
     }
-
-    fn name(&self) -> String {
-        format!("slipway:{}", self.version)
-    }
-
-    /// The processor, as images call it.
-    fn go_architecture(&self) -> &str {
-        match self.architecture {
-            "x86_64" => "amd64",
-            "aarch64" => "arm64",
-            other => other,
-        }
-    }
-}
-
-/// How one part names another.
-fn descriptor(kind: &str, part: &[u8]) -> Value {
-    json!({ "mediaType": kind, "digest": digest(part), "size": part.len() })
-}
-
-fn digest(part: &[u8]) -> String {
-    format!("sha256:{}", sha256(part))
-}
-
-/// Where a part lies in the archive.
-fn blob(part: &[u8]) -> String {
-    format!("blobs/sha256/{}", sha256(part))
-}
-
-fn text(value: &Value) -> Vec<u8> {
-    value.to_string().into_bytes()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Image, sha256};
-    use serde_json::{Value, json};
-    use std::collections::BTreeMap;
+    use super::Image;
+    use crate::oci::reading::{entries, follow, read};
+    use serde_json::json;
 
     fn pack(program: &[u8], time: u64) -> Vec<u8> {
         let image = Image {
@@ -172,42 +103,6 @@ mod tests {
             program,
         };
         image.pack().unwrap()
-    }
-
-    /// The entries of an archive: path, mode, owner and content.
-    fn entries(archive: &[u8]) -> BTreeMap<String, (String, u64, Vec<u8>)> {
-        let text = |bytes: &[u8]| {
-            let text = String::from_utf8(bytes.to_vec()).unwrap();
-            text.trim_end_matches('\0').to_owned()
-        };
-        let number = |bytes: &[u8]| u64::from_str_radix(&text(bytes), 8).unwrap();
-        let mut found = BTreeMap::new();
-        let mut rest = archive;
-        while rest[0] != 0 {
-            let size = usize::try_from(number(&rest[124..136])).unwrap();
-            let entry = (
-                text(&rest[100..108]),
-                number(&rest[108..116]),
-                rest[512..512 + size].to_vec(),
-            );
-            found.insert(text(&rest[..100]), entry);
-            rest = &rest[512 + size.next_multiple_of(512)..];
-        }
-        found
-    }
-
-    /// Follows a descriptor, and checks that it tells the truth.
-    fn follow(archive: &[u8], descriptor: &Value) -> Vec<u8> {
-        let digest = descriptor["digest"].as_str().unwrap();
-        let path = format!("blobs/{}", digest.replace(':', "/"));
-        let (_, _, content) = &entries(archive)[&path];
-        assert_eq!(format!("sha256:{}", sha256(content)), digest);
-        assert_eq!(descriptor["size"], json!(content.len()));
-        content.clone()
-    }
-
-    fn read(bytes: &[u8]) -> Value {
-        serde_json::from_slice(bytes).unwrap()
     }
 
     #[test]

@@ -9,43 +9,70 @@ use anyhow::{Context, Result, ensure};
 /// Archives are made of blocks of this many bytes.
 const BLOCK: usize = 512;
 
-/// One file or directory.
+/// One file, directory or link.
 struct Entry {
-    /// None for a directory.
-    content: Option<Vec<u8>>,
+    what: What,
     mode: u32,
     owner: u32,
 }
 
+/// What an entry is.
+enum What {
+    File(Vec<u8>),
+    Directory,
+    /// Leads to this path.
+    Link(String),
+}
+
+impl What {
+    /// The bytes that follow the header.
+    fn content(&self) -> &[u8] {
+        match self {
+            Self::File(content) => content,
+            Self::Directory | Self::Link(_) => &[],
+        }
+    }
+}
+
 /// An archive that is being put together.
-pub(super) struct Archive {
+pub(crate) struct Archive {
     entries: BTreeMap<String, Entry>,
     time: u64,
 }
 
 impl Archive {
     /// An empty archive whose files all have the same time, in seconds since 1970.
-    pub(super) fn new(time: u64) -> Self {
+    pub(crate) fn new(time: u64) -> Self {
         Self {
             entries: BTreeMap::new(),
             time,
         }
     }
 
-    /// Adds a file; user and group have the same number.
-    pub(super) fn file(&mut self, path: &str, mode: u32, content: impl Into<Vec<u8>>) {
+    /// Adds a file of root's.
+    pub(crate) fn file(&mut self, path: &str, mode: u32, content: impl Into<Vec<u8>>) {
         let entry = Entry {
-            content: Some(content.into()),
+            what: What::File(content.into()),
             mode,
             owner: 0,
         };
         self.entries.insert(path.to_owned(), entry);
     }
 
-    /// Adds a directory; user and group have the same number.
-    pub(super) fn directory(&mut self, path: &str, mode: u32, owner: u32) {
+    /// Adds a symbolic link.
+    pub(crate) fn link(&mut self, path: &str, to: &str) {
         let entry = Entry {
-            content: None,
+            what: What::Link(to.to_owned()),
+            mode: 0o777,
+            owner: 0,
+        };
+        self.entries.insert(path.to_owned(), entry);
+    }
+
+    /// Adds a directory; user and group have the same number.
+    pub(crate) fn directory(&mut self, path: &str, mode: u32, owner: u32) {
+        let entry = Entry {
+            what: What::Directory,
             mode,
             owner,
         };
@@ -53,14 +80,18 @@ impl Archive {
     }
 
     /// The bytes of the archive.
-    pub(super) fn finish(self) -> Result<Vec<u8>> {
-        let mut archive = Vec::new();
+    pub(crate) fn finish(self) -> Result<Vec<u8>> {
+        let sizes = self.entries.values().map(|entry| {
+            let content = entry.what.content().len();
+            BLOCK + content.next_multiple_of(BLOCK)
+        });
+        // Programs are large, and growing by doubling would take twice their memory.
+        let mut archive = Vec::with_capacity(sizes.sum::<usize>() + 2 * BLOCK);
         for (path, entry) in &self.entries {
             let head = header(path, entry, self.time)
                 .with_context(|| format!("could not put {path} into an archive"))?;
             archive.extend(head);
-            let content = entry.content.as_deref().unwrap_or_default();
-            archive.extend(content);
+            archive.extend(entry.what.content());
             archive.resize(archive.len().next_multiple_of(BLOCK), 0);
         }
         archive.resize(archive.len() + 2 * BLOCK, 0);
@@ -73,18 +104,23 @@ fn header(path: &str, entry: &Entry, time: u64) -> Result<[u8; BLOCK]> {
     let mut block = [0; BLOCK];
     ensure!(path.len() <= 100, "its path is too long");
     put(&mut block, 0, path.as_bytes());
-    let size = entry.content.as_ref().map_or(0, Vec::len);
+    let size = entry.what.content().len();
     octal(&mut block, 100, 8, entry.mode.into())?;
     octal(&mut block, 108, 8, entry.owner.into())?;
     octal(&mut block, 116, 8, entry.owner.into())?;
     octal(&mut block, 124, 12, u64::try_from(size)?)?;
     octal(&mut block, 136, 12, time)?;
     put(&mut block, 148, b"        "); // the sum is made with blanks in its place
-    put(
-        &mut block,
-        156,
-        if entry.content.is_some() { b"0" } else { b"5" },
-    );
+    let kind = match &entry.what {
+        What::File(_) => b"0",
+        What::Link(to) => {
+            ensure!(to.len() <= 100, "it leads to a path that is too long");
+            put(&mut block, 157, to.as_bytes());
+            b"2"
+        }
+        What::Directory => b"5",
+    };
+    put(&mut block, 156, kind);
     put(&mut block, 257, b"ustar\x0000");
     let sum: u64 = block.iter().map(|byte| u64::from(*byte)).sum();
     octal(&mut block, 148, 7, sum)?;
@@ -124,6 +160,7 @@ mod tests {
         }
         archive.directory("tmp", 0o1777, 0);
         archive.directory("data", 0o700, 65_532);
+        archive.link("sh", "bin/b");
         archive.finish().unwrap()
     }
 
@@ -149,6 +186,7 @@ mod tests {
                 "-rwxr-xr-x 0/0 0 1970-01-02 00:00 b",
                 "drwx------ 65532/65532 0 1970-01-02 00:00 data/",
                 "-rw-r--r-- 0/0 5 1970-01-02 00:00 etc/passwd",
+                "lrwxrwxrwx 0/0 0 1970-01-02 00:00 sh -> bin/b",
                 "drwxrwxrwt 0/0 0 1970-01-02 00:00 tmp/",
             ]
         );
@@ -163,6 +201,9 @@ mod tests {
     fn what_does_not_fit_is_refused() {
         let mut archive = Archive::new(0);
         archive.file(&"a".repeat(101), 0o644, "");
+        assert!(archive.finish().is_err());
+        let mut archive = Archive::new(0);
+        archive.link("a", &"a".repeat(101));
         assert!(archive.finish().is_err());
     }
 }
