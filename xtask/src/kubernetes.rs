@@ -8,27 +8,27 @@
 
 mod go;
 mod images;
+mod shelf;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use lab::kubernetes::{VERSIONS, cache, platform};
+use lab::kubernetes::{VERSIONS, platform};
 
 use crate::hosts::{self, Got};
 use crate::mirror::{self, Look};
 use crate::{digest, workspace};
 use go::{Go, OurFile, Source};
 use images::{Image, Wanted};
+use shelf::Shelf;
 
 /// The mirror of a version, in its directory.
 const MADE: &str = "mirror";
 /// The programs of a version that tests run as they are, in its directory.
 const LOOSE: &str = "programs";
-/// The file that tells how a directory was made.
-const RECIPE: &str = ".recipe";
 
 /// Changes with what is built and how, so that what was built otherwise is not used.
 const SHAPE: &str = "1";
@@ -70,7 +70,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     let place = mirror::place(&workspace::target_directory()?);
     for version in &versions {
         let shelf = Shelf::new(version);
-        shelf.fill(version)?;
+        shelf.fill(|work| build(version, work))?;
         shelf.put_into(version, &place)?;
         println!("{version} is in {}", place.display());
     }
@@ -127,130 +127,23 @@ impl std::fmt::Display for Version {
     }
 }
 
-/// Where one version is kept: its directory in the cache, with its lock and what is being built
-/// beside it.
-struct Shelf(PathBuf);
-
-impl Shelf {
-    fn new(version: &Version) -> Self {
-        Self(cache().join(version.to_string()))
-    }
-
-    /// A path beside it.
-    fn beside(&self, end: &str) -> PathBuf {
-        let name = self.0.file_name().unwrap_or_default();
-        self.0
-            .with_file_name(format!("{}.{end}", name.to_string_lossy()))
-    }
-
-    fn mirror(&self) -> PathBuf {
-        self.0.join(MADE)
-    }
-
-    fn programs(&self) -> PathBuf {
-        self.0.join(LOOSE)
-    }
-
-    /// What is there, when it is whole and was built as it would be now.
-    fn check(&self, look: Look) -> Result<mirror::Index> {
-        let index = mirror::check(&self.mirror(), look)?;
-        let recipe = fs::read_to_string(self.mirror().join(RECIPE)).unwrap_or_default();
-        ensure!(recipe == self::recipe(), "it was built in another way");
-        if ours(&self.programs()) {
-            mirror::check(&self.programs(), look)?;
-        }
-        Ok(index)
-    }
-
-    /// Builds what belongs there, unless it is there.
-    fn fill(&self, version: &Version) -> Result<()> {
-        let began = Instant::now();
-        let _lock = mirror::locked(&self.beside("lock"))?;
-        if self.mirror().exists() {
-            match self.check(Look::Digests) {
-                Ok(_) => return Ok(()),
-                Err(why) => println!("{version} is in the cache and cannot be used: {why:#}"),
-            }
-        }
-        let go = Go::find()?;
-        if let Got::Missing(reason) = hosts::packages()? {
-            println!("packages for hosts are missing: {reason}");
-        }
-        self.sweep()?;
-        // A name of its own: whatever a killed run left behind writes elsewhere.
-        let work = self.beside(&format!("part-{}", std::process::id()));
-        let made = Build {
-            go: &go,
-            version,
-            work: &work,
-        }
-        .all();
-        let kept = made.and_then(|()| self.keep(&work));
-        fs::remove_dir_all(&work).with_context(|| format!("could not clear {}", work.display()))?;
-        kept?;
-        println!(
-            "{version} was built in {:.0} s",
-            began.elapsed().as_secs_f64()
-        );
-        Ok(())
-    }
-
-    /// Removes what runs left that were killed.
-    fn sweep(&self) -> Result<()> {
-        let above = self.0.parent().context("the cache has no place")?;
-        let prefix = self.beside("part-");
-        let prefix = prefix.file_name().unwrap_or_default().to_string_lossy();
-        for entry in fs::read_dir(above)? {
-            let entry = entry?;
-            if entry.file_name().to_string_lossy().starts_with(&*prefix) {
-                fs::remove_dir_all(entry.path())?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Lists what was made, and has it take its place; the mirror last, which vouches for all.
-    fn keep(&self, work: &Path) -> Result<()> {
-        fs::create_dir_all(&self.0)
-            .with_context(|| format!("could not make {}", self.0.display()))?;
-        for (name, place) in [(LOOSE, self.programs()), (MADE, self.mirror())] {
-            if !ours(&place) {
-                println!("{} is not of our making and stays", place.display());
-                continue;
-            }
-            let made = work.join(name);
-            let index = mirror::list(&made)?;
-            write(&made.join(RECIPE), recipe().as_bytes())?;
-            mirror::write(&made, &index)?;
-            if place.exists() {
-                fs::remove_dir_all(&place)?;
-            }
-            fs::rename(&made, &place)
-                .with_context(|| format!("could not make {}", place.display()))?;
-        }
-        self.check(Look::Sizes).map(drop)
-    }
-
-    /// Brings all of it into a mirror.
-    fn put_into(&self, version: &Version, to: &Path) -> Result<()> {
-        let index = mirror::read(&self.mirror())?;
-        mirror::merge(
-            &self.mirror(),
-            &index,
-            &format!("kubernetes/{version}/"),
-            to,
-        )
-    }
-}
-
-/// Whether a directory was made here or is not there: others' are not replaced.
-fn ours(directory: &Path) -> bool {
-    !directory.exists() || directory.join(RECIPE).exists()
-}
-
 /// What was built this way has this mark.
 fn recipe() -> String {
     digest::sha256([SHAPE, PAUSE, ECHO].join("\0").as_bytes())
+}
+
+/// Builds a version in a directory, with all that this needs.
+fn build(version: &Version, work: &Path) -> Result<()> {
+    let began = Instant::now();
+    let go = Go::find()?;
+    if let Got::Missing(reason) = hosts::packages()? {
+        println!("missing, packages for hosts: {reason}");
+    }
+    let go = &go;
+    Build { go, version, work }.all()?;
+    let took = began.elapsed().as_secs_f64();
+    println!("{version} was built in {took:.0} s");
+    Ok(())
 }
 
 /// One version that is being built.
@@ -475,59 +368,5 @@ mod tests {
         let newer = format!("{host}:3.11");
         let all = usual.iter().chain([&newer]).cloned();
         assert_eq!(pauses(&newer), all.collect::<Vec<_>>());
-    }
-
-    #[test]
-    fn what_was_built_in_another_way_or_was_damaged_is_refused() {
-        let place = std::env::temp_dir().join(format!("xtask-shelf-{}", std::process::id()));
-        let shelf = Shelf(place.join("v1.0.0"));
-        let work = shelf.beside("part-1");
-        let fill = || {
-            for name in ["mirror", "programs"] {
-                fs::create_dir_all(work.join(name)).unwrap();
-                fs::write(work.join(name).join("a"), "content").unwrap();
-            }
-            shelf.keep(&work).unwrap();
-        };
-        fill();
-        fill();
-        assert_eq!(shelf.check(Look::Digests).unwrap().len(), 1);
-        let spoilt = |name: &str, text: &str| {
-            fs::write(shelf.0.join(name), text).unwrap();
-            let why = shelf.check(Look::Digests).unwrap_err().to_string();
-            fill();
-            why
-        };
-        let damaged = ["mirror/a", "programs/a"].map(|name| spoilt(name, "contenT"));
-        let older = spoilt("mirror/.recipe", "older");
-        shelf.sweep().unwrap();
-        let left = fs::read_dir(&place).unwrap().count();
-        fs::remove_dir_all(&place).unwrap();
-        for why in damaged {
-            assert!(why.starts_with("a has the SHA-256"), "{why}");
-        }
-        assert_eq!(older, "it was built in another way");
-        assert_eq!(left, 1, "what a killed run left is swept away");
-    }
-
-    #[test]
-    fn what_others_put_there_stays() {
-        let place = std::env::temp_dir().join(format!("xtask-others-{}", std::process::id()));
-        let shelf = Shelf(place.join("v1.0.0"));
-        let work = shelf.beside("part-1");
-        for directory in [
-            &work.join("mirror"),
-            &work.join("programs"),
-            &shelf.programs(),
-        ] {
-            fs::create_dir_all(directory).unwrap();
-        }
-        fs::write(shelf.programs().join("etcd"), "theirs").unwrap();
-        fs::write(work.join("programs/etcd"), "ours").unwrap();
-        let kept = shelf.keep(&work);
-        let etcd = fs::read_to_string(shelf.programs().join("etcd"));
-        fs::remove_dir_all(&place).unwrap();
-        kept.unwrap();
-        assert_eq!(etcd.unwrap(), "theirs");
     }
 }

@@ -47,7 +47,10 @@ pub(super) struct OurFile<'a> {
 }
 
 /// A Go that can build what we want.
-pub(super) struct Go(());
+pub(super) struct Go {
+    /// What it says of itself.
+    version: String,
+}
 
 impl Go {
     /// Looks for it.
@@ -57,15 +60,18 @@ impl Go {
             "Kubernetes is built from its modules, which needs Go {major}.{minor} or newer in PATH \
              (https://go.dev/dl has it; packages of distributions are often older)"
         );
-        let told = match Command::new("go").args(["env", "GOVERSION"]).output() {
+        let version = match Command::new("go").args(["env", "GOVERSION"]).output() {
             Ok(told) => String::from_utf8_lossy(&told.stdout).trim().to_owned(),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 bail!("there is no Go: {wanted}")
             }
             Err(error) => return Err(error).context("could not start go"),
         };
-        ensure!(new_enough(&told), "this Go is too old ({told}): {wanted}");
-        Ok(Self(()))
+        ensure!(
+            new_enough(&version),
+            "this Go is too old ({version}): {wanted}"
+        );
+        Ok(Self { version })
     }
 
     /// Compiles the programs of a source into a directory, which may be there.
@@ -129,7 +135,6 @@ impl Go {
 
     /// Runs Go; answers what it prints. The last words of a failure are passed on.
     fn run(&self, directory: &Path, words: &[&str]) -> Result<String> {
-        let Self(()) = self;
         let called = format!("go {}", words.first().copied().unwrap_or_default());
         let (out, err) = (directory.join(".stdout"), directory.join(".stderr"));
         let mut child = Command::new("go")
@@ -169,7 +174,8 @@ impl Go {
             .unwrap_or_default();
         ensure!(
             status.success(),
-            "{called} failed ({status}): {}",
+            "{called} failed ({status}, {}): {}",
+            self.version,
             last.join("\n")
         );
         fs::read_to_string(&out).with_context(|| format!("{called} prints no text"))
