@@ -3,6 +3,7 @@
 //! No server is asked: a mirror is made on a machine that reaches the sources, carried over, and
 //! used there as a directory, or served by `slipway mirror serve` or any web server.
 
+mod kubernetes;
 mod serve;
 mod show;
 
@@ -41,6 +42,7 @@ pub(crate) enum Verb {
   slipway mirror create --to /media/disk/mirror --from http://mirror.example/slipway
   slipway mirror create --to mirror --from /srv/mirror envoy/1.40.0/linux-amd64/envoy
   slipway mirror create --to mirror --from /srv/mirror --from http://mirror.example deb/
+  slipway mirror create --to mirror --kubernetes v1.34.4 --images archives
 
 Sources are asked in the order in which they stand. What is there already and is good is not
 fetched again: to go on after an interruption, give the same command once more. The directory can
@@ -50,10 +52,12 @@ pub(crate) struct Create {
     #[arg(long, value_name = "DIR")]
     to: PathBuf,
     /// Where to fetch from: a directory, or an http:// address; may be repeated
-    #[arg(long, value_name = "PLACE", required = true, value_parser = source)]
+    #[arg(long, value_name = "PLACE", required_unless_present = "kubernetes", value_parser = source)]
     from: Vec<Source>,
+    #[command(flatten)]
+    kubernetes: kubernetes::Kubernetes,
     /// What to fetch; with a slash at its end, all that the sources list below it [default:
-    /// everything that this version of slipway brings to hosts]
+    /// everything that this version of slipway brings to hosts, unless --kubernetes is given]
     #[arg(value_name = "NAME")]
     names: Vec<Wish>,
 }
@@ -150,9 +154,16 @@ async fn once(verb: Verb, global: &cli::Global) -> anyhow::Result<ExitCode> {
 async fn act(verb: Verb, watch: &Watch) -> Result<(Told, Option<Failure>), hosts::error::Error> {
     let tell = |progress: hosts::artifacts::Progress<'_>| watch.see(progress);
     match verb {
-        Verb::Create(Create { to, from, names }) => {
-            let wishes = wished(names);
+        Verb::Create(create) => {
+            let to = create.to;
+            let (from, wishes, lent) = if create.kubernetes.is_wished() {
+                let wish = create.kubernetes.wish(create.from, create.names, &tell);
+                wish.await?
+            } else {
+                (create.from, wished(create.names), None)
+            };
             let made = mirror::create(&to, &from, &wishes, Patience::default(), &tell).await?;
+            drop(lent);
             let told = Told::made(&to, &made);
             let first = made.failed.into_iter().next().map(|(_, error)| error);
             Ok((told, first.map(failure)))

@@ -4,8 +4,10 @@
 //! Each file gets its place when it is whole, and the index is written last, so whoever was
 //! interrupted starts again with the same words and goes on where it ended.
 
+mod images;
 mod walk;
 
+pub use images::Lent;
 pub use walk::{Found, index, verify};
 
 use super::fill::{Filling, Promise, Tell, promised};

@@ -78,7 +78,29 @@ impl std::fmt::Display for Source {
 impl Source {
     /// Where the makers of Kubernetes publish its programs.
     pub fn upstream() -> Option<Self> {
-        Url::parse(kubernetes::UPSTREAM).ok().map(Self::Upstream)
+        Self::upstream_at(kubernetes::UPSTREAM).ok()
+    }
+
+    /// A place like that, which also speaks TLS.
+    pub fn upstream_at(text: &str) -> Result<Self, NotASource> {
+        let plain = match text.strip_prefix("https://") {
+            Some(rest) => format!("http://{rest}"),
+            None => text.to_owned(),
+        };
+        let secure = plain.len() < text.len();
+        match plain.parse()? {
+            Self::Url(mut url) | Self::Upstream(mut url) => {
+                // Both have the same form, so this cannot fail.
+                if secure && url.set_scheme("https").is_err() {
+                    return Err(NotASource::Protocol("https".to_owned()));
+                }
+                Ok(Self::Upstream(url))
+            }
+            Self::Directory(_) => {
+                let why = "it does not begin with https://".to_owned();
+                Err(NotASource::Address(text.to_owned(), why))
+            }
+        }
     }
 
     /// Whether it has every version of an artifact that there is.
@@ -205,6 +227,10 @@ mod tests {
         }
         let directory = "/srv/mirror".parse::<Source>().unwrap();
         assert_eq!(directory, Source::Directory("/srv/mirror".into()));
+        let upstream = Source::upstream().unwrap().to_string();
+        assert_eq!(upstream, kubernetes::UPSTREAM);
+        assert!(Source::upstream_at("/srv/mirror").is_err());
+        assert!(Source::upstream_at("https://ann:s3cret@m.example/").is_err());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What the checks of kubeadm and the kubelet ask of a host: tools, plugins for the network of
+//! What the checks of kubeadm and the kubelet ask of a host: tools, programs for the network of
 //! pods, and no swap; and how all of it is taken back.
 //!
 //! kubeadm 1.33 to 1.36 refuses a host without `losetup`, `mount`, `cp`, a container runtime and
@@ -23,7 +23,7 @@ const PACKAGES: [&str; 8] = [
 pub fn kubeadm_requirements() -> Vec<Item> {
     vec![
         Item::packages(&PACKAGES),
-        command("links to the plugins of pod networks", LINKED, LINK),
+        command("links to the programs of pod networks", LINKED, LINK),
         command("no swap", UNSWAPPED, UNSWAP),
     ]
 }
@@ -31,7 +31,7 @@ pub fn kubeadm_requirements() -> Vec<Item> {
 /// Takes that back.
 pub(crate) fn given_back() -> Vec<Item> {
     vec![
-        command("links to the plugins of pod networks", UNLINKED, UNLINK),
+        command("links to the programs of pod networks", UNLINKED, UNLINK),
         command("swap", SWAPPED, SWAP),
     ]
 }
@@ -44,7 +44,7 @@ fn command(name: &str, unless: &str, run: &str) -> Item {
     }
 }
 
-/// Container runtimes look for plugins where those that pods bring are installed, the packages of
+/// Container runtimes look for such programs where those that pods bring are installed, packages of
 /// the distribution put theirs elsewhere. What is there already stays.
 const LINKED: &str = r#"for one in /usr/lib/cni/*; do
     [ ! -x "$one" ] || [ -e "/opt/cni/bin/${one##*/}" ] || exit 1

@@ -201,8 +201,8 @@ fn swap_is_off_now_and_later_and_is_given_back() {
 }
 
 #[test]
-fn plugins_of_pod_networks_are_linked_beside_those_of_others() {
-    if !possible("plugins_of_pod_networks_are_linked_beside_those_of_others") {
+fn programs_of_pod_networks_are_linked_beside_those_of_others() {
+    if !possible("programs_of_pod_networks_are_linked_beside_those_of_others") {
         return;
     }
     let plugins = "mkdir -p /usr/lib/cni; rm -rf /usr/lib/cni/* /opt/cni; \

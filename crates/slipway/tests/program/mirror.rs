@@ -59,6 +59,69 @@ fn a_directory_becomes_a_mirror_and_is_copied_and_checked() {
 }
 
 #[test]
+fn a_mirror_is_filled_with_kubernetes() {
+    let home = tempfile::tempdir().unwrap();
+    let at = |name: &str| text(&home.path().join(name)).to_owned();
+    let (from, to, images) = (at("from"), at("to"), at("images"));
+    let below = format!("{from}/kubernetes/v1.34.4/linux-arm64");
+    std::fs::create_dir_all(&below).unwrap();
+    std::fs::create_dir_all(&images).unwrap();
+    for program in ["kubeadm", "kubelet", "kubectl"] {
+        std::fs::write(format!("{below}/{program}"), program).unwrap();
+    }
+    let archives = [
+        "kube-apiserver",
+        "kube-controller-manager",
+        "kube-scheduler",
+        "etcd",
+        "kube-proxy",
+        "coredns",
+    ];
+    for image in archives {
+        std::fs::write(format!("{images}/{image}.tar"), image).unwrap();
+    }
+    assert!(mirror(&["index", &from]).status.success());
+    // Nobody is asked but the mirror: where the makers should be there is nobody.
+    let words = |version: &'static str| {
+        let mut words = vec![
+            "create",
+            "--to",
+            &to,
+            "--from",
+            &from,
+            "--kubernetes",
+            version,
+        ];
+        words.extend([
+            "--architecture",
+            "arm64",
+            "--upstream",
+            "http://127.0.0.1:1/x",
+        ]);
+        words.extend(["--images", &images, "-o", "json"]);
+        mirror(&words)
+    };
+    let lacking = words("v1.34.4");
+    let said = String::from_utf8_lossy(&lacking.stderr).into_owned();
+    assert!(said.contains("pause.tar (ARTIFACT-002)"), "{said}");
+    std::fs::write(format!("{images}/pause.tar"), "pause").unwrap();
+    for state in ["fetched", "there"] {
+        let made = words("v1.34.4");
+        assert!(made.status.success(), "{made:?}");
+        let told: Value = serde_json::from_slice(&made.stdout).unwrap();
+        let rows = told["artifacts"].as_array().unwrap();
+        assert_eq!(rows.len(), 10);
+        assert!(rows.iter().all(|row| row["state"] == state), "{told}");
+    }
+    let etcd = format!("{to}/kubernetes/v1.34.4/linux-arm64/images/etcd.tar");
+    assert_eq!(std::fs::read_to_string(etcd).unwrap(), "etcd");
+    assert!(mirror(&["verify", &to]).status.success());
+    let away = words("v1.35.0");
+    let said = String::from_utf8_lossy(&away.stderr).into_owned();
+    assert!(said.contains("(ARTIFACT-003)"), "{said}");
+}
+
+#[test]
 fn bad_words_and_bad_places_say_what_is_wrong() {
     let home = tempfile::tempdir().unwrap();
     let (here, to) = (text(home.path()), home.path().join("to"));
