@@ -4,6 +4,7 @@
 //! and never outliving whoever started it, however that one ends. Only tests and `xtask` use this
 //! crate; it knows nothing of the product.
 
+pub mod control_plane;
 pub mod kubernetes;
 pub mod postgres;
 pub mod traces;

@@ -404,7 +404,7 @@ fn settings(options: Options) -> Vec<String> {
 }
 
 /// Free ports, beginning at one that others are unlikely to begin at.
-fn ports() -> impl Iterator<Item = u16> {
+pub(crate) fn ports() -> impl Iterator<Item = u16> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let count = PORTS.end - PORTS.start;
     std::iter::repeat_with(|| {

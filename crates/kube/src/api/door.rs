@@ -118,14 +118,24 @@ impl Door {
     ) -> Result<T, Error> {
         match tokio::time::timeout(self.limits.answer, question).await {
             Ok(answer) => answer.map_err(|error| answer::told(what, &error)),
-            Err(_) => Err(Error::new(
-                Kind::Unreachable,
-                format!(
-                    "could not {what}, the API server did not answer within {} s",
-                    self.limits.answer.as_secs()
-                ),
-            )),
+            Err(_) => Err(self.silent(what)),
         }
+    }
+
+    /// How long we wait.
+    pub(super) fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// No answer came in time.
+    pub(super) fn silent(&self, what: &str) -> Error {
+        Error::new(
+            Kind::Unreachable,
+            format!(
+                "could not {what}, the API server did not answer within {} s",
+                self.limits.answer.as_secs()
+            ),
+        )
     }
 }
 
