@@ -26,6 +26,9 @@ const GUARD: &str = include_str!("control_plane/guard.sh");
 /// How long it may take until an API server answers; the machine may have much else to do.
 const START_MAX: Duration = Duration::from_mins(3);
 
+/// How much of a program's log is read.
+const WORDS_MAX: usize = 64 * 1024;
+
 /// How often we look.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -131,8 +134,12 @@ impl ControlPlane {
         plane.wait("etcd", || answers_ok(etcd, "/health"))?;
         plane.write_papers()?;
         plane.begin("kube-apiserver", &api_arguments(etcd, api))?;
+        // It opens its port long before it serves, and may give up in between.
         plane.wait("kube-apiserver", || {
-            TcpStream::connect(("127.0.0.1", api)).is_ok()
+            plane
+                .last_words("kube-apiserver")
+                .contains("Serving securely")
+                && TcpStream::connect(("127.0.0.1", api)).is_ok()
         })?;
         if !controllers.is_empty() {
             plane.begin(
@@ -179,7 +186,6 @@ impl ControlPlane {
             .server(&["kubernetes", "localhost", "127.0.0.1"])?;
         papers::write(&directory.join("api.crt"), &server.certificate)?;
         papers::write(&directory.join("api.key"), &server.key)?;
-        papers::write(&directory.join("sa.key"), &server.key)?;
         papers::write(&directory.join("kubeconfig"), &self.kubeconfig()?)
     }
 
@@ -217,7 +223,7 @@ impl ControlPlane {
     fn last_words(&self, program: &str) -> String {
         let log = fs::read(self.directory.path().join(format!("{program}.log")));
         let log = log.unwrap_or_default();
-        let tail = log.len().saturating_sub(4000);
+        let tail = log.len().saturating_sub(WORDS_MAX);
         String::from_utf8_lossy(log.get(tail..).unwrap_or_default()).into_owned()
     }
 
@@ -317,8 +323,8 @@ fn api_arguments(etcd: u16, port: u16) -> Vec<String> {
             "--tls-cert-file=api.crt",
             "--tls-private-key-file=api.key",
             "--client-ca-file=ca.crt",
-            "--service-account-key-file=sa.key",
-            "--service-account-signing-key-file=sa.key",
+            "--service-account-key-file=api.crt",
+            "--service-account-signing-key-file=api.key",
             "--service-account-issuer=https://kubernetes.default.svc",
             "--service-cluster-ip-range=10.96.0.0/16",
             // Nobody makes the accounts that pods would need.

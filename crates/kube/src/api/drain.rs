@@ -167,28 +167,24 @@ impl Door {
         let began = Instant::now();
         self.unless_cancelled(cx, node, self.cordon(node)).await?;
         let mut told = BTreeMap::new();
-        let mut gone = 0;
+        let mut left: Vec<Left> = Vec::new();
+        let (mut gone, mut asked) = (0, false);
         loop {
+            // Who comes late has still asked every pod once.
+            let late = asked && began.elapsed() >= how.cap;
             let pods = self.unless_cancelled(cx, node, self.leavers(node)).await?;
             gone += tell_gone(cx, &pods, &mut told);
-            if pods.is_empty() {
+            if pods.is_empty() || late {
+                let explained = self.explain(still_here(&pods, left));
                 return Ok(Drained {
                     node: node.to_owned(),
                     gone,
-                    left: Vec::new(),
+                    left: self.unless_cancelled(cx, node, explained).await?,
                 });
             }
-            let left = self
-                .unless_cancelled(cx, node, self.round(cx, &pods, how, &mut told))
-                .await?;
-            if began.elapsed() >= how.cap {
-                let left = self.explain(left).await;
-                return Ok(Drained {
-                    node: node.to_owned(),
-                    gone,
-                    left,
-                });
-            }
+            let round = self.round(cx, &pods, how, &mut told);
+            left = self.unless_cancelled(cx, node, round).await?;
+            asked = true;
             let rest = how.cap.saturating_sub(began.elapsed());
             let pause = tokio::time::sleep(how.pause.min(rest));
             self.unless_cancelled(cx, node, async {
@@ -286,7 +282,7 @@ impl Door {
     }
 
     /// Finds out of every budget that is in the way whether it could ever allow anything.
-    async fn explain(&self, mut left: Vec<Left>) -> Vec<Left> {
+    async fn explain(&self, mut left: Vec<Left>) -> Result<Vec<Left>, Error> {
         for one in &mut left {
             let Why::Budget { budget, never, .. } = &mut one.why else {
                 continue;
@@ -299,7 +295,7 @@ impl Door {
                 *never = *never || forbids(&found);
             }
         }
-        left
+        Ok(left)
     }
 }
 
@@ -338,6 +334,20 @@ fn tell_gone(cx: &Context, pods: &[Pod], told: &mut BTreeMap<String, String>) ->
         told.remove(pod);
     }
     gone.len()
+}
+
+/// Why the pods of the last look are left, by what the last round said of them.
+fn still_here(pods: &[Pod], left: Vec<Left>) -> Vec<Left> {
+    let mut why: BTreeMap<String, Why> =
+        left.into_iter().map(|left| (left.pod, left.why)).collect();
+    pods.iter()
+        .map(|pod| {
+            let pod = full_name(pod);
+            let new = || Why::Refused("it came when the time was over".to_owned());
+            let why = why.remove(&pod).unwrap_or_else(new);
+            Left { pod, why }
+        })
+        .collect()
 }
 
 /// Why a pod is still there that was asked to leave.

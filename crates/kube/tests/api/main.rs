@@ -1,13 +1,13 @@
 //! What is asked of an API server, against a real one without nodes.
 #![expect(
     clippy::unwrap_used,
-    clippy::panic,
     clippy::as_conversions,
     reason = "a test that cannot go on fails"
 )]
 
 mod door;
-
+mod drain;
 mod nodes;
-
+mod objects;
+mod requests;
 mod world;

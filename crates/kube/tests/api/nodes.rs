@@ -36,8 +36,10 @@ async fn a_node_is_seen_as_it_is() {
     });
     make(&door, wished).await;
     let seen = door.node("seen").await.unwrap();
-    // The status belongs to the kubelet: what is applied here does not have it.
-    assert!(!seen.ready && !seen.cordoned, "{seen:?}");
+    assert!(seen.ready && !seen.cordoned, "{seen:?}");
+    assert_eq!(seen.conditions[0].reason, "KubeletReady");
+    let address = ("InternalIP".to_owned(), "10.0.0.7".to_owned());
+    assert_eq!(seen.addresses, [address]);
     door.cordon("seen").await.unwrap();
     door.cordon("seen").await.unwrap();
     assert!(door.node("seen").await.unwrap().cordoned);

@@ -63,6 +63,21 @@ pub(crate) async fn make(door: &Door, object: Value) {
     door.apply(&text).await.unwrap();
 }
 
+/// A client that does not go through the door, to see what is really there.
+pub(crate) async fn witness(kubeconfig: String) -> kube_client::Client {
+    let config = kube_client::config::Kubeconfig::from_yaml(&kubeconfig).unwrap();
+    let options = kube_client::config::KubeConfigOptions::default();
+    let config = kube_client::Config::from_custom_kubeconfig(config, &options).await;
+    kube_client::Client::try_from(config.unwrap()).unwrap()
+}
+
+/// The shared API server by both ways.
+pub(crate) async fn both(test: &str) -> Option<(Door, kube_client::Client)> {
+    let plane = lab::control_plane::shared_or_skip(test)?;
+    let door = door(plane).await;
+    Some((door, witness(plane.kubeconfig().unwrap()).await))
+}
+
 /// A node, as a kubelet would register it.
 pub(crate) fn node(name: &str) -> Value {
     serde_json::json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": name } })
