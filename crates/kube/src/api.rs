@@ -16,7 +16,10 @@ mod text;
 pub use door::{Dial, Dialling, Door, Limits, Stream};
 pub use health::Health;
 
+use driver::Context;
 use kube_client::api::PatchParams;
+
+use crate::error::{Error, Kind};
 
 /// The field manager that everything we apply belongs to.
 pub const MANAGER: &str = "slipway";
@@ -26,5 +29,21 @@ fn patched() -> PatchParams {
     PatchParams {
         field_manager: Some(MANAGER.to_owned()),
         ..PatchParams::default()
+    }
+}
+
+/// Works until the task is told to end; `what` says what is attempted ("empty node a").
+async fn unless_cancelled<T>(
+    cx: &Context,
+    what: &str,
+    work: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    tokio::select! {
+        biased;
+        () = cx.cancelled() => Err(Error::new(
+            Kind::Cancelled,
+            format!("could not {what}, the task was told to end"),
+        )),
+        done = work => done,
     }
 }

@@ -25,11 +25,14 @@ pub(super) fn refused(what: &str, status: &Status) -> Error {
     if let Some(webhook) = webhook(said) {
         return Error::new(
             Kind::Webhook,
-            format!("could not {what}, webhook {webhook} is in the way: {said}"),
+            format!("could not {what}, webhook or policy {webhook} is in the way: {said}"),
         );
     }
     let kind = match status.code {
         401 => Kind::Credentials,
+        403 if said.contains("being terminated") => Kind::Conflict,
+        // Quotas and security standards forbid an object, whoever brings it.
+        403 if !said.is_empty() && !said.contains("\" cannot ") => Kind::Rejected,
         403 => Kind::Forbidden,
         404 => Kind::Absent,
         409 => Kind::Conflict,
@@ -50,13 +53,16 @@ pub(super) fn refused(what: &str, status: &Status) -> Error {
     )
 }
 
-/// The webhook that a refusal names: one that denies, or one that could not be asked.
+/// The webhook or admission policy that a refusal names: one that denies, or one that could not be
+/// asked.
 pub(super) fn webhook(said: &str) -> Option<&str> {
-    let after = said
-        .split_once("admission webhook \"")
-        .or_else(|| said.split_once("failed calling webhook \""))?
-        .1;
-    Some(after.split_once('"')?.0)
+    [
+        ("admission webhook \"", '"'),
+        ("failed calling webhook \"", '"'),
+        ("ValidatingAdmissionPolicy '", '\''),
+    ]
+    .into_iter()
+    .find_map(|(before, after)| Some(said.split_once(before)?.1.split_once(after)?.0))
 }
 
 /// Why there was no answer at all.
@@ -90,4 +96,61 @@ fn tls_kind(error: &rustls::Error) -> Kind {
         return Kind::Credentials;
     }
     Kind::Unreachable
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(code: u16, message: &str) -> Kind {
+        let status = Status {
+            code,
+            message: message.to_owned(),
+            ..Status::default()
+        };
+        refused("do it", &status).kind
+    }
+
+    /// Words of real API servers.
+    #[test]
+    fn refusals_are_told_apart() {
+        let denied = "admission webhook \"guard.lab.test\" denied the request: not today";
+        assert_eq!(webhook(denied), Some("guard.lab.test"));
+        for (code, said, means) in [
+            (401, "Unauthorized", Kind::Credentials),
+            (403, denied, Kind::Webhook),
+            (
+                500,
+                "Internal error occurred: failed calling webhook \"g\": dial tcp",
+                Kind::Webhook,
+            ),
+            (
+                403,
+                "nodes is forbidden: User \"nobody\" cannot list resource \"nodes\" in API group \"\" at the cluster scope",
+                Kind::Forbidden,
+            ),
+            (
+                403,
+                "forbidden: User \"system:anonymous\" cannot get path \"/readyz\"",
+                Kind::Forbidden,
+            ),
+            (
+                403,
+                "pods \"a\" is forbidden: exceeded quota: small",
+                Kind::Rejected,
+            ),
+            (
+                403,
+                "pods \"a\" is forbidden: unable to create new content in namespace n because it is being terminated",
+                Kind::Conflict,
+            ),
+            (404, "nodes \"a\" not found", Kind::Absent),
+            (409, "the object has been modified", Kind::Conflict),
+            (422, "Node \"a\" is invalid", Kind::Rejected),
+            (429, "too many requests", Kind::Busy),
+            (503, "apiserver not ready", Kind::Busy),
+        ] {
+            assert_eq!(kind(code, said), means, "{said}");
+        }
+    }
 }

@@ -13,7 +13,7 @@ use kube_client::api::{ListParams, PostParams};
 use kube_client::core::Status;
 use serde_json::Value;
 
-use super::{Door, answer};
+use super::{Door, answer, unless_cancelled};
 use crate::error::{Error, Kind};
 
 /// How a node is emptied.
@@ -70,7 +70,7 @@ pub enum Why {
         /// What the API server said.
         said: String,
     },
-    /// A webhook refuses, or does not answer and fails closed.
+    /// A webhook or an admission policy refuses, or a webhook does not answer and fails closed.
     Webhook {
         /// Its name.
         webhook: String,
@@ -146,7 +146,10 @@ impl std::fmt::Display for Why {
                 )
             }
             Self::Webhook { webhook, said } => {
-                write!(f, "may not leave because of webhook {webhook}: {said}")
+                write!(
+                    f,
+                    "may not leave because of webhook or policy {webhook}: {said}"
+                )
             }
             Self::Finalizers(names) => {
                 write!(f, "was asked to leave and is kept by {}", names.join(", "))
@@ -164,50 +167,35 @@ impl Door {
     /// the task is told to end. Pods of a `DaemonSet`, those that the kubelet runs by itself and
     /// those that have ended stay.
     pub async fn drain(&self, cx: &Context, node: &str, how: Draining) -> Result<Drained, Error> {
+        let what = format!("empty node {node}");
         let began = Instant::now();
-        self.unless_cancelled(cx, node, self.cordon(node)).await?;
+        unless_cancelled(cx, &what, self.cordon(node)).await?;
         let mut told = BTreeMap::new();
         let mut left: Vec<Left> = Vec::new();
         let (mut gone, mut asked) = (0, false);
         loop {
             // Who comes late has still asked every pod once.
             let late = asked && began.elapsed() >= how.cap;
-            let pods = self.unless_cancelled(cx, node, self.leavers(node)).await?;
+            let pods = unless_cancelled(cx, &what, self.leavers(node)).await?;
             gone += tell_gone(cx, &pods, &mut told);
             if pods.is_empty() || late {
                 let explained = self.explain(still_here(&pods, left));
                 return Ok(Drained {
                     node: node.to_owned(),
                     gone,
-                    left: self.unless_cancelled(cx, node, explained).await?,
+                    left: unless_cancelled(cx, &what, explained).await?,
                 });
             }
             let round = self.round(cx, &pods, how, &mut told);
-            left = self.unless_cancelled(cx, node, round).await?;
+            left = unless_cancelled(cx, &what, round).await?;
             asked = true;
             let rest = how.cap.saturating_sub(began.elapsed());
             let pause = tokio::time::sleep(how.pause.min(rest));
-            self.unless_cancelled(cx, node, async {
+            unless_cancelled(cx, &what, async {
                 pause.await;
                 Ok(())
             })
             .await?;
-        }
-    }
-
-    async fn unless_cancelled<T>(
-        &self,
-        cx: &Context,
-        node: &str,
-        work: impl Future<Output = Result<T, Error>>,
-    ) -> Result<T, Error> {
-        tokio::select! {
-            biased;
-            () = cx.cancelled() => Err(Error::new(
-                Kind::Cancelled,
-                format!("did not empty node {node} to the end, the task was told to end"),
-            )),
-            done = work => done,
         }
     }
 
@@ -396,11 +384,11 @@ fn refusal(what: &str, status: &Status) -> Result<Option<Why>, Error> {
     if error.kind == Kind::Absent {
         return Ok(None);
     }
-    // Another pod has its name, or the server has much to do: the next look will tell.
-    if matches!(error.kind, Kind::Busy | Kind::Conflict) {
-        return Ok(Some(Why::Refused(said)));
+    // Without a right nothing will leave; all else may be otherwise at the next look.
+    if matches!(error.kind, Kind::Credentials | Kind::Forbidden) {
+        return Err(error);
     }
-    Err(error)
+    Ok(Some(Why::Refused(said)))
 }
 
 /// The budget that the API server names in "The disruption budget NAME needs …".

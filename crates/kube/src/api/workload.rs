@@ -10,7 +10,7 @@ use kube_client::Api;
 use kube_client::api::ListParams;
 use kube_client::core::Selector;
 
-use super::Door;
+use super::{Door, unless_cancelled};
 use crate::error::{Error, Kind};
 
 /// How often we look.
@@ -121,10 +121,12 @@ impl Door {
         name: &str,
         cap: Duration,
     ) -> Result<(), Error> {
+        let what = format!("wait for {of} {namespace}/{name}");
         let began = Instant::now();
         let mut told = None;
         loop {
-            let (state, selector) = self.look(of, namespace, name).await?;
+            let look = self.look(of, namespace, name);
+            let (state, selector) = unless_cancelled(cx, &what, look).await?;
             if state.is_done() {
                 return Ok(());
             }
@@ -139,13 +141,11 @@ impl Door {
                 cx.log(&line);
                 told = Some(line);
             }
-            tokio::select! {
-                () = cx.cancelled() => return Err(Error::new(
-                    Kind::Cancelled,
-                    format!("did not wait for {of} {namespace}/{name}, the task was told to end"),
-                )),
-                () = tokio::time::sleep(LOOK.min(cap)) => {}
-            }
+            let pause = async {
+                tokio::time::sleep(LOOK.min(cap)).await;
+                Ok(())
+            };
+            unless_cancelled(cx, &what, pause).await?;
         }
     }
 

@@ -194,3 +194,34 @@ async fn a_dead_machine_is_said_to_be_out_of_service() {
     let seen = door.node("dead").await.unwrap();
     assert!(!seen.taints.contains(&out) && seen.taints.contains(&wish.taints[0]));
 }
+
+#[tokio::test]
+async fn changes_at_the_same_time_are_all_kept() {
+    let Some(door) = ready("changes_at_the_same_time_are_all_kept").await else {
+        return;
+    };
+    make(&door, node("busy")).await;
+    let out = taint(
+        "node.kubernetes.io/out-of-service",
+        "nodeshutdown",
+        "NoExecute",
+    );
+    for round in 0..10 {
+        let wish = Wish {
+            labels: map(&[("round", &round.to_string())]),
+            taints: vec![taint("round", &round.to_string(), "NoSchedule")],
+            ..Wish::default()
+        };
+        let dead = round % 2 == 0;
+        let (one, other, third) = tokio::join!(
+            door.bring_node("busy", &wish),
+            door.out_of_service("busy", dead),
+            door.cordon("busy"),
+        );
+        one.and(other).and(third).unwrap();
+        let seen = door.node("busy").await.unwrap();
+        assert!(seen.taints.contains(&wish.taints[0]), "{seen:?}");
+        assert_eq!(seen.taints.contains(&out), dead, "{seen:?}");
+        assert!(seen.cordoned);
+    }
+}
