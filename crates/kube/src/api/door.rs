@@ -202,6 +202,9 @@ fn refuse_cluster(cluster: &Cluster) -> Result<(), Error> {
     if cluster.certificate_authority.is_some() {
         return Err(bad("it names a file"));
     }
+    if cluster.proxy_url.is_some() {
+        return Err(bad("it names a proxy"));
+    }
     if cluster.insecure_skip_tls_verify == Some(true) {
         return Err(bad("it does not check the server"));
     }

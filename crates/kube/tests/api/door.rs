@@ -143,6 +143,7 @@ async fn a_kubeconfig_runs_nothing_and_reads_nothing() {
         with(user, "as: somebody"),
         with(cluster, "certificate-authority: /etc/hostname"),
         with(cluster, "insecure-skip-tls-verify: true"),
+        with(cluster, "proxy-url: http://127.0.0.1:1"),
         fine.replace("client-key-data: ", "client-key-data: AAAA"),
         fine.replace("current-context: lab", "current-context: other"),
     ];

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::world::{both, context, make, node, until};
 
 /// Looks often, and gives up soon.
-const HASTY: Draining = Draining {
+pub(crate) const HASTY: Draining = Draining {
     cap: Duration::from_secs(4),
     at_once: 4,
     pause: Duration::from_millis(100),
@@ -27,7 +27,7 @@ const PATIENT: Draining = Draining {
 };
 
 /// A pod that leaves at once when it is asked to.
-fn pod(namespace: &str, name: &str, node: &str) -> Value {
+pub(crate) fn pod(namespace: &str, name: &str, node: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Pod",
         "metadata": { "namespace": namespace, "name": name, "labels": { "app": namespace } },
@@ -38,7 +38,7 @@ fn pod(namespace: &str, name: &str, node: &str) -> Value {
     })
 }
 
-async fn namespace(door: &Door, name: &str) {
+pub(crate) async fn namespace(door: &Door, name: &str) {
     make(
         door,
         json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } }),
@@ -94,7 +94,7 @@ async fn budget(door: &Door, client: &Client, namespace: &str, least: i32, healt
     .await;
 }
 
-async fn drain(door: &Door, node: &str, how: Draining) -> (Drained, Vec<String>) {
+pub(crate) async fn drain(door: &Door, node: &str, how: Draining) -> (Drained, Vec<String>) {
     let (cx, _cancel, lines) = context();
     let drained = door.drain(&cx, node, how).await.unwrap();
     (drained, lines.all())
@@ -195,46 +195,6 @@ async fn a_budget_that_allows_none_is_named() {
         let error = drained.into_result().unwrap_err();
         assert_eq!(error.kind, kind, "{error}");
     }
-}
-
-#[tokio::test]
-async fn a_webhook_in_the_way_is_named() {
-    let Some((door, _)) = both("a_webhook_in_the_way_is_named").await else {
-        return;
-    };
-    namespace(&door, "hooked").await;
-    make(&door, node("hooked")).await;
-    make(&door, pod("hooked", "one", "hooked")).await;
-    let hook = json!({
-        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
-        "metadata": { "name": "hooked" },
-        "webhooks": [{
-            "name": "guard.lab.test", "failurePolicy": "Fail", "sideEffects": "None",
-            "admissionReviewVersions": ["v1"], "timeoutSeconds": 2,
-            "clientConfig": { "url": "https://127.0.0.1:1/" },
-            "namespaceSelector": { "matchLabels": { "kubernetes.io/metadata.name": "hooked" } },
-            "rules": [{
-                "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"],
-                "resources": ["pods/eviction"],
-            }],
-        }],
-    });
-    make(&door, hook.clone()).await;
-    let mut tries = 0;
-    let error = loop {
-        // The API server hears of webhooks a moment later.
-        match drain(&door, "hooked", HASTY).await.0.into_result() {
-            Err(error) => break error,
-            Ok(()) => make(&door, pod("hooked", "one", "hooked")).await,
-        }
-        tries += 1;
-        assert!(tries < 1000, "the webhook was never asked");
-    };
-    assert_eq!(error.kind, Kind::Webhook, "{error}");
-    assert!(error.what.contains("guard.lab.test"), "{error}");
-    door.remove(&hook.to_string()).await.unwrap();
-    let (drained, _) = drain(&door, "hooked", PATIENT).await;
-    assert!(drained.into_result().is_ok());
 }
 
 #[tokio::test]

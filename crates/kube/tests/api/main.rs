@@ -10,4 +10,5 @@ mod drain;
 mod nodes;
 mod objects;
 mod requests;
+mod webhook;
 mod world;
