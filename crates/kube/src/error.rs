@@ -105,6 +105,22 @@ kinds! {
     Garbage = "KUBE-021", Person, "look at the versions: the API server answers in another way than it should";
     /// The task was told to end.
     Cancelled = "KUBE-022", Slipway, "tries again by itself; the server or the task ended meanwhile";
+    /// A host on which kubeadm finds no room.
+    NoRoom = "KUBE-023", Person, "make room on that host's disk; images and etcd need some gigabytes";
+    /// A node came with an invitation that is too old.
+    TokenExpired = "KUBE-024", Slipway, "tries again by itself with another invitation; see that the clocks of the hosts agree";
+    /// Certificates that are not valid at the time of a host.
+    Clocks = "KUBE-025", Person, "set the clocks of the hosts: they must agree to the second, and with ours";
+    /// Something on the host stands in the way of kubeadm.
+    Preflight = "KUBE-026", Person, "clear away what kubeadm names on that host: something else uses what Kubernetes needs";
+    /// kubeadm failed for a reason that we do not know.
+    Kubeadm = "KUBE-027", Slipway, "tries again by itself; the log of the task has all that kubeadm said";
+    /// Nobody is there by whom the API could be reached.
+    NoMember = "KUBE-028", Slipway, "tries again by itself; no control machine of the cluster answers";
+    /// etcd does not do as it is told.
+    Etcd = "KUBE-029", Slipway, "tries again by itself; see on a control machine that most members of etcd are healthy";
+    /// A host that cannot run Kubernetes.
+    NoPlace = "KUBE-030", Person, "Kubernetes needs a host with systemd: on the sandbox, of serverType systemd";
 }
 
 impl From<Error> for driver::Outcome {

@@ -1,4 +1,4 @@
-//! Hands for Kubernetes: what is asked of the API server of a cluster.
+//! Hands for Kubernetes: control planes and nodes on hosts, and what is asked of their API.
 //!
 //! [`api`] is the only code that speaks to an API server. It does so with the kubeconfig of the
 //! cluster over streams that somebody else opens, because the API of a private cluster is reached
@@ -6,3 +6,7 @@
 
 pub mod api;
 pub mod error;
+pub mod hands;
+pub mod kubeadm;
+
+pub use hands::Kube;

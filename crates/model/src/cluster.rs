@@ -280,6 +280,9 @@ pub enum Origin {
     },
 }
 
+/// The size of a sandbox host that has little more than an SSH server.
+pub const LITE: &str = "lite";
+
 /// A host through which others are reached. It is passed through and never changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Jump {
@@ -308,6 +311,22 @@ impl Origin {
                 Provider::Sandbox => true,
             },
             Self::Given { endpoint, .. } => !endpoint.is_documentation(),
+        }
+    }
+
+    /// Whether it is a host on which nothing can run Kubernetes: then that is simulated.
+    pub fn pretends(&self) -> bool {
+        match self {
+            Self::Made {
+                via: Provider::Sandbox,
+                server_type,
+                ..
+            } => server_type == LITE,
+            Self::Made {
+                via: Provider::Simulated,
+                ..
+            }
+            | Self::Given { .. } => false,
         }
     }
 

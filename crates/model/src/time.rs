@@ -36,15 +36,25 @@ impl Timestamp {
     }
 }
 
-/// To the minute, for people: `Sat 2026-03-07 02:00 UTC`.
-impl std::fmt::Display for Timestamp {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl Timestamp {
+    /// As programs write it (RFC 3339): `2026-03-07T02:00:00Z`.
+    pub fn to_rfc3339(self) -> String {
+        self.moment().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    }
+
+    fn moment(self) -> jiff::Timestamp {
         let end = if self.0 < 0 {
             jiff::Timestamp::MIN
         } else {
             jiff::Timestamp::MAX
         };
-        let moment = jiff::Timestamp::from_millisecond(self.0).unwrap_or(end);
-        f.pad(&moment.strftime("%a %Y-%m-%d %H:%M UTC").to_string())
+        jiff::Timestamp::from_millisecond(self.0).unwrap_or(end)
+    }
+}
+
+/// To the minute, for people: `Sat 2026-03-07 02:00 UTC`.
+impl std::fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(&self.moment().strftime("%a %Y-%m-%d %H:%M UTC").to_string())
     }
 }

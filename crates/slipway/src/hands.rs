@@ -1,10 +1,12 @@
 //! All hands of the program, put together: whose machine it is decides who does the work.
 //!
-//! Machines of the simulated world are the simulator's. Hosts are real and belong to `hosts`;
-//! Kubernetes on them is simulated, and says so.
+//! Machines of the simulated world are the simulator's. Hosts are real and belong to `hosts`, and
+//! Kubernetes on them to `kube`. Sandbox hosts that have no systemd cannot run it: on them it is
+//! simulated, and says so.
 
 use driver::{Context, Driver, Outcome, Target};
 use hosts::Hosts;
+use kube::Kube;
 use model::cluster::Machine;
 use model::observed::Observation;
 use model::task::{Kind, Task};
@@ -13,7 +15,8 @@ use sim::{Simulated, World};
 /// Everything that can touch the world.
 pub(crate) struct Hands {
     simulated: Simulated,
-    kubernetes: Simulated,
+    pretended: Simulated,
+    kube: Kube,
     hosts: Hosts,
 }
 
@@ -21,8 +24,27 @@ impl Hands {
     pub(crate) fn new(world: &World, hosts: Hosts) -> Self {
         Self {
             simulated: Simulated::new(world.clone()),
-            kubernetes: Simulated::kubernetes_only(world.clone()),
+            pretended: Simulated::kubernetes_only(world.clone()),
+            kube: Kube::new(hosts.clone()),
             hosts,
+        }
+    }
+
+    /// First it is no node any more, then it is no machine.
+    async fn dispose(&self, cx: &Context, task: &Task) -> Outcome {
+        if !task.machine.origin.pretends() {
+            return self.hosts.apply(cx, task).await;
+        }
+        match self.pretended.apply(cx, task).await {
+            Outcome::Done(mut seen, mut outputs) => match self.hosts.apply(cx, task).await {
+                Outcome::Done(more, other) => {
+                    seen.extend(more);
+                    outputs.extend(other);
+                    Outcome::Done(seen, outputs)
+                }
+                failed @ (Outcome::Retry(_) | Outcome::Stuck(_)) => failed,
+            },
+            failed @ (Outcome::Retry(_) | Outcome::Stuck(_)) => failed,
         }
     }
 }
@@ -42,21 +64,14 @@ impl Driver for Hands {
             | Kind::Upgrade
             | Kind::Uncordon
             | Kind::Leave => {
-                cx.log("Kubernetes on this host is simulated");
-                self.kubernetes.apply(cx, task).await
+                if task.machine.origin.pretends() {
+                    cx.log("Kubernetes on this host is simulated");
+                    self.pretended.apply(cx, task).await
+                } else {
+                    self.kube.apply(cx, task).await
+                }
             }
-            // First it is no node any more, then it is no machine.
-            Kind::Delete | Kind::Release => match self.kubernetes.apply(cx, task).await {
-                Outcome::Done(mut seen, mut outputs) => match self.hosts.apply(cx, task).await {
-                    Outcome::Done(more, other) => {
-                        seen.extend(more);
-                        outputs.extend(other);
-                        Outcome::Done(seen, outputs)
-                    }
-                    failed @ (Outcome::Retry(_) | Outcome::Stuck(_)) => failed,
-                },
-                failed @ (Outcome::Retry(_) | Outcome::Stuck(_)) => failed,
-            },
+            Kind::Delete | Kind::Release => self.dispose(cx, task).await,
         }
     }
 
@@ -75,12 +90,18 @@ impl Driver for Hands {
             seen.extend(self.simulated.probe(cx, &of(simulated)).await);
         }
         if !hosts.is_empty() {
-            let hosts = of(hosts);
-            let (machines, nodes) = tokio::join!(
+            let (pretending, running): (Vec<Machine>, Vec<Machine>) = hosts
+                .iter()
+                .cloned()
+                .partition(|machine| machine.origin.pretends());
+            let (hosts, pretending, running) = (of(hosts), of(pretending), of(running));
+            let (machines, pretended, nodes) = tokio::join!(
                 self.hosts.probe(cx, &hosts),
-                self.kubernetes.probe(cx, &hosts)
+                self.pretended.probe(cx, &pretending),
+                self.kube.probe(cx, &running)
             );
             seen.extend(machines);
+            seen.extend(pretended);
             seen.extend(nodes);
         }
         seen

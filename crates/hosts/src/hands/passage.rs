@@ -7,6 +7,7 @@ use crate::ssh::Stream;
 use driver::Context;
 use model::cluster::Machine;
 use model::id::ClusterId;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// Opens byte streams to one port of one machine, as often as it is asked. Clones are cheap.
@@ -35,6 +36,16 @@ impl Passage {
 }
 
 impl Hosts {
+    /// Where a machine is entered.
+    pub async fn address(
+        &self,
+        cx: &Context,
+        cluster: ClusterId,
+        machine: &Machine,
+    ) -> Result<IpAddr, Error> {
+        Ok(self.entry(cx, cluster, machine).await?.door.host)
+    }
+
     /// What opens byte streams to a port of a machine; nothing is opened yet.
     pub fn passages(
         &self,

@@ -34,7 +34,7 @@ part == "live" {
     endpoint[key] = field[3]
     allowed[key] = field[4]
     # A peer is named before its pods, in whatever order they are shown.
-    if (split(field[4], part, ",") == 2 && part[2] ~ /\/32$/) allowed[key] = part[2] "," part[1]
+    if (split(field[4], both, ",") == 2 && both[2] ~ /\/32$/) allowed[key] = both[2] "," both[1]
     keepalive[key] = field[8]
     next
 }

@@ -217,8 +217,8 @@ impl Door {
         how: Draining,
         told: &mut BTreeMap<String, String>,
     ) -> Result<Vec<Left>, Error> {
-        let mut answers = futures_util::stream::iter(pods)
-            .map(async |pod| (full_name(pod), self.evict(pod).await))
+        let mut answers = futures_util::stream::iter(pods.to_vec())
+            .map(|pod| async move { (full_name(&pod), self.evict(&pod).await) })
             .buffer_unordered(how.at_once.max(1));
         let mut left = Vec::new();
         while let Some((pod, answer)) = answers.next().await {

@@ -2,6 +2,7 @@
 
 use super::fields::Fields;
 use super::{balancers, disruption, jump, kubernetes, playbooks, proxy, references, secrets};
+use crate::cluster::LITE;
 use crate::fault::{Code, Fault, Faults};
 use crate::manifest::{
     Account, Cluster, Dynamic, Host, Manifest, POOL_COUNT_MAX, Pool, Provider, Static,
@@ -19,7 +20,7 @@ pub(super) const POOL_NAME_MAX: usize = 14;
 pub(super) const CLUSTER_NAME_MAX: usize = 28;
 
 /// What runs in a host of the sandbox.
-const SANDBOX_TYPES: [&str; 2] = ["lite", "systemd"];
+const SANDBOX_TYPES: [&str; 2] = [LITE, "systemd"];
 
 /// Longer than any user of a machine is called.
 const USERNAME_MAX: usize = 64;

@@ -47,6 +47,6 @@ pub(super) fn around(draft: &Draft<'_>, place: &Place<'_>, action: &Action) -> O
         kubernetes: desired.kubernetes.clone(),
         api: desired.api(),
         through: through.collect(),
-        leads: version.is_some() && !members().any(|member| newer(member)),
+        leads: version.is_some() && !members().any(newer),
     })
 }

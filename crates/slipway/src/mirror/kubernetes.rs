@@ -12,8 +12,8 @@ use std::path::PathBuf;
 pub(crate) struct Kubernetes {
     /// A version of Kubernetes whose programs to fetch, such as v1.34.4; may be repeated. What no
     /// source lists comes from where its makers publish it, which takes curl on this machine
-    #[arg(long, value_name = "VERSION")]
-    kubernetes: Vec<Version>,
+    #[arg(long = "kubernetes", id = "kubernetes", value_name = "VERSION")]
+    versions: Vec<Version>,
     /// What its hosts are: amd64 or arm64; may be repeated [default: as this machine]
     #[arg(long, value_name = "ARCHITECTURE", requires = "kubernetes", value_parser = platform)]
     architecture: Vec<Platform>,
@@ -43,7 +43,7 @@ type Wished = (Vec<Source>, Vec<Wish>, Option<Lent>);
 impl Kubernetes {
     /// Whether there is anything to fetch.
     pub(super) const fn is_wished(&self) -> bool {
-        !self.kubernetes.is_empty()
+        !self.versions.is_empty()
     }
 
     /// What to fetch, and from where, besides what else was named.
@@ -55,7 +55,7 @@ impl Kubernetes {
     ) -> Result<Wished, Error> {
         let platforms = self.platforms()?;
         let mut wishes = names;
-        for version in &self.kubernetes {
+        for version in &self.versions {
             for platform in &platforms {
                 let names = PROGRAMS.map(|name| program(*version, *platform, name));
                 let named = names.into_iter().flatten().map(Artifact::named);
@@ -64,7 +64,7 @@ impl Kubernetes {
         }
         let mut lent = None;
         if let Some(images) = &self.images {
-            let ([version], [platform]) = (self.kubernetes.as_slice(), platforms.as_slice()) else {
+            let ([version], [platform]) = (self.versions.as_slice(), platforms.as_slice()) else {
                 let what = "image archives are of one version and one architecture: \
                             give the command once for each";
                 return Err(Error::new(Kind::NoArtifact, what));

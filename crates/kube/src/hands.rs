@@ -1,0 +1,330 @@
+//! The driver of Kubernetes on hosts: it starts control planes, has machines join and leave them,
+//! moves work off nodes, upgrades them, and looks at what the API says of them.
+//!
+//! It decides nothing: every task says through whom the API is reached and what the cluster is like.
+//! Whatever is asked twice is looked at first.
+
+mod changing;
+mod coming;
+mod going;
+mod look;
+mod trouble;
+
+use crate::api::{Dialling, Door, Limits, Stream};
+use crate::error::{Error, Kind};
+use crate::kubeadm::{MARKER, Node};
+use driver::{Context, Driver, Outcome, Output, Target};
+use hosts::Hosts;
+use hosts::hands::Passage;
+use hosts::program::{Program, Report};
+use hosts::recipe;
+use hosts::recipe::item::Item;
+use hosts::ssh::Pull;
+use model::cluster::Machine;
+use model::id::ClusterId;
+use model::kubernetes::API_PORT;
+use model::observed::{Fact, NodeFact, Observation};
+use model::sealed::Owner;
+use model::secret::{EntryName, Secret};
+use model::task::{Action, Around, Task};
+use model::time::Timestamp;
+use model::version::Version;
+use std::time::Duration;
+use trouble::Trouble;
+use zeroize::Zeroizing;
+
+/// Which value of a cluster opens its API.
+pub const KUBECONFIG: &str = "kubeconfig";
+
+/// Where a control machine has it.
+const ADMIN: &str = "/etc/kubernetes/admin.conf";
+
+/// How large the files are that we read of a host, at most.
+const FILE_MAX: u64 = 256 * 1024;
+
+/// How long a file may take.
+const FILE_PATIENCE: Duration = Duration::from_mins(1);
+
+/// How long to wait for one member before the next is asked.
+const MEMBER_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long a node may take until it is ready.
+const READY_MAX: Duration = Duration::from_mins(5);
+
+/// How long to wait before asking again.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// The driver of Kubernetes. Clones share its connections.
+#[derive(Clone)]
+pub struct Kube {
+    hosts: Hosts,
+}
+
+/// What a finished task saw, each with when the look began, and what came of it.
+type Done = (Vec<(Timestamp, Fact)>, Vec<Output>);
+
+impl Kube {
+    /// A driver that enters machines by the driver of hosts.
+    pub fn new(hosts: Hosts) -> Self {
+        Self { hosts }
+    }
+
+    async fn attempt(&self, cx: &Context, task: &Task) -> Result<Done, Trouble> {
+        let around = task.around.as_ref().ok_or_else(|| {
+            let what = format!("{} does not say what its cluster is like", task.id);
+            Error::new(Kind::Garbage, what)
+        })?;
+        match &task.action {
+            Action::Init { version, .. } => self.init(cx, task, around, *version).await,
+            Action::Join { version } => self.join(cx, task, around, *version).await,
+            Action::Upgrade { version } => self.upgrade(cx, task, around, *version).await,
+            Action::Drain => self.drain(cx, task, around).await,
+            Action::Uncordon => self.uncordon(cx, task, around).await,
+            Action::Leave => self.leave(cx, task, around).await,
+            Action::Key
+            | Action::Create
+            | Action::Prepare
+            | Action::Equip { .. }
+            | Action::Mesh { .. }
+            | Action::Balance { .. }
+            | Action::Delete
+            | Action::Release => {
+                let what = format!("{} is nothing that Kubernetes does", task.action.kind());
+                Err(Error::new(Kind::Garbage, what).into())
+            }
+        }
+    }
+
+    async fn node<'a>(
+        &self,
+        cx: &Context,
+        task: &'a Task,
+        around: &'a Around,
+        version: Version,
+    ) -> Result<Node<'a>, Trouble> {
+        let at = self.hosts.address(cx, task.cluster, &task.machine).await?;
+        Ok(Node {
+            machine: &task.machine,
+            cluster: &task.cluster_name,
+            around,
+            version,
+            outside: Some(at),
+        })
+    }
+
+    /// Runs a program on a machine and says in the log what it changed.
+    async fn visit(
+        &self,
+        cx: &Context,
+        cluster: ClusterId,
+        machine: &Machine,
+        program: &Program,
+    ) -> Result<Report, Trouble> {
+        let report = self.hosts.visit(cx, cluster, machine, program).await?;
+        let (changed, unchanged) = (report.changed(), report.unchanged());
+        if changed + unchanged > 0 {
+            let title = &program.title;
+            cx.log(&format!(
+                "{title}: {changed} changed, {unchanged} unchanged"
+            ));
+        }
+        Ok(report)
+    }
+
+    /// Runs a program of items.
+    async fn items(&self, cx: &Context, task: &Task, program: &Program) -> Result<(), Trouble> {
+        let report = self.visit(cx, task.cluster, &task.machine, program).await?;
+        Ok(recipe::done(&report)?)
+    }
+
+    /// The version with which a machine has become a node, where it has.
+    async fn marked(&self, cx: &Context, task: &Task) -> Result<Option<Version>, Trouble> {
+        let told = [
+            ("init", "echo \"$sw_init\"".to_owned()),
+            ("node", format!("[ ! -e {MARKER} ] || head -n 1 {MARKER}")),
+        ];
+        let told = told.map(|(key, print)| Item::Told {
+            key: key.to_owned(),
+            print,
+        });
+        let look = recipe::render(&told, "look for a node", FILE_PATIENCE);
+        let report = self
+            .hosts
+            .visit(cx, task.cluster, &task.machine, &look)
+            .await?;
+        recipe::done(&report)?;
+        if report.fact("init") != Some("systemd") {
+            let what = format!("{} has no systemd", task.machine.name);
+            return Err(Error::new(Kind::NoPlace, what).into());
+        }
+        Ok(report.fact("node").and_then(|text| text.parse().ok()))
+    }
+
+    /// The text of a file of a machine; it may be secret.
+    async fn read(
+        &self,
+        cx: &Context,
+        cluster: ClusterId,
+        machine: &Machine,
+        path: &str,
+    ) -> Result<Zeroizing<Vec<u8>>, Trouble> {
+        let pull = Pull {
+            path,
+            size_max: FILE_MAX,
+            limit: FILE_PATIENCE,
+        };
+        let mut text = Zeroizing::new(Vec::new());
+        self.hosts
+            .fetch(cx, cluster, machine, pull, &mut *text)
+            .await?;
+        Ok(text)
+    }
+
+    /// The kubeconfig of a member, to be kept.
+    async fn kubeconfig(&self, cx: &Context, task: &Task) -> Result<Output, Trouble> {
+        let text = self.read(cx, task.cluster, &task.machine, ADMIN).await?;
+        Ok(Output {
+            owner: Owner::Cluster(task.cluster),
+            entry: kubeconfig_entry()?,
+            value: Secret::from(text.to_vec()),
+        })
+    }
+
+    /// The API of a cluster, reached by the first member that answers.
+    async fn door(
+        &self,
+        cx: &Context,
+        cluster: ClusterId,
+        through: &[Machine],
+    ) -> Result<(Door, Machine), Trouble> {
+        let owner = Owner::Cluster(cluster);
+        let kept = cx.kept(&owner, &kubeconfig_entry()?).await?;
+        let kubeconfig = kept.ok_or_else(|| {
+            let what = "the cluster has no kubeconfig: no control plane was started yet";
+            Error::new(Kind::NoMember, what)
+        })?;
+        let mut last = None;
+        for member in through {
+            let door = self.opened(cx, cluster, member, &kubeconfig).await?;
+            match door.health(MEMBER_PATIENCE).await {
+                Ok(_) => return Ok((door, member.clone())),
+                Err(error) if !passing(error.kind) => return Err(error.into()),
+                Err(error) => {
+                    cx.log(&format!("{}: {}", member.name, error.what));
+                    last = Some(error);
+                }
+            }
+        }
+        let what = match last {
+            Some(error) => format!("no member of the control plane answers: {}", error.what),
+            None => "there is no member of the control plane to ask".to_owned(),
+        };
+        Err(Error::new(Kind::NoMember, what).into())
+    }
+
+    async fn opened(
+        &self,
+        cx: &Context,
+        cluster: ClusterId,
+        member: &Machine,
+        kubeconfig: &Secret,
+    ) -> Result<Door, Trouble> {
+        let passage = self.hosts.passages(cx, cluster, member, API_PORT);
+        let dial = move || dialled(passage.clone());
+        Ok(Door::open(kubeconfig, dial, Limits::default()).await?)
+    }
+
+    /// Waits until a node is ready and runs this version; answers what is then known of it.
+    async fn ready(
+        &self,
+        cx: &Context,
+        door: &Door,
+        machine: &Machine,
+        version: Version,
+    ) -> Result<NodeFact, Trouble> {
+        let mut last = "the API does not know it yet".to_owned();
+        let waiting = async {
+            loop {
+                match door.node(machine.name.as_str()).await {
+                    Ok(node) => match look::fact(&node) {
+                        Some(NodeFact::Joined {
+                            ready: true,
+                            cordoned,
+                            version: runs,
+                        }) if runs == version => {
+                            return Ok(NodeFact::Joined {
+                                ready: true,
+                                cordoned,
+                                version,
+                            });
+                        }
+                        Some(NodeFact::Joined { .. } | NodeFact::Absent) | None => {
+                            last = look::not_ready(&node, version);
+                        }
+                    },
+                    Err(error) if passing(error.kind) => last = error.what,
+                    Err(error) => return Err(Trouble::from(error)),
+                }
+                tokio::time::sleep(PAUSE).await;
+            }
+        };
+        let waited = tokio::select! {
+            biased;
+            () = cx.cancelled() => return Err(stopped()),
+            waited = tokio::time::timeout(READY_MAX, waiting) => waited,
+        };
+        waited.unwrap_or_else(|_| {
+            let what = format!("{} is not ready: {last}", machine.name);
+            Err(Error::new(Kind::NotReady, what).into())
+        })
+    }
+}
+
+impl Driver for Kube {
+    async fn apply(&self, cx: &Context, task: &Task) -> Outcome {
+        match Box::pin(self.attempt(cx, task)).await {
+            Ok((facts, outputs)) => {
+                let seen = facts.into_iter().map(|(at, fact)| Observation {
+                    cluster: task.cluster,
+                    fact,
+                    at,
+                });
+                Outcome::Done(seen.collect(), outputs)
+            }
+            Err(trouble) => {
+                cx.log(&trouble.to_string());
+                trouble.into()
+            }
+        }
+    }
+
+    async fn probe(&self, cx: &Context, target: &Target) -> Vec<Observation> {
+        self.looked_at(cx, target).await
+    }
+}
+
+/// A stream to the API of one member.
+fn dialled(passage: Passage) -> Dialling {
+    Box::pin(async move {
+        let stream = passage.open().await;
+        let stream: Box<dyn Stream> = Box::new(stream.map_err(std::io::Error::other)?);
+        Ok(stream)
+    })
+}
+
+/// Whether another member may know better, or the same one a little later.
+const fn passing(kind: Kind) -> bool {
+    matches!(
+        kind,
+        Kind::Unreachable | Kind::Busy | Kind::NoNode | Kind::Absent | Kind::NotReady
+    )
+}
+
+fn kubeconfig_entry() -> Result<EntryName, Error> {
+    let entry = KUBECONFIG.parse();
+    entry.map_err(|_not_one| Error::new(Kind::Garbage, "kubeconfig is no name of a value"))
+}
+
+fn stopped() -> Trouble {
+    Error::new(Kind::Cancelled, "stopped as told").into()
+}

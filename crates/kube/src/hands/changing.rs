@@ -1,0 +1,89 @@
+//! Nodes that stay: work is moved off them, they are upgraded, and work comes back.
+
+use super::coming::stage;
+use super::{Done, Kube, Trouble};
+use crate::api::drain::Draining;
+use crate::kubeadm;
+use driver::Context;
+use model::cluster::Role;
+use model::observed::Fact;
+use model::task::{Around, Task};
+use model::version::Version;
+
+impl Kube {
+    /// Changes a node to another version: what kubeadm runs first, then the kubelet.
+    pub(super) async fn upgrade(
+        &self,
+        cx: &Context,
+        task: &Task,
+        around: &Around,
+        version: Version,
+    ) -> Result<Done, Trouble> {
+        let machine = &task.machine;
+        let node = self.node(cx, task, around, version).await?;
+        let staging = self
+            .hosts
+            .stage(cx, task.cluster, machine, version, stage(machine.role));
+        let staged = staging.await?;
+        self.items(cx, task, &node.newer_kubeadm(&staged.programs))
+            .await?;
+        let program = node.upgrade();
+        let report = self.visit(cx, task.cluster, machine, &program).await?;
+        if let Some(error) = kubeadm::trouble(&program.title, machine.name.as_str(), &report) {
+            return Err(error.into());
+        }
+        self.items(cx, task, &node.newer_kubelet(&staged.programs))
+            .await?;
+        let (door, _) = self.door(cx, task.cluster, &around.through).await?;
+        let ready = self.ready(cx, &door, machine, version).await?;
+        // kubeadm renews certificates on its way, that of the administrator too.
+        let outputs = match machine.role {
+            Role::Control => vec![self.kubeconfig(cx, task).await?],
+            Role::Compute | Role::Balancer => Vec::new(),
+        };
+        let fact = Fact::Node(machine.id, ready);
+        Ok((vec![(cx.now(), fact)], outputs))
+    }
+
+    /// Moves workloads off a node.
+    pub(super) async fn drain(
+        &self,
+        cx: &Context,
+        task: &Task,
+        around: &Around,
+    ) -> Result<Done, Trouble> {
+        let (door, _) = self.door(cx, task.cluster, &around.through).await?;
+        let name = task.machine.name.as_str();
+        door.refuse_locked(name).await?;
+        let drained = door.drain(cx, name, Draining::default()).await?;
+        drained.into_result()?;
+        self.seen(cx, task, &door).await
+    }
+
+    /// Lets workloads come to a node again.
+    pub(super) async fn uncordon(
+        &self,
+        cx: &Context,
+        task: &Task,
+        around: &Around,
+    ) -> Result<Done, Trouble> {
+        let (door, _) = self.door(cx, task.cluster, &around.through).await?;
+        door.uncordon(task.machine.name.as_str()).await?;
+        self.seen(cx, task, &door).await
+    }
+
+    async fn seen(
+        &self,
+        cx: &Context,
+        task: &Task,
+        door: &crate::api::Door,
+    ) -> Result<Done, Trouble> {
+        let at = cx.now();
+        let node = door.node(task.machine.name.as_str()).await?;
+        let fact = super::look::fact(&node).map(|fact| Fact::Node(task.machine.id, fact));
+        Ok((
+            fact.into_iter().map(|fact| (at, fact)).collect(),
+            Vec::new(),
+        ))
+    }
+}

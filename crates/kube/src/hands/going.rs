@@ -1,0 +1,96 @@
+//! Nodes leave: out of etcd, out of the API, and what is left of Kubernetes off their hosts.
+
+use super::{Done, Kube, Trouble};
+use crate::error::{Error, Kind};
+use crate::kubeadm;
+use driver::Context;
+use hosts::error::Kind as HostKind;
+use model::cluster::{Machine, Role};
+use model::id::ClusterId;
+use model::observed::{Fact, NodeFact};
+use model::task::{Around, Task};
+
+impl Kube {
+    /// Takes a node out of its cluster, and Kubernetes off its host if that answers.
+    pub(super) async fn leave(
+        &self,
+        cx: &Context,
+        task: &Task,
+        around: &Around,
+    ) -> Result<Done, Trouble> {
+        let machine = &task.machine;
+        let others = around.through.iter();
+        let others: Vec<_> = others
+            .filter(|other| other.id != machine.id)
+            .cloned()
+            .collect();
+        let (door, member) = self.door(cx, task.cluster, &others).await?;
+        let name = machine.name.as_str();
+        match door.node(name).await {
+            // What a dead machine holds is let go only if somebody says that it is dead.
+            Ok(node) if !node.ready => door.out_of_service(name, true).await?,
+            Ok(_) => {}
+            Err(error) if error.kind == Kind::NoNode => {}
+            Err(error) => return Err(error.into()),
+        }
+        match machine.role {
+            Role::Control => {
+                self.members(cx, task.cluster, &member, Some(machine))
+                    .await?;
+            }
+            Role::Compute | Role::Balancer => {}
+        }
+        door.delete_node(name, None).await?;
+        cx.log(&format!("{name} is no node any more"));
+        self.cleaned(cx, task).await?;
+        let fact = Fact::Node(machine.id, NodeFact::Absent);
+        Ok((vec![(cx.now(), fact)], Vec::new()))
+    }
+
+    /// Takes Kubernetes off a host; one that does not answer cannot be cleaned, and need not be.
+    async fn cleaned(&self, cx: &Context, task: &Task) -> Result<(), Trouble> {
+        let program = kubeadm::leave();
+        let visit = self.visit(cx, task.cluster, &task.machine, &program).await;
+        match visit {
+            Ok(report) if report.fact("kubeadm").is_none() => Ok(()),
+            Ok(report) => {
+                let name = task.machine.name.as_str();
+                match kubeadm::trouble(&program.title, name, &report) {
+                    None => Ok(()),
+                    Some(error) => Err(error.into()),
+                }
+            }
+            Err(Trouble::Host(error)) if silent(error.kind) => {
+                cx.log(&format!("{error}: it is left as it is"));
+                Ok(())
+            }
+            Err(trouble) => Err(trouble),
+        }
+    }
+
+    /// Has a member of etcd removed, where there is one, and tells all members.
+    pub(super) async fn members(
+        &self,
+        cx: &Context,
+        cluster: ClusterId,
+        member: &Machine,
+        without: Option<&Machine>,
+    ) -> Result<Vec<String>, Trouble> {
+        let program = kubeadm::members(without);
+        let report = self.visit(cx, cluster, member, &program).await?;
+        if report.fact("etcd") == Some("answers") {
+            return Ok(report.facts("member").map(str::to_owned).collect());
+        }
+        let last = report.tail.last().map_or("it said nothing", String::as_str);
+        let what = format!("etcd on {} did not change its members: {last}", member.name);
+        Err(Error::new(Kind::Etcd, what).into())
+    }
+}
+
+/// Whether a host that fails so is one that nobody reaches.
+const fn silent(kind: HostKind) -> bool {
+    matches!(
+        kind,
+        HostKind::Refused | HostKind::Silent | HostKind::NoSuchHost
+    )
+}

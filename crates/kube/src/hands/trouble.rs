@@ -1,0 +1,53 @@
+//! Whatever keeps a task from being done, whoever found it.
+
+use crate::error::Error;
+use driver::{Outcome, Unopened};
+
+/// Why a task could not be done.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    /// Kubernetes is in the way.
+    Kube(Error),
+    /// A host is.
+    Host(hosts::error::Error),
+    /// What opens the cluster cannot be had.
+    Unopened(Unopened),
+}
+
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Self {
+        Self::Kube(error)
+    }
+}
+
+impl From<hosts::error::Error> for Trouble {
+    fn from(error: hosts::error::Error) -> Self {
+        Self::Host(error)
+    }
+}
+
+impl From<Unopened> for Trouble {
+    fn from(unopened: Unopened) -> Self {
+        Self::Unopened(unopened)
+    }
+}
+
+impl From<Trouble> for Outcome {
+    fn from(trouble: Trouble) -> Self {
+        match trouble {
+            Trouble::Kube(error) => error.into(),
+            Trouble::Host(error) => error.into(),
+            Trouble::Unopened(unopened) => unopened.into(),
+        }
+    }
+}
+
+impl std::fmt::Display for Trouble {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Kube(error) => error.fmt(f),
+            Self::Host(error) => error.fmt(f),
+            Self::Unopened(Unopened::Retry(error) | Unopened::Stuck(error)) => error.fmt(f),
+        }
+    }
+}

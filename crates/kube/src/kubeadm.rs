@@ -1,0 +1,227 @@
+//! The engine: Kubernetes is started, joined, upgraded and taken away by kubeadm, over SSH.
+//!
+//! Everything here is pure: what a node is told is rendered, and what kubeadm said is read. On the
+//! host, [`MARKER`] says that it has become a node, and of which version its control plane is; what
+//! was begun and not finished is taken back by the next attempt, before it begins anew.
+
+mod config;
+mod pods;
+mod said;
+
+pub use config::{Discovery, init_config, join_config};
+pub use said::trouble;
+
+use hosts::program::{Program, quoted};
+use hosts::recipe::item::Item;
+use hosts::recipe::{self, Kubernetes as Programs};
+use model::cluster::{Machine, Role};
+use model::kubernetes::api_name;
+use model::name::Name;
+use model::task::Around;
+use model::version::Version;
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
+use zeroize::Zeroizing;
+
+/// Says that a host has become a node.
+pub const MARKER: &str = "/etc/slipway/node";
+
+/// What kubeadm is told.
+pub const CONFIG: &str = "/etc/slipway/kubeadm.yaml";
+
+/// The kubeconfig with which a node introduces itself.
+pub const DISCOVERY: &str = "/etc/slipway/discovery.conf";
+
+/// How long a host may take for kubeadm: images may have to be pulled.
+const KUBEADM_MAX: Duration = Duration::from_mins(15);
+
+/// How long it may take for everything else.
+const ITEMS_MAX: Duration = Duration::from_mins(5);
+
+const RUN: &str = include_str!("kubeadm/run.sh");
+const LEAVE: &str = include_str!("kubeadm/leave.sh");
+const MEMBER: &str = include_str!("kubeadm/member.sh");
+
+/// The files that all members of a control plane share.
+pub const SHARED: [&str; 8] = [
+    "ca.crt",
+    "ca.key",
+    "sa.key",
+    "sa.pub",
+    "front-proxy-ca.crt",
+    "front-proxy-ca.key",
+    "etcd/ca.crt",
+    "etcd/ca.key",
+];
+
+/// Where they are.
+pub const PKI: &str = "/etc/kubernetes/pki";
+
+/// A machine that is or becomes a node.
+#[derive(Debug, Clone, Copy)]
+pub struct Node<'a> {
+    /// Which machine.
+    pub machine: &'a Machine,
+    /// What people call its cluster.
+    pub cluster: &'a Name,
+    /// The cluster around it.
+    pub around: &'a Around,
+    /// Which Kubernetes.
+    pub version: Version,
+    /// Where it answers people.
+    pub outside: Option<IpAddr>,
+}
+
+impl Node<'_> {
+    /// Where it finds the API once it is a node: those that run one ask their own.
+    pub fn api(&self) -> Vec<Ipv4Addr> {
+        match self.machine.role {
+            Role::Control => vec![self.machine.address],
+            Role::Compute | Role::Balancer => self.around.api.clone(),
+        }
+    }
+
+    /// Everything that is on the host before kubeadm runs. `config` is what kubeadm reads, `more`
+    /// what it needs besides.
+    pub fn before(
+        &self,
+        programs: &Programs,
+        api: &[Ipv4Addr],
+        config: &str,
+        more: Vec<Item>,
+    ) -> Program {
+        let version = self.version.to_string();
+        let mut items = recipe::kubernetes_packages(&version, programs);
+        items.push(hosts_lines(self.cluster, api));
+        items.extend(pods::items(self));
+        items.push(secret_file(CONFIG, config.as_bytes()));
+        items.extend(more);
+        recipe::render(&items, "what kubeadm needs", ITEMS_MAX)
+    }
+
+    /// What is left to do when kubeadm has done its work: the API is found where it will be, and
+    /// what only kubeadm had to know is gone.
+    pub fn after(&self) -> Program {
+        let items = [
+            hosts_lines(self.cluster, &self.api()),
+            Item::absent(DISCOVERY),
+            Item::absent(CONFIG),
+        ];
+        recipe::render(&items, "what kubeadm leaves", ITEMS_MAX)
+    }
+
+    /// Runs kubeadm once. What another attempt left half done is taken back first.
+    pub fn run(&self, verb: Verb) -> Program {
+        let (words, skipped) = match verb {
+            Verb::Init => ("init", self.skipped()),
+            Verb::Join => ("join", ""),
+        };
+        let head = [
+            ("verb", words),
+            ("skip", skipped),
+            ("config", CONFIG),
+            ("marker", MARKER),
+            ("version", &self.version.to_string()),
+        ];
+        script(&format!("kubeadm {words}"), &head, RUN)
+    }
+
+    /// Parts of `kubeadm init` that nobody needs.
+    fn skipped(&self) -> &'static str {
+        match self.around.kubernetes.proxy {
+            model::kubernetes::ProxyMode::None => "show-join-command,addon/kube-proxy",
+            model::kubernetes::ProxyMode::Iptables
+            | model::kubernetes::ProxyMode::Nftables
+            | model::kubernetes::ProxyMode::Ipvs => "show-join-command",
+        }
+    }
+
+    /// Puts another kubeadm into place, before it upgrades.
+    pub fn newer_kubeadm(&self, programs: &Programs) -> Program {
+        let items = recipe::kubeadm(&self.version.to_string(), programs);
+        recipe::render(&items, "kubeadm", ITEMS_MAX)
+    }
+
+    /// Upgrades what kubeadm runs on this node.
+    pub fn upgrade(&self) -> Program {
+        let version = self.version.to_string();
+        let verb = if self.around.leads { "apply" } else { "node" };
+        let head = [
+            ("verb", "upgrade"),
+            ("how", verb),
+            ("marker", MARKER),
+            ("version", &version),
+        ];
+        script(&format!("kubeadm upgrade {verb}"), &head, UPGRADE)
+    }
+
+    /// Puts another kubelet into place, after kubeadm has upgraded the rest.
+    pub fn newer_kubelet(&self, programs: &Programs) -> Program {
+        let items = recipe::kubelet(&self.version.to_string(), programs);
+        recipe::render(&items, "kubelet", ITEMS_MAX)
+    }
+}
+
+const UPGRADE: &str = include_str!("kubeadm/upgrade.sh");
+
+/// What kubeadm is to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verb {
+    /// Start a control plane.
+    Init,
+    /// Join one that runs.
+    Join,
+}
+
+/// Takes Kubernetes off a host that is no node any more, but for programs and images.
+pub fn leave() -> Program {
+    script("leave", &[("marker", MARKER)], LEAVE)
+}
+
+/// Tells the members of etcd, seen from the one on this host, and removes the one that is called
+/// `without`, if there is one.
+pub fn members(without: Option<&Machine>) -> Program {
+    let name = without.map(|machine| machine.name.to_string());
+    let peer = without.map(|machine| format!("https://{}:2380", machine.address));
+    let head = [
+        ("name", name.unwrap_or_default()),
+        ("peer", peer.unwrap_or_default()),
+    ];
+    let head = head.each_ref().map(|(key, value)| (*key, value.as_str()));
+    script("members of etcd", &head, MEMBER)
+}
+
+/// Where the one name of the API leads.
+fn hosts_lines(cluster: &Name, api: &[Ipv4Addr]) -> Item {
+    let name = api_name(cluster);
+    Item::Block {
+        path: "/etc/hosts".to_owned(),
+        marker: "api".to_owned(),
+        lines: api.iter().map(|at| format!("{at} {name}")).collect(),
+    }
+}
+
+/// A file that only root may read.
+pub fn secret_file(path: &str, content: &[u8]) -> Item {
+    Item::File {
+        path: path.to_owned(),
+        mode: 0o600,
+        owner: "root:root".to_owned(),
+        content: content.to_vec().into(),
+        secret: true,
+    }
+}
+
+fn script(title: &str, head: &[(&str, &str)], body: &str) -> Program {
+    let lines = head.iter();
+    let lines: String = lines
+        .map(|(name, value)| format!("{name}={}\n", quoted(value)))
+        .collect();
+    // In a function: what was cut off on its way runs nothing.
+    let text = format!("main() {{\n{lines}{body}\n}}\nmain </dev/null\n");
+    Program {
+        title: title.to_owned(),
+        text: Zeroizing::new(text),
+        limit: KUBEADM_MAX,
+    }
+}

@@ -1,0 +1,159 @@
+//! What kubeadm is told, in its own words.
+
+use super::{DISCOVERY, Node};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use model::cluster::Role;
+use model::kubernetes::{API_PORT, Cni, ProxyMode, api_name};
+use serde_json::{Value, json};
+use zeroize::Zeroizing;
+
+/// The form of its settings that kubeadm of all our versions reads.
+const FORM: &str = "kubeadm.k8s.io/v1beta4";
+
+/// Where containerd listens.
+const SOCKET: &str = "unix:///run/containerd/containerd.sock";
+
+/// How a node that comes introduces itself, and whom it believes.
+pub struct Discovery<'a> {
+    /// The authority of the cluster, as PEM.
+    pub authority: &'a [u8],
+    /// Where the API is now.
+    pub server: String,
+    /// What lets it in, for a short time.
+    pub token: &'a str,
+}
+
+/// What `kubeadm init` reads.
+pub fn init_config(node: &Node<'_>) -> Zeroizing<String> {
+    documents(&[
+        json!({
+            "apiVersion": FORM,
+            "kind": "InitConfiguration",
+            // Nobody joins with the one that kubeadm makes.
+            "bootstrapTokens": [{ "ttl": "1m0s" }],
+            "localAPIEndpoint": local(node),
+            "nodeRegistration": registration(node),
+        }),
+        cluster(node),
+        kubelet(),
+        proxy(node),
+    ])
+}
+
+/// What `kubeadm join` reads.
+pub fn join_config(node: &Node<'_>, token: &str) -> Zeroizing<String> {
+    let mut join = json!({
+        "apiVersion": FORM,
+        "kind": "JoinConfiguration",
+        "discovery": {
+            "file": { "kubeConfigPath": DISCOVERY },
+            "tlsBootstrapToken": token,
+        },
+        "nodeRegistration": registration(node),
+    });
+    if let (Role::Control, Some(join)) = (node.machine.role, join.as_object_mut()) {
+        let own = json!({ "localAPIEndpoint": local(node) });
+        join.insert("controlPlane".to_owned(), own);
+    }
+    documents(&[join])
+}
+
+impl Discovery<'_> {
+    /// The kubeconfig of a node that nobody knows yet.
+    pub fn kubeconfig(&self) -> Zeroizing<String> {
+        documents(&[json!({
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{
+                "name": "cluster",
+                "cluster": {
+                    "server": self.server,
+                    "certificate-authority-data": STANDARD.encode(self.authority),
+                },
+            }],
+            "users": [{ "name": "comer", "user": { "token": self.token } }],
+            "contexts": [{ "name": "comer", "context": { "cluster": "cluster", "user": "comer" } }],
+            "current-context": "comer",
+        })])
+    }
+}
+
+fn local(node: &Node<'_>) -> Value {
+    json!({ "advertiseAddress": node.machine.address, "bindPort": API_PORT })
+}
+
+fn registration(node: &Node<'_>) -> Value {
+    let machine = node.machine;
+    json!({
+        "name": machine.name,
+        "criSocket": SOCKET,
+        "imagePullPolicy": "IfNotPresent",
+        "kubeletExtraArgs": [
+            { "name": "node-ip", "value": machine.address },
+            { "name": "provider-id", "value": format!("slipway://{}", machine.id) },
+        ],
+    })
+}
+
+fn cluster(node: &Node<'_>) -> Value {
+    let kubernetes = &node.around.kubernetes;
+    let name = api_name(node.cluster);
+    let mut names = vec![name.clone(), "127.0.0.1".to_owned()];
+    names.extend(node.outside.map(|at| at.to_string()));
+    // Where the mesh carries pods, their addresses are decided with those of machines.
+    let allocate = match kubernetes.cni {
+        Cni::Routed => "false",
+        Cni::Flannel | Cni::Calico | Cni::Cilium => "true",
+    };
+    json!({
+        "apiVersion": FORM,
+        "kind": "ClusterConfiguration",
+        "clusterName": node.cluster,
+        "kubernetesVersion": node.version.to_string(),
+        "controlPlaneEndpoint": format!("{name}:{API_PORT}"),
+        "networking": {
+            "podSubnet": kubernetes.pods.to_string(),
+            "serviceSubnet": kubernetes.services.to_string(),
+        },
+        "apiServer": { "certSANs": names },
+        "controllerManager": {
+            "extraArgs": [{ "name": "allocate-node-cidrs", "value": allocate }],
+        },
+    })
+}
+
+fn kubelet() -> Value {
+    json!({
+        "apiVersion": "kubelet.config.k8s.io/v1beta1",
+        "kind": "KubeletConfiguration",
+        "cgroupDriver": "systemd",
+        "failCgroupV1": false,
+        // A container that does not listen would else hold a reboot for a minute and a half.
+        "shutdownGracePeriod": "30s",
+        "shutdownGracePeriodCriticalPods": "10s",
+        "rotateCertificates": true,
+    })
+}
+
+fn proxy(node: &Node<'_>) -> Value {
+    let mode = match node.around.kubernetes.proxy {
+        ProxyMode::Iptables | ProxyMode::None => "iptables",
+        ProxyMode::Nftables => "nftables",
+        ProxyMode::Ipvs => "ipvs",
+    };
+    json!({
+        "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
+        "kind": "KubeProxyConfiguration",
+        "mode": mode,
+        // How many connections a host follows is the host's business.
+        "conntrack": { "maxPerCore": 0, "min": 0 },
+        "clusterCIDR": node.around.kubernetes.pods.to_string(),
+    })
+}
+
+/// JSON is YAML, and needs no care about what has to be quoted.
+fn documents(all: &[Value]) -> Zeroizing<String> {
+    let texts: Vec<String> = all.iter().map(|one| format!("{one:#}\n")).collect();
+    Zeroizing::new(texts.join("---\n"))
+}

@@ -1,0 +1,31 @@
+# Upgrades what kubeadm runs on this node, unless that was done already. kubeadm itself may be begun
+# again at any point.
+#
+# Set before: verb, how, marker, version.
+set -u
+export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C
+now=
+[ ! -e "$marker" ] || read -r now <"$marker"
+if [ "$now" = "$version" ]; then
+    echo '::slipway fact kubeadm 0'
+    echo "::slipway unchanged kubeadm $verb"
+    exit 0
+fi
+exec 9</run
+flock -w 60 9 || {
+    echo '::slipway failed HOST-005 another program of ours is still at work on this host'
+    exit 1
+}
+ignored=none
+[ -e /sys/fs/cgroup/cgroup.controllers ] || ignored=SystemVerification
+status=0
+case $how in
+apply) set -- apply "$version" --yes ;;
+*) set -- node ;;
+esac
+kubeadm upgrade "$@" --ignore-preflight-errors "$ignored" 9>&- 2>&1 || status=$?
+if [ "$status" = 0 ]; then
+    printf '%s\n' "$version" >"$marker.new" && sync "$marker.new" && mv -f "$marker.new" "$marker" || exit 1
+    echo "::slipway changed kubeadm $verb"
+fi
+echo "::slipway fact kubeadm $status"
