@@ -133,6 +133,17 @@ fn kubelet() -> Value {
         "shutdownGracePeriod": "30s",
         "shutdownGracePeriodCriticalPods": "10s",
         "rotateCertificates": true,
+        // The usual 15 % of a large disk are hundreds of gigabytes that nobody may use, and images
+        // that were brought to a host cannot be pulled again where there is no registry.
+        "evictionHard": {
+            "memory.available": "100Mi",
+            "nodefs.available": "5%",
+            "nodefs.inodesFree": "5%",
+            "imagefs.available": "5%",
+            "imagefs.inodesFree": "5%",
+        },
+        "imageGCHighThresholdPercent": 95,
+        "imageGCLowThresholdPercent": 90,
     })
 }
 
