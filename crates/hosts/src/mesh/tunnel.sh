@@ -125,7 +125,8 @@ address() {
 route() {
     have=$(ip -4 route show dev "$interface" proto boot 2>/dev/null | awk '{ print $1 }')
     if [ "$have" = "$pods" ]; then
-        tell "$come" mesh-route
+        # Where there are no pods none came with the interface either.
+        if [ -n "$pods" ]; then tell "$come" mesh-route; else tell unchanged mesh-route; fi
         return
     fi
     for old in $have; do

@@ -36,6 +36,7 @@ fn wishes(host: &Host) -> [Tunnel; 2] {
     let peer = |letter: &str, n: u8, at: Option<&str>, keepalive| Peer {
         key: format!("{}A=", letter.repeat(42)).parse().unwrap(),
         address: [10, 8, 3, n].into(),
+        pods: None,
         endpoint: at.map(|at| at.parse().unwrap()),
         keepalive,
     };

@@ -49,6 +49,49 @@ fn three_hosts_reach_each_other_and_a_second_run_changes_nothing() {
 }
 
 #[test]
+fn pods_are_reached_through_the_mesh_while_it_carries_them() {
+    if !possible("pods_are_reached_through_the_mesh_while_it_carries_them") {
+        return;
+    }
+    let world = World::new();
+    let hosts = world.hosts(2);
+    let (all, without) = meshed(&hosts);
+    let mut mesh = without.clone();
+    mesh.pods = Some("10.244.0.0/16".parse().unwrap());
+    for (n, member) in mesh.members.iter_mut().enumerate() {
+        member.pods = Some(format!("10.244.{}.0/24", n + 1).parse().unwrap());
+        hosts[n].sh(&format!("ip address add 10.244.{}.9/32 dev lo", n + 1));
+    }
+    let daemon = hosts[0].daemon();
+    assert_eq!(bring(&mesh, &all), [3, 3], "route, peers and file");
+    let ping = "ping -n -c 1 -W 5 -I 10.244.1.9 10.244.2.9 >/dev/null && echo answers";
+    assert_eq!(hosts[0].sh(ping).trim(), "answers");
+    assert_eq!(bring(&mesh, &all), [0, 0]);
+    for host in &all {
+        let seen = mesh::read(&host.look());
+        assert_eq!(seen, Ok(Some(host.tunnel(&mesh).fact())));
+    }
+
+    hosts[0].sh("ip route delete 10.244.0.0/16");
+    let seen = mesh::read(&hosts[0].look()).unwrap().unwrap();
+    assert_ne!(
+        seen.live,
+        hosts[0].tunnel(&mesh).fact().live,
+        "a lost route must show"
+    );
+    assert_eq!(bring(&mesh, &all), [1, 0]);
+
+    hosts[0].cut();
+    hosts[0].sh(&format!("{} 2>/dev/null", mesh::START_FILE));
+    assert_eq!(hosts[0].sh(ping).trim(), "answers", "also after a start");
+    let now = hosts[0].daemon();
+    assert_ne!(daemon, now);
+    assert_eq!(bring(&without, &all), [3, 3]);
+    assert_eq!(hosts[0].sh("ip route show 10.244.0.0/16").trim(), "");
+    assert_eq!(hosts[0].daemon(), now, "nothing was started again");
+}
+
+#[test]
 fn a_host_that_starts_again_has_its_mesh_back() {
     if !possible("a_host_that_starts_again_has_its_mesh_back") {
         return;
