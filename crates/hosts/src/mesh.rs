@@ -190,17 +190,18 @@ mod tests {
     #[test]
     fn the_file_has_the_networks_prefix_and_no_private_key() {
         expect![[r#"
-            # slipway 69191f29a44f0011
+            # slipway 4ac78cda1656186e
             # What is changed here by hand is undone.
             [Interface]
             Address = 10.0.0.1/20
             ListenPort = 51820
             MTU = 1380
             Table = off
+            PostUp = ip -4 route replace 10.244.0.0/16 dev wg0 src 10.0.0.1
 
             [Peer]
             PublicKey = CCCCCCCCCCCCCCCCCCCCCCCCCCCCCCCCCCCCCCCCCCC=
-            AllowedIPs = 10.0.0.2/32
+            AllowedIPs = 10.0.0.2/32,10.244.2.0/24
             Endpoint = 192.0.2.2:51820
             PersistentKeepalive = 25
 
