@@ -1,5 +1,6 @@
 //! Real machines: their key, what is on them, how they reach each other, what they pass on.
 
+mod around;
 mod balancers;
 mod equip;
 mod mesh;
