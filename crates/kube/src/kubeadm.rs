@@ -225,3 +225,6 @@ fn script(title: &str, head: &[(&str, &str)], body: &str) -> Program {
         limit: KUBEADM_MAX,
     }
 }
+
+#[cfg(test)]
+mod tests;
