@@ -91,7 +91,7 @@ fn piped(mut client: Command, value: &str) -> Output {
 
 /// Asks until the answer is as it should be.
 #[track_caller]
-pub(crate) fn until(what: &str, mut ask: impl FnMut() -> Option<String>) -> String {
+pub(crate) fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let began = Instant::now();
     loop {
         if let Some(answer) = ask() {
