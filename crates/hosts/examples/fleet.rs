@@ -454,7 +454,12 @@ fn member(machine: Machine, seen: &[Observation]) -> Result<Member, Failed> {
         if let Fact::Host(_, host) = &observation.fact
             && let (Some(key), Some(at)) = (host.mesh_key.clone(), host.at)
         {
-            return Ok(Member { machine, key, at });
+            return Ok(Member {
+                machine,
+                key,
+                at,
+                pods: None,
+            });
         }
     }
     Err(format!("{} did not tell its key", machine.name).into())
