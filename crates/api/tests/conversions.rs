@@ -131,6 +131,7 @@ fn a_generation_of_a_cluster_tells_where_its_machines_come_from() {
         generation: Generation(4),
         version: "v1.35.0".parse().unwrap(),
         network: "10.0.0.0/24".parse().unwrap(),
+        kubernetes: model::kubernetes::Kubernetes::default(),
         machines: vec![machine("edge-pool-01", Role::Control, made())],
         leaving: vec![machine("edge-own-01", Role::Compute, given())],
         made: BTreeMap::new(),
