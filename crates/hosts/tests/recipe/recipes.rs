@@ -191,7 +191,7 @@ fn swap_is_off_now_and_later_and_is_given_back() {
         "# swap was here\nUUID=1 / ext4 rw 0 1\n# slipway: /dev/null none swap sw 0 0\n\
          # slipway: \t/swapfile\tswap\tswap\tdefaults 0 0\nFilename\n/not/here"
     );
-    let gone = render(&removal(Level::Systemd, Vec::new()), "test", LIMIT);
+    let gone = render(&removal(Level::Systemd), "test", LIMIT);
     world.apply(&gone);
     assert_eq!(
         world.sh("cat /etc/fstab; sort /proc/swaps | cut -d' ' -f1"),
@@ -209,7 +209,7 @@ fn programs_of_pod_networks_are_linked_beside_those_of_others() {
         for p in bridge loopback; do echo $p >/usr/lib/cni/$p; chmod 755 /usr/lib/cni/$p; done";
     let shown = "cd /opt/cni/bin; for p in *; do echo \"$p $(readlink $p)\"; done";
     let program = prepared(Purpose::Node, None, Level::Systemd);
-    let gone = render(&removal(Level::Systemd, Vec::new()), "test", LIMIT);
+    let gone = render(&removal(Level::Systemd), "test", LIMIT);
     let world = supplied();
     world.sh(plugins);
     world.apply(&program);
