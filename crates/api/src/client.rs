@@ -20,6 +20,7 @@ use crate::manifest::{Accepted, GenerationView, ManifestGeneration, ManifestView
 use crate::page::Listed;
 use crate::plan::JourneyView;
 use crate::problem::{self, Problem};
+use crate::secret::Secret;
 use crate::simulation::SimulationView;
 use crate::task::{LogView, TaskState, TaskView};
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue, IF_MATCH};
@@ -256,6 +257,12 @@ impl Client {
     /// One cluster.
     pub async fn cluster(&self, name: &str) -> Result<ClusterView, Error> {
         self.ask(self.get(&["clusters", name])).await
+    }
+
+    /// What opens the API of a cluster.
+    pub async fn kubeconfig(&self, cluster: &str) -> Result<Secret, Error> {
+        let answer = self.send(self.get(&["clusters", cluster, "kubeconfig"]));
+        Ok(Secret::from(self.body(answer.await?).await?))
     }
 
     /// Why a cluster stands where it stands.

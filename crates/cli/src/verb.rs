@@ -11,6 +11,7 @@ mod diff;
 mod get;
 mod history;
 mod intent;
+mod kubeconfig;
 mod machine;
 mod plan;
 mod pool;
@@ -47,6 +48,8 @@ pub enum Verb {
     History(history::Arguments),
     /// Compare two accepted changes of a manifest or a cluster
     Diff(diff::Arguments),
+    /// Print what opens the API of a cluster, for kubectl
+    Kubeconfig(kubeconfig::Arguments),
     /// Rehearse a manifest in a simulated world
     Simulate(simulate::Arguments),
     /// Read the log of a task, retry it, cancel it
@@ -99,6 +102,7 @@ impl Verb {
             Self::Watch(arguments) => watch::run(arguments, context).await,
             Self::History(arguments) => history::run(arguments, context).await,
             Self::Diff(arguments) => diff::run(arguments, context).await,
+            Self::Kubeconfig(arguments) => kubeconfig::run(arguments, context).await,
             Self::Simulate(arguments) => simulate::run(arguments, context).await,
             Self::Task(verb) => task::run(verb, context).await,
             Self::Pool(verb) => pool::run(verb, context).await,

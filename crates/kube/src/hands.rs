@@ -33,9 +33,6 @@ use std::time::Duration;
 use trouble::Trouble;
 use zeroize::Zeroizing;
 
-/// Which value of a cluster opens its API.
-pub const KUBECONFIG: &str = "kubeconfig";
-
 /// Where a control machine has it.
 const ADMIN: &str = "/etc/kubernetes/admin.conf";
 
@@ -185,7 +182,7 @@ impl Kube {
         let text = self.read(cx, task.cluster, &task.machine, ADMIN).await?;
         Ok(Output {
             owner: Owner::Cluster(task.cluster),
-            entry: kubeconfig_entry()?,
+            entry: EntryName::kubeconfig(),
             value: Secret::from(text.to_vec()),
         })
     }
@@ -198,7 +195,7 @@ impl Kube {
         through: &[Machine],
     ) -> Result<(Door, Machine), Trouble> {
         let owner = Owner::Cluster(cluster);
-        let kept = cx.kept(&owner, &kubeconfig_entry()?).await?;
+        let kept = cx.kept(&owner, &EntryName::kubeconfig()).await?;
         let kubeconfig = kept.ok_or_else(|| {
             let what = "the cluster has no kubeconfig: no control plane was started yet";
             Error::new(Kind::NoMember, what)
@@ -318,11 +315,6 @@ const fn passing(kind: Kind) -> bool {
         kind,
         Kind::Unreachable | Kind::Busy | Kind::NoNode | Kind::Absent | Kind::NotReady
     )
-}
-
-fn kubeconfig_entry() -> Result<EntryName, Error> {
-    let entry = KUBECONFIG.parse();
-    entry.map_err(|_not_one| Error::new(Kind::Garbage, "kubeconfig is no name of a value"))
 }
 
 fn stopped() -> Trouble {

@@ -17,6 +17,7 @@ pub mod audit;
 pub mod balancer;
 pub mod cluster;
 pub mod disruption;
+pub mod endpoint;
 pub mod fault;
 pub mod host;
 pub mod id;

@@ -84,6 +84,11 @@ impl EntryName {
     /// The longest name, as in Kubernetes.
     pub const LEN_MAX: usize = 253;
 
+    /// Which value of a cluster opens its API.
+    pub fn kubeconfig() -> Self {
+        Self("kubeconfig".to_owned())
+    }
+
     /// The checked text.
     pub fn as_str(&self) -> &str {
         &self.0

@@ -6,6 +6,7 @@
 
 mod access;
 mod backup;
+mod cluster;
 mod secret;
 
 use api::{FaultView, problem::MEDIA_TYPE};

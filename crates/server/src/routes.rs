@@ -6,6 +6,7 @@ pub(crate) mod clusters;
 mod events;
 mod intents;
 mod keys;
+mod kubeconfig;
 mod logs;
 mod machines;
 mod manifests;
@@ -115,6 +116,7 @@ pub(crate) fn quick() -> Routes {
         .needs(Within(Viewer), routes!(clusters::list))
         .needs(Within(Viewer), routes!(clusters::show))
         .needs(Within(Viewer), routes!(clusters::why))
+        .needs(Within(Operator), routes!(kubeconfig::show))
         .needs(Within(Viewer), routes!(clusters::generations))
         .needs(Within(Viewer), routes!(clusters::generation))
         .needs(Within(Viewer), routes!(machines::list))

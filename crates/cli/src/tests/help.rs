@@ -53,6 +53,7 @@ fn the_program() {
               watch       Show what happens, as it happens
               history     List the accepted changes of a manifest or a cluster
               diff        Compare two accepted changes of a manifest or a cluster
+              kubeconfig  Print what opens the API of a cluster, for kubectl
               simulate    Rehearse a manifest in a simulated world
               task        Read the log of a task, retry it, cancel it
               pool        Scale a pool

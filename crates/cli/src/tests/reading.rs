@@ -3,6 +3,7 @@
 use super::{HELLO, Program, check, picture, serve};
 use clap::CommandFactory;
 use expect_test::expect;
+use std::os::unix::fs::PermissionsExt as _;
 
 #[tokio::test]
 async fn a_list_is_read_to_its_end() {
@@ -105,4 +106,44 @@ async fn a_completion_script_knows_every_verb() {
     for verb in Program::command().get_subcommands() {
         assert!(script.contains(verb.get_name()), "{}", verb.get_name());
     }
+}
+
+const KUBECONFIG: &str =
+    "apiVersion: v1\nclusters:\n- cluster:\n    server: https://192.0.2.7:6443\n  name: edge\n";
+
+#[tokio::test]
+async fn a_kubeconfig_is_printed_as_it_came_or_written_for_one_pair_of_eyes() {
+    let server = serve(&[("GET clusters/edge/kubeconfig ", "200 OK", KUBECONFIG)]);
+    let printed = picture(&server, "kubeconfig edge", None).await;
+    assert_eq!(printed, format!("exit 0\n{KUBECONFIG}--\n"));
+    check(
+        &server,
+        "kubeconfig edge -o json",
+        &expect![[r#"
+            exit 0
+            {
+              "apiVersion": "v1",
+              "clusters": [
+                {
+                  "cluster": {
+                    "server": "https://192.0.2.7:6443"
+                  },
+                  "name": "edge"
+                }
+              ]
+            }
+            --
+        "#]],
+    )
+    .await;
+    let directory = tempfile::tempdir().unwrap();
+    let to = directory.path().join("edge.conf");
+    let line = format!("kubeconfig edge --to {}", to.display());
+    let written = picture(&server, &line, None).await;
+    assert!(written.starts_with("exit 0\n--\nwrote"), "{written}");
+    assert_eq!(std::fs::read_to_string(&to).unwrap(), KUBECONFIG);
+    let mode = std::fs::metadata(&to).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let refused = picture(&server, "kubeconfig other --to /nowhere/a", None).await;
+    assert!(refused.contains("CLI-010"), "{refused}");
 }

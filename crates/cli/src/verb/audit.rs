@@ -221,7 +221,7 @@ async fn export(to: Option<&Path>, context: &mut Context<'_>) -> Result<(), Erro
 }
 
 /// A file beside the one that shall be written: nobody takes half an export for a whole one.
-fn beside(to: &Path) -> Result<(NamedTempFile, &Path), Error> {
+pub(super) fn beside(to: &Path) -> Result<(NamedTempFile, &Path), Error> {
     let directory = match to.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         Some(_) | None => Path::new("."),
@@ -235,7 +235,7 @@ fn beside(to: &Path) -> Result<(NamedTempFile, &Path), Error> {
     Ok((made, to))
 }
 
-fn unwritten(to: &Path) -> impl Fn(io::Error) -> Error {
+pub(super) fn unwritten(to: &Path) -> impl Fn(io::Error) -> Error {
     |cause| Error::Unwritten {
         file: to.to_owned(),
         cause,

@@ -11,6 +11,8 @@ mod events;
 #[cfg(test)]
 mod intents;
 #[cfg(test)]
+mod kubeconfig;
+#[cfg(test)]
 mod lists;
 #[cfg(test)]
 mod logs;

@@ -42,6 +42,7 @@ fn every_route_is_in_the_document() {
         GET    …/clusters/{name}
         GET    …/clusters/{name}/generations
         GET    …/clusters/{name}/generations/{generation}
+        GET    …/clusters/{name}/kubeconfig
         GET    …/clusters/{name}/why
         GET    …/events
         GET    …/intents

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use server::auth::{Admin, enrol};
 use server::{Rehearsal, Rehearse, Server, SimulationView};
 use sha2::{Digest as _, Sha256};
-use store::{Claim, Ended, Recorded, Store};
+use store::{Claim, Ended, Recorded, SealedRow, Store};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 use vault::Vault;
@@ -284,6 +284,11 @@ impl World {
 
     /// Ends an attempt.
     pub(crate) async fn end(&self, claim: Claim, ended: Ended) {
+        self.end_with(claim, ended, Vec::new()).await;
+    }
+
+    /// Ends an attempt of which something came.
+    pub(crate) async fn end_with(&self, claim: Claim, ended: Ended, outputs: Vec<SealedRow>) {
         let seen = if ended == Ended::Done {
             seen(&claim.task, self.now())
         } else {
@@ -295,7 +300,7 @@ impl World {
         )];
         let recorded = self
             .store
-            .record(claim, ended, seen, Vec::new(), said, self.now())
+            .record(claim, ended, seen, outputs, said, self.now())
             .await
             .unwrap();
         assert_eq!(recorded, Recorded::Yes);

@@ -130,3 +130,23 @@ fn the_help_of_task_log() {
           slipway task log task-0c5w3k9qj2m4x --after 200 -o json"]],
     );
 }
+
+#[test]
+fn the_help_of_kubeconfig() {
+    check(
+        "kubeconfig",
+        &expect![[r"
+        Print what opens the API of a cluster, for kubectl
+        Usage: slipway kubeconfig [OPTIONS] <CLUSTER>
+        Arguments:
+          <CLUSTER>  The cluster
+        Options:
+              --to <FILE>  Write it to this file instead of standard output
+          -h, --help       Print help (see more with '--help')
+        Examples:
+          slipway kubeconfig edge --to edge.conf
+          kubectl --kubeconfig edge.conf get nodes
+        Whoever has it is an administrator of the cluster: a file is readable by you alone. It asks at the
+        address that the API has now; take it again when the API has moved."]],
+    );
+}
