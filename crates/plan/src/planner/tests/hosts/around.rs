@@ -12,7 +12,10 @@ fn tasks(world: &World, kind: Kind) -> Vec<Task> {
 
 fn through(task: &Task) -> Vec<String> {
     let around = task.around.as_ref().unwrap();
-    let names = around.through.iter().map(|machine| machine.name.to_string());
+    let names = around
+        .through
+        .iter()
+        .map(|machine| machine.name.to_string());
     names.collect()
 }
 
@@ -29,7 +32,11 @@ fn who_joins_is_told_by_whom_the_api_is_reached_and_where_it_will_be() {
     let door = |machine: &&model::cluster::Machine| machine.balancer.is_some();
     let doors = world.desired.machines.iter().filter(door);
     let doors: Vec<_> = doors.map(|machine| machine.address).collect();
-    assert_eq!((&around.api, &api), (&doors, &doors), "behind the load balancer");
+    assert_eq!(
+        (&around.api, &api),
+        (&doors, &doors),
+        "behind the load balancer"
+    );
 
     let mut without = world.desired.clone();
     without.balancers = Vec::<Balancer>::new();
@@ -53,7 +60,11 @@ fn what_waits_for_one_who_is_gone_is_begun_anew() {
     let join = Action::Join { version };
     let world = World::hosts("c1 w1").after(5);
     let mut world = world.open("w1", join, State::Waiting, Some("c0 is silent"));
-    assert_eq!(tasks(&world, Kind::Join).len(), 1, "nobody it knew is there");
+    assert_eq!(
+        tasks(&world, Kind::Join).len(),
+        1,
+        "nobody it knew is there"
+    );
     let member = world.desired.machines.first().unwrap().id;
     world.open[0].through = vec![member];
     assert_eq!(tasks(&world, Kind::Join), Vec::new(), "it goes on");
