@@ -1,5 +1,6 @@
 //! Clusters on the wire: what should be, what was seen, and what waits.
 
+use crate::kubernetes::KubernetesView;
 use crate::machine::{MachineDesired, MachineView};
 use crate::task::{TaskKind, TaskView};
 use crate::time::Time;
@@ -131,6 +132,9 @@ pub struct ClusterView {
     /// What lists show of it.
     #[serde(flatten)]
     pub head: ClusterHead,
+    /// Its settings of Kubernetes, where its API is, and how its control plane was seen to be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kubernetes: Option<KubernetesView>,
     /// Its machines: those to stay, then those to leave.
     pub machines: Vec<MachineView>,
     /// Tasks that are not finished.

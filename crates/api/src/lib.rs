@@ -17,6 +17,7 @@ pub mod client;
 pub mod cluster;
 pub mod event;
 pub mod intent;
+pub mod kubernetes;
 pub mod machine;
 pub mod manifest;
 pub mod page;
@@ -38,6 +39,9 @@ pub use cluster::{
 };
 pub use event::EventView;
 pub use intent::{IntentRequest, IntentView, WishRequest, WishView};
+pub use kubernetes::{
+    CertificatesSeen, ControlPlaneSeen, EndpointMachine, EndpointView, EtcdMember, KubernetesView,
+};
 pub use machine::{
     ChangeView, HostSeen, JumpHostView, MachineDesired, MachineSeen, MachineState, MachineView,
     NodeSeen, OriginView, Role, Simulated,

@@ -388,10 +388,12 @@ pub enum Simulated {
 
 impl Simulated {
     fn of(machine: &Machine) -> Self {
-        match (machine.origin.is_host(), machine.role.is_node()) {
-            (false, _) => Self::Machine,
-            (true, true) => Self::Kubernetes,
-            (true, false) => Self::Nothing,
+        if !machine.origin.is_host() {
+            Self::Machine
+        } else if machine.role.is_node() && machine.origin.pretends() {
+            Self::Kubernetes
+        } else {
+            Self::Nothing
         }
     }
 }
@@ -412,7 +414,7 @@ impl std::fmt::Display for Simulated {
 pub struct ChangeView {
     /// When it was seen.
     pub at: Time,
-    /// Who saw it: provider, kubernetes or host.
+    /// Who saw it: provider, kubernetes, host or certificates.
     pub source: String,
     /// What the provider said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -423,6 +425,9 @@ pub struct ChangeView {
     /// What the host said of itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<HostSeen>,
+    /// The day on which the first of its certificates ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certificates_end: Option<Time>,
 }
 
 /// One machine as it should be.

@@ -87,6 +87,7 @@ fn a_machine_shows_what_should_be_beside_what_was_seen() {
     let seen = Seen {
         machine: Some((running, Timestamp::from_millis(0))),
         host: None,
+        certificates: None,
         node: Some((joined, Timestamp::from_millis(1_000))),
     };
     let view = MachineView::new(

@@ -5,7 +5,7 @@ use crate::probing::PROBE_MAX;
 use crate::secrets::{self, Opener};
 use driver::{Context, Driver, Log, Outcome, Output, Target};
 use futures_util::FutureExt;
-use model::observed::{ControlPlaneFact, Fact, Observation};
+use model::observed::{Fact, Observation};
 use model::task::{Action, OnLost};
 use model::time::Timestamp;
 use std::panic::AssertUnwindSafe;
@@ -155,8 +155,9 @@ async fn attempt<D: Driver>(
 /// Whether an attempt of which nobody heard has done its work, and left something that nobody
 /// else will ask for: a started control plane has keys, and is never started again.
 fn left_outputs(claim: &Claim, seen: &[Observation]) -> bool {
-    let started = Fact::ControlPlane(ControlPlaneFact { initialised: true });
-    matches!(claim.task.action, Action::Init { .. }) && seen.iter().any(|seen| seen.fact == started)
+    let started =
+        |seen: &Observation| matches!(&seen.fact, Fact::ControlPlane(fact) if fact.initialised);
+    matches!(claim.task.action, Action::Init { .. }) && seen.iter().any(started)
 }
 
 /// Records an attempt, with what came of it sealed.

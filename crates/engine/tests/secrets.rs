@@ -51,7 +51,7 @@ impl Hands {
             .iter()
             .filter(|((id, _), _)| machines.iter().any(|of| of.id == *id));
         let started = self.started.lock().unwrap();
-        let started = started.then_some(Fact::ControlPlane(ControlPlaneFact { initialised: true }));
+        let started = started.then_some(Fact::ControlPlane(ControlPlaneFact::started()));
         let facts = known.map(|(_, fact)| fact.clone()).chain(started);
         facts
             .map(|fact| Observation { cluster, fact, at })

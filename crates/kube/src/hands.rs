@@ -55,6 +55,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 #[derive(Clone)]
 pub struct Kube {
     hosts: Hosts,
+    looks: look::Looks,
 }
 
 /// What a finished task saw, each with when the look began, and what came of it.
@@ -63,7 +64,10 @@ type Done = (Vec<(Timestamp, Fact)>, Vec<Output>);
 impl Kube {
     /// A driver that enters machines by the driver of hosts.
     pub fn new(hosts: Hosts) -> Self {
-        Self { hosts }
+        Self {
+            hosts,
+            looks: look::Looks::default(),
+        }
     }
 
     async fn attempt(&self, cx: &Context, task: &Task) -> Result<Done, Trouble> {
@@ -194,15 +198,31 @@ impl Kube {
         cluster: ClusterId,
         through: &[Machine],
     ) -> Result<(Door, Machine), Trouble> {
+        let kubeconfig = self.kept(cx, cluster).await?;
+        self.entered(cx, cluster, through, &kubeconfig).await
+    }
+
+    /// What opens the API of a cluster.
+    async fn kept(&self, cx: &Context, cluster: ClusterId) -> Result<Secret, Trouble> {
         let owner = Owner::Cluster(cluster);
         let kept = cx.kept(&owner, &EntryName::kubeconfig()).await?;
-        let kubeconfig = kept.ok_or_else(|| {
+        Ok(kept.ok_or_else(|| {
             let what = "the cluster has no kubeconfig: no control plane was started yet";
             Error::new(Kind::NoMember, what)
-        })?;
+        })?)
+    }
+
+    /// The API of a cluster, opened with its kubeconfig.
+    async fn entered(
+        &self,
+        cx: &Context,
+        cluster: ClusterId,
+        through: &[Machine],
+        kubeconfig: &Secret,
+    ) -> Result<(Door, Machine), Trouble> {
         let mut last = None;
         for member in through {
-            let door = self.opened(cx, cluster, member, &kubeconfig).await?;
+            let door = self.opened(cx, cluster, member, kubeconfig).await?;
             match door.health(MEMBER_PATIENCE).await {
                 Ok(_) => return Ok((door, member.clone())),
                 Err(error) if !passing(error.kind) => return Err(error.into()),
@@ -296,7 +316,7 @@ impl Driver for Kube {
     }
 
     async fn probe(&self, cx: &Context, target: &Target) -> Vec<Observation> {
-        self.looked_at(cx, target).await
+        Box::pin(self.looked_at(cx, target)).await
     }
 }
 

@@ -4,11 +4,15 @@
 //! host, [`MARKER`] says that it has become a node, and of which version its control plane is; what
 //! was begun and not finished is taken back by the next attempt, before it begins anew.
 
+mod certificates;
 mod config;
+mod etcd;
 mod pods;
 mod said;
 
+pub use certificates::{certificates, certificates_end};
 pub use config::{Discovery, init_config, join_config};
+pub use etcd::told_members;
 pub use said::trouble;
 
 use hosts::program::{Program, quoted};

@@ -330,6 +330,11 @@ impl Origin {
         }
     }
 
+    /// Whether Kubernetes on such a machine is real.
+    pub fn runs_kubernetes(&self) -> bool {
+        self.is_host() && !self.pretends()
+    }
+
     /// The secret that it names for itself.
     pub const fn secret(&self) -> Option<&SecretRef> {
         match self {

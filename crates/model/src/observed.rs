@@ -39,6 +39,8 @@ pub enum Fact {
     Host(MachineId, HostFact),
     /// What opens the machines of the cluster.
     Access(AccessFact),
+    /// The certificates of a control machine.
+    Certificates(MachineId, CertificatesFact),
 }
 
 /// Who saw a fact; with the object it names the row that a newer one replaces.
@@ -53,6 +55,8 @@ pub enum Source {
     Host,
     /// Whoever keeps the keys.
     Keeper,
+    /// Whoever reads certificates on their hosts.
+    Certificates,
 }
 
 impl Source {
@@ -63,6 +67,7 @@ impl Source {
             Self::Kubernetes => "kubernetes",
             Self::Host => "host",
             Self::Keeper => "keeper",
+            Self::Certificates => "certificates",
         }
     }
 }
@@ -71,9 +76,10 @@ impl Fact {
     /// The machine it is about, unless it is about the cluster.
     pub const fn machine(&self) -> Option<MachineId> {
         match self {
-            Self::Machine(machine, _) | Self::Node(machine, _) | Self::Host(machine, _) => {
-                Some(*machine)
-            }
+            Self::Machine(machine, _)
+            | Self::Node(machine, _)
+            | Self::Host(machine, _)
+            | Self::Certificates(machine, _) => Some(*machine),
             Self::ControlPlane(_) | Self::Access(_) => None,
         }
     }
@@ -85,6 +91,7 @@ impl Fact {
             Self::Node(..) | Self::ControlPlane(_) => Source::Kubernetes,
             Self::Host(..) => Source::Host,
             Self::Access(_) => Source::Keeper,
+            Self::Certificates(..) => Source::Certificates,
         }
     }
 }
@@ -135,10 +142,53 @@ pub enum NodeFact {
 }
 
 /// The control plane as a whole.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ControlPlaneFact {
     /// Whether a first member was ever started; starting a second one would split the cluster.
     pub initialised: bool,
+    /// How it is, where it was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wellbeing: Option<Wellbeing>,
+}
+
+impl ControlPlaneFact {
+    /// A control plane that was started, and of which nothing else is known.
+    pub const fn started() -> Self {
+        Self {
+            initialised: true,
+            wellbeing: None,
+        }
+    }
+}
+
+/// How a control plane is, as one of its members tells.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wellbeing {
+    /// Checks of its API server that fail, in the order of their names.
+    pub failing: Vec<String>,
+    /// The members of etcd, in the order of their names; none where nobody told of them.
+    pub etcd: Vec<Member>,
+    /// What is wrong with nodes, by their names; those that are well are left out.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub troubles: BTreeMap<String, String>,
+}
+
+/// A member of etcd, as another one sees it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Member {
+    /// What it is called: as its machine, or by its address before it has started.
+    pub name: String,
+    /// Whether it runs and answers.
+    pub healthy: bool,
+    /// Whether it only learns, and does not count yet.
+    pub learner: bool,
+}
+
+/// The certificates with which a control machine serves.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CertificatesFact {
+    /// The day on which the first of them ends: only changes are worth telling.
+    pub end: Timestamp,
 }
 
 /// What opens the machines of a cluster: the public half of a key that is sealed.
@@ -183,6 +233,8 @@ pub struct HostFact {
 pub struct Observed {
     /// Whether a control plane was ever started.
     pub initialised: bool,
+    /// How its control plane is, and since when we believe so.
+    pub wellbeing: Option<(Wellbeing, Timestamp)>,
     /// The public half of the key that opens its machines.
     pub access: Option<String>,
     /// Every machine that was reported.
@@ -198,6 +250,8 @@ pub struct Seen {
     pub node: Option<(NodeFact, Timestamp)>,
     /// As it describes itself, and since when we believe so.
     pub host: Option<(HostFact, Timestamp)>,
+    /// Its certificates, where it is a control machine, and since when we believe so.
+    pub certificates: Option<(CertificatesFact, Timestamp)>,
 }
 
 impl Observed {
@@ -210,7 +264,19 @@ impl Observed {
         } = observation;
         match fact {
             // Whether it *ever* was: no later look can undo that.
-            Fact::ControlPlane(fact) => self.initialised |= fact.initialised,
+            Fact::ControlPlane(fact) => {
+                self.initialised |= fact.initialised;
+                if let Some(wellbeing) = fact.wellbeing {
+                    replace(&mut self.wellbeing, wellbeing, at);
+                }
+            }
+            Fact::Certificates(machine, fact) => {
+                replace(
+                    &mut self.machines.entry(machine).or_default().certificates,
+                    fact,
+                    at,
+                );
+            }
             // A key is made once in the life of a cluster.
             Fact::Access(fact) => self.access = Some(fact.public),
             Fact::Host(machine, fact) => {
@@ -281,5 +347,50 @@ mod tests {
             observed.machines[&machine].machine,
             Some((booting, Timestamp::from_millis(20)))
         );
+    }
+
+    /// Facts as they were stored before anybody asked how a control plane is.
+    #[test]
+    fn what_was_stored_of_a_control_plane_before_is_still_read() {
+        let stored = r#"{"control-plane":{"initialised":true}}"#;
+        let read: Fact = serde_json::from_str(stored).unwrap();
+        assert_eq!(read, Fact::ControlPlane(ControlPlaneFact::started()));
+        let again = serde_json::to_string(&read).unwrap();
+        assert_eq!(again, stored, "what nobody asked is not stored");
+    }
+
+    #[test]
+    fn a_control_plane_stays_started_and_as_it_was_last_seen() {
+        let origin = Origin {
+            parent: "a",
+            name: "b",
+            ordinal: 1,
+            incarnation: 0,
+        };
+        let seen = |initialised, healthy: Option<bool>, millis| Observation {
+            cluster: ClusterId::derive(origin),
+            fact: Fact::ControlPlane(ControlPlaneFact {
+                initialised,
+                wellbeing: healthy.map(|healthy| Wellbeing {
+                    failing: Vec::new(),
+                    etcd: vec![Member {
+                        name: "one".to_owned(),
+                        healthy,
+                        learner: false,
+                    }],
+                    troubles: BTreeMap::new(),
+                }),
+            }),
+            at: Timestamp::from_millis(millis),
+        };
+        let late = [
+            seen(true, Some(true), 20),
+            seen(true, Some(false), 10),
+            seen(false, None, 30),
+        ];
+        let observed = fold(late);
+        let (wellbeing, at) = observed.wellbeing.unwrap();
+        assert!(observed.initialised && wellbeing.etcd[0].healthy);
+        assert_eq!(at, Timestamp::from_millis(20));
     }
 }

@@ -42,6 +42,11 @@ impl Timestamp {
         self.moment().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
     }
 
+    /// The day alone: `2026-03-07`.
+    pub fn to_day(self) -> String {
+        self.moment().strftime("%Y-%m-%d").to_string()
+    }
+
     fn moment(self) -> jiff::Timestamp {
         let end = if self.0 < 0 {
             jiff::Timestamp::MIN

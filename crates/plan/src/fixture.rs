@@ -119,6 +119,7 @@ impl World {
             machine: fact.map(|fact| (fact, NOW)),
             node: node.map(|node| (node, NOW)),
             host: None,
+            certificates: None,
         };
         self.observed.machines.insert(machine.id, seen);
         if marked('/') {

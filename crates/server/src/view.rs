@@ -182,11 +182,13 @@ pub(crate) fn change(change: Change) -> ChangeView {
         machine: None,
         node: None,
         host: None,
+        certificates_end: None,
     };
     match fact {
         Fact::Machine(_, fact) => seen.machine = Some(MachineSeen::from(&(fact, at))),
         Fact::Node(_, fact) => seen.node = Some(NodeSeen::from(&(fact, at))),
         Fact::Host(_, fact) => seen.host = Some(HostSeen::from(&(fact, at))),
+        Fact::Certificates(_, fact) => seen.certificates_end = Some(fact.end.into()),
         // Facts about the whole cluster are not kept under any machine.
         Fact::ControlPlane(_) | Fact::Access(_) => {}
     }

@@ -321,6 +321,8 @@ impl Simulated {
                 nodes || !machine && !host && kind != Kind::Key
             }
             Fact::ControlPlane(_) => kind == Kind::Init,
+            // Simulated control planes have none.
+            Fact::Certificates(..) => false,
             Fact::Access(_) => kind == Kind::Key,
         }
     }

@@ -11,7 +11,9 @@ use crate::page::{Listed, Page, cursor};
 use crate::{claims, intents};
 use model::id::{ClusterId, MachineId};
 use model::name::Name;
-use model::observed::{Fact, HostFact, MachineFact, NodeFact, Observation, Observed, Source, fold};
+use model::observed::{
+    Fact, HostFact, MachineFact, NodeFact, Observation, Observed, Source, Wellbeing, fold,
+};
 use model::time::Timestamp;
 use std::time::Duration;
 
@@ -257,11 +259,25 @@ fn tell(
             let object = format!("machine/{}", machine_name(tx, *machine)?);
             ("machine.changed", object, said_of_host(fact))
         }
-        Fact::ControlPlane(fact) if fact.initialised => {
-            let message = "the control plane was started".to_owned();
-            ("cluster.started", format!("cluster/{}", of.name), message)
+        Fact::ControlPlane(fact) => {
+            let object = format!("cluster/{}", of.name);
+            match (before, &fact.wellbeing) {
+                (Before::Nothing, _) if fact.initialised => {
+                    let message = "the control plane was started".to_owned();
+                    ("cluster.started", object, message)
+                }
+                (Before::Another, Some(wellbeing)) => {
+                    ("cluster.changed", object, said_of_control_plane(wellbeing))
+                }
+                (Before::Nothing, _) | (Before::Another, None) => return Ok(()),
+            }
         }
-        Fact::ControlPlane(_) => return Ok(()),
+        Fact::Certificates(machine, fact) => {
+            let object = format!("machine/{}", machine_name(tx, *machine)?);
+            let day = fact.end.to_day();
+            let message = format!("the first of its certificates ends on {day}");
+            ("machine.changed", object, message)
+        }
         Fact::Access(_) => {
             let message = "the key that opens its machines was made".to_owned();
             ("cluster.changed", format!("cluster/{}", of.name), message)
@@ -291,7 +307,7 @@ fn tell_lists(
     if absent {
         // A machine takes its node and its host with it: one made later under the same name
         // starts anew.
-        for source in [Source::Kubernetes, Source::Host] {
+        for source in [Source::Kubernetes, Source::Host, Source::Certificates] {
             tx.execute(
                 "DELETE FROM observations WHERE cluster = $1 AND object = $2 AND source = $3",
                 &[
@@ -324,6 +340,28 @@ fn said_of_machine(fact: &MachineFact) -> String {
         MachineFact::Running { address, .. } => format!("the machine runs at {address}"),
         MachineFact::Unreachable { .. } => "the machine does not answer".to_owned(),
     }
+}
+
+fn said_of_control_plane(wellbeing: &Wellbeing) -> String {
+    let Wellbeing {
+        failing,
+        etcd,
+        troubles,
+    } = wellbeing;
+    let api = if failing.is_empty() {
+        "the API is ready".to_owned()
+    } else {
+        format!("checks of the API fail: {}", failing.join(", "))
+    };
+    let well = etcd.iter().filter(|member| member.healthy).count();
+    let mut said = vec![api];
+    if !etcd.is_empty() {
+        let all = etcd.len();
+        said.push(format!("{well} of {all} members of etcd are healthy"));
+    }
+    let troubles = troubles.iter();
+    said.extend(troubles.map(|(node, what)| format!("{node}: {what}")));
+    said.join(", ")
 }
 
 fn said_of_host(fact: &HostFact) -> String {

@@ -240,6 +240,45 @@ fn a_cluster_in_full() {
 }
 
 #[test]
+fn a_cluster_tells_of_its_kubernetes() {
+    let at = "2026-03-01T12:30:00Z";
+    let mut cluster = head();
+    cluster["held"] = json!([]);
+    cluster["machines"] = json!([]);
+    cluster["openTasks"] = json!([]);
+    cluster["kubernetes"] = json!({
+        "cni": "routed", "kubeProxy": "iptables", "podNetwork": "10.244.0.0/16",
+        "serviceNetwork": "10.96.0.0/12",
+        "endpoint": {"name": "api.edge.slipway.internal", "port": 6443, "machines": [
+            {"machine": "edge-gate-01", "address": "10.0.0.8", "outside": null},
+            {"machine": "edge-gate-02", "address": "10.0.0.9", "outside": "192.0.2.9"}]},
+        "controlPlane": {"failing": ["etcd", "informer-sync"], "etcd": [
+            {"name": "edge-brain-01", "healthy": true, "learner": false},
+            {"name": "edge-brain-02", "healthy": false, "learner": false},
+            {"name": "edge-brain-03", "healthy": true, "learner": true}],
+            "troubles": {"edge-compute-01": "DiskPressure (KubeletHasDiskPressure)"}, "observedAt": at},
+        "certificates": [
+            {"machine": "edge-brain-01", "end": "2027-02-28T00:00:00Z", "observedAt": at},
+            {"machine": "edge-brain-02", "end": "2026-03-13T00:00:00Z", "observedAt": at}]
+    });
+    let full = view::cluster(&wire::<ClusterView>(cluster), now());
+    let (_, kubernetes) = full.split_once("KUBERNETES\n").unwrap();
+    check(
+        kubernetes,
+        &expect![[r#"
+              pods          10.244.0.0/16, routed
+              services      10.96.0.0/12, kube-proxy: iptables
+              endpoint      api.edge.slipway.internal:6443 leads to edge-gate-01 (10.0.0.8), edge-gate-02 (10.0.0.9, outside 192.0.2.9)
+              API           checks fail 40s ago: etcd, informer-sync
+              etcd          edge-brain-01 healthy, edge-brain-02 not healthy, edge-brain-03 healthy (learns)
+              trouble       edge-compute-01: DiskPressure (KubeletHasDiskPressure)
+              certificates  edge-brain-01 until 2027-02-28 (in 363d), edge-brain-02 until 2026-03-13 (in 11d)
+              warning       certificates end soon: run `kubeadm certs renew all` on edge-brain-02, or upgrade
+        "#]],
+    );
+}
+
+#[test]
 fn a_manifest_in_full() {
     check(
         &view::manifest(&wire(manifest()), now()),

@@ -90,7 +90,10 @@ pub(crate) fn cluster(view: &ClusterView, now: Time) -> String {
             ),
         ),
     ]);
+    let kubernetes = view.kubernetes.as_ref();
+    let kubernetes = kubernetes.map(|kubernetes| Facts(kubernetes.told(now)).text());
     facts.text()
+        + &section("KUBERNETES", &kubernetes.unwrap_or_default())
         + &section("HELD", &held(&head.held))
         + &section("OPEN TASKS", &tasks(&view.open_tasks, now))
         + &section("MACHINES", &machines(&view.machines, now))
@@ -187,6 +190,8 @@ fn seen_to_change(changes: &[ChangeView]) -> String {
         let machine = change.machine.as_ref().map(|seen| seen.state.to_string());
         let said = machine.or_else(|| change.node.as_ref().map(node_words));
         let said = said.or_else(|| change.host.as_ref().map(host_words));
+        let day = |end: &Time| format!("certificates end {}", end.timestamp().to_day());
+        let said = said.or_else(|| change.certificates_end.as_ref().map(day));
         text + &format!(
             "{}  {:<10}  {}\n",
             change.at.aligned(),

@@ -145,6 +145,7 @@ fn host(seen: &[Observation], machine: MachineId) -> Option<&HostFact> {
         | Fact::Machine(..)
         | Fact::Node(..)
         | Fact::ControlPlane(_)
+        | Fact::Certificates(..)
         | Fact::Access(_) => None,
     })
 }
@@ -275,6 +276,7 @@ pub(super) async fn probe_tells_what_it_knows<F: Fixture>(play: Play<'_, F>) -> 
             | Fact::Node(..)
             | Fact::ControlPlane(_)
             | Fact::Host(..)
+            | Fact::Certificates(..)
             | Fact::Access(_) => {}
         }
     }
@@ -297,6 +299,7 @@ pub(super) async fn silence_is_not_absence<F: Fixture>(play: Play<'_, F>) -> Ver
             Fact::Machine(machine, MachineFact::Absent | MachineFact::Running { .. })
             | Fact::Node(machine, NodeFact::Absent)
             | Fact::Host(machine, _)
+            | Fact::Certificates(machine, _)
                 if silent.contains(machine) =>
             {
                 return Err(format!("a machine without power gave {observation:?}"));
@@ -305,6 +308,7 @@ pub(super) async fn silence_is_not_absence<F: Fixture>(play: Play<'_, F>) -> Ver
             | Fact::Node(..)
             | Fact::ControlPlane(_)
             | Fact::Host(..)
+            | Fact::Certificates(..)
             | Fact::Access(_) => {}
         }
     }

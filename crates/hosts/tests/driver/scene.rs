@@ -192,7 +192,11 @@ impl Scene {
         let seen = self.look(std::slice::from_ref(machine)).await;
         let told = seen.iter().find_map(|fact| match fact {
             Fact::Host(_, host) => Some(host.clone()),
-            Fact::Machine(..) | Fact::Node(..) | Fact::ControlPlane(_) | Fact::Access(_) => None,
+            Fact::Machine(..)
+            | Fact::Node(..)
+            | Fact::ControlPlane(_)
+            | Fact::Certificates(..)
+            | Fact::Access(_) => None,
         });
         told.unwrap_or_else(|| panic!("{} tells nothing: {seen:?}", machine.name))
     }

@@ -23,7 +23,7 @@ const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 const TRIES: usize = 5;
 
 /// What is known of one node.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Node {
     /// Its name.
     pub name: String,

@@ -50,7 +50,7 @@ impl Kube {
         let ready = self.ready(cx, &door, &task.machine, version).await?;
         let at = cx.now();
         let facts = [
-            Fact::ControlPlane(ControlPlaneFact { initialised: true }),
+            Fact::ControlPlane(ControlPlaneFact::started()),
             Fact::Node(task.machine.id, ready),
         ];
         Ok((facts.map(|fact| (at, fact)).into(), vec![kubeconfig]))

@@ -1,48 +1,201 @@
-//! What the API says of the nodes of a cluster.
+//! What the API says of the nodes of a cluster, and how its control plane is.
 
-use super::Kube;
-use crate::api;
+use super::{Kube, MEMBER_PATIENCE};
+use crate::api::{self, Health};
+use crate::kubeadm;
 use driver::{Context, Target};
+use futures_util::future::join_all;
 use model::cluster::{Machine, Role};
-use model::observed::{ControlPlaneFact, Fact, NodeFact, Observation};
+use model::id::{ClusterId, MachineId};
+use model::observed::{
+    CertificatesFact, ControlPlaneFact, Fact, Member, NodeFact, Observation, Wellbeing,
+};
+use model::secret::Secret;
+use model::time::Timestamp;
 use model::version::Version;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::{Instant, timeout};
+
+/// How long a host may take to tell of its part of the control plane: nodes are not to wait for
+/// it, and what is not known by then is left out.
+const LOOK_MAX: Duration = Duration::from_secs(8);
+
+/// How long certificates are left alone that were looked at: they do not end sooner for that.
+const CERTIFICATES_EVERY: Duration = Duration::from_mins(10);
+
+/// When the certificates of which machine were last looked at.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Looks(Arc<Mutex<BTreeMap<MachineId, Instant>>>);
+
+impl Looks {
+    fn is_due(&self, machine: MachineId) -> bool {
+        let looks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = looks.get(&machine);
+        last.is_none_or(|last| last.elapsed() >= CERTIFICATES_EVERY)
+    }
+
+    fn done(&self, machine: MachineId) {
+        let mut looks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        looks.retain(|_, last| last.elapsed() < CERTIFICATES_EVERY);
+        looks.insert(machine, Instant::now());
+    }
+}
 
 impl Kube {
-    /// Looks at all nodes of a cluster by one question to its API. Where nobody answers nothing is
-    /// told: silence is not absence.
+    /// Looks at all nodes of a cluster by one question to its API, and at its control plane. Where
+    /// nobody answers nothing is told: silence is not absence.
     pub(super) async fn looked_at(&self, cx: &Context, target: &Target) -> Vec<Observation> {
         let control = |machine: &&Machine| machine.role == Role::Control;
         let members: Vec<_> = target.machines.iter().filter(control).cloned().collect();
+        if members.is_empty() {
+            return Vec::new();
+        }
         let at = cx.now();
-        let asking = async {
-            let (door, _) = self.door(cx, target.cluster, &members).await.ok()?;
-            door.nodes().await.ok()
-        };
-        let nodes = tokio::select! {
-            biased;
-            () = cx.cancelled() => None,
-            nodes = asking => nodes,
-        };
-        let Some(nodes) = nodes else {
+        let kept = unless_cancelled(cx, self.kept(cx, target.cluster)).await;
+        // Without one there is no control plane yet.
+        let Some(Ok(kubeconfig)) = kept else {
             return Vec::new();
         };
-        let begun = Fact::ControlPlane(ControlPlaneFact { initialised: true });
-        let of_nodes = target
-            .machines
-            .iter()
-            .filter(|machine| machine.role.is_node());
-        let facts = of_nodes.filter_map(|machine| {
-            let node = nodes.iter().find(|node| node.name == machine.name.as_str());
-            let fact = node.map_or(Some(NodeFact::Absent), fact);
-            fact.map(|fact| Fact::Node(machine.id, fact))
-        });
-        let seen = std::iter::once(begun).chain(facts).map(|fact| Observation {
+        // Side by side: certificates are worth knowing of most when they keep the API silent.
+        let (mut facts, certificates) = tokio::join!(
+            self.asked(cx, target, &members, &kubeconfig),
+            self.certificates(cx, target.cluster, &members)
+        );
+        facts.extend(certificates);
+        let seen = facts.into_iter().map(|fact| Observation {
             cluster: target.cluster,
             fact,
             at,
         });
         seen.collect()
     }
+
+    /// What the API tells, asked of the first member that answers. Who is called off hands over
+    /// what is known by then.
+    async fn asked(
+        &self,
+        cx: &Context,
+        target: &Target,
+        members: &[Machine],
+        kubeconfig: &Secret,
+    ) -> Vec<Fact> {
+        let entering = self.entered(cx, target.cluster, members, kubeconfig);
+        let Some(Ok((door, member))) = unless_cancelled(cx, entering).await else {
+            return Vec::new();
+        };
+        let (nodes, health, etcd) = tokio::join!(
+            unless_cancelled(cx, door.nodes()),
+            unless_cancelled(cx, door.health(MEMBER_PATIENCE)),
+            within(cx, self.etcd(cx, target.cluster, &member))
+        );
+        let nodes = nodes.and_then(Result::ok);
+        let mut failing = match health {
+            Some(Ok(Health::Failing(checks))) => checks,
+            Some(Ok(Health::Ready) | Err(_)) | None => Vec::new(),
+        };
+        failing.sort();
+        let wellbeing = Wellbeing {
+            failing,
+            etcd: etcd.unwrap_or_default(),
+            troubles: nodes.as_deref().map(troubles).unwrap_or_default(),
+        };
+        let begun = Fact::ControlPlane(ControlPlaneFact {
+            initialised: true,
+            wellbeing: Some(wellbeing),
+        });
+        let nodes = nodes.iter().flat_map(|nodes| of_nodes(target, nodes));
+        std::iter::once(begun).chain(nodes).collect()
+    }
+
+    async fn etcd(
+        &self,
+        cx: &Context,
+        cluster: ClusterId,
+        member: &Machine,
+    ) -> Option<Vec<Member>> {
+        let program = kubeadm::members(None);
+        let report = self.hosts.visit(cx, cluster, member, &program).await;
+        kubeadm::told_members(&report.ok()?)
+    }
+
+    /// When the certificates of control machines end, of those that were not looked at lately.
+    async fn certificates(
+        &self,
+        cx: &Context,
+        cluster: ClusterId,
+        members: &[Machine],
+    ) -> Vec<Fact> {
+        let due = members.iter().filter(|member| self.looks.is_due(member.id));
+        let looks = due.map(async |member| {
+            let end = within(cx, self.certificates_of(cx, cluster, member)).await?;
+            self.looks.done(member.id);
+            Some(Fact::Certificates(member.id, CertificatesFact { end }))
+        });
+        join_all(looks).await.into_iter().flatten().collect()
+    }
+
+    async fn certificates_of(
+        &self,
+        cx: &Context,
+        cluster: ClusterId,
+        member: &Machine,
+    ) -> Option<Timestamp> {
+        let program = kubeadm::certificates();
+        let report = self.hosts.visit(cx, cluster, member, &program).await;
+        kubeadm::certificates_end(&report.ok()?)
+    }
+}
+
+/// Waits for an answer; none when the look is called off before it comes.
+async fn unless_cancelled<T>(cx: &Context, asking: impl Future<Output = T>) -> Option<T> {
+    tokio::select! {
+        biased;
+        () = cx.cancelled() => None,
+        answer = asking => Some(answer),
+    }
+}
+
+/// Waits for something that nobody may have to wait for.
+async fn within<T>(cx: &Context, looking: impl Future<Output = Option<T>>) -> Option<T> {
+    unless_cancelled(cx, timeout(LOOK_MAX, looking))
+        .await?
+        .ok()?
+}
+
+/// What is known of the machines that are to be nodes.
+fn of_nodes(target: &Target, nodes: &[api::node::Node]) -> Vec<Fact> {
+    let machines = target.machines.iter();
+    let machines = machines.filter(|machine| machine.role.is_node());
+    let facts = machines.filter_map(|machine| {
+        let node = nodes.iter().find(|node| node.name == machine.name.as_str());
+        let fact = node.map_or(Some(NodeFact::Absent), fact);
+        fact.map(|fact| Fact::Node(machine.id, fact))
+    });
+    facts.collect()
+}
+
+/// What is wrong with nodes, as they say themselves: in words that stay the same while it does.
+fn troubles(nodes: &[api::node::Node]) -> BTreeMap<String, String> {
+    let nodes = nodes.iter().filter_map(|node| {
+        let wrong = node.conditions.iter().filter(|condition| {
+            let well = if condition.of == "Ready" {
+                "True"
+            } else {
+                "False"
+            };
+            condition.status != well
+        });
+        let wrong: Vec<_> = wrong
+            .map(|condition| {
+                let not = if condition.of == "Ready" { "not " } else { "" };
+                format!("{not}{} ({})", condition.of, condition.reason)
+            })
+            .collect();
+        (!wrong.is_empty()).then(|| (node.name.clone(), wrong.join(", ")))
+    });
+    nodes.collect()
 }
 
 /// A node as the planner knows it; one of a version that nobody knows is left out.
@@ -68,4 +221,56 @@ pub(super) fn not_ready(node: &api::node::Node, version: Version) -> String {
         || "it has not said yet whether it is".to_owned(),
         |condition| format!("{}: {}", condition.reason, condition.message),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use api::node::Condition;
+
+    #[test]
+    fn of_a_node_only_what_is_wrong_is_told() {
+        let condition = |of: &str, status: &str, reason: &str| Condition {
+            of: of.to_owned(),
+            status: status.to_owned(),
+            reason: reason.to_owned(),
+            message: "since some time that changes".to_owned(),
+        };
+        let node = |name: &str, conditions: Vec<Condition>| api::node::Node {
+            name: name.to_owned(),
+            conditions,
+            ..api::node::Node::default()
+        };
+        let told = troubles(&[
+            node(
+                "well",
+                vec![
+                    condition("DiskPressure", "False", "KubeletHasNoDiskPressure"),
+                    condition("Ready", "True", "KubeletReady"),
+                ],
+            ),
+            node(
+                "full",
+                vec![
+                    condition("DiskPressure", "True", "KubeletHasDiskPressure"),
+                    condition("Ready", "True", "KubeletReady"),
+                ],
+            ),
+            node(
+                "dead",
+                vec![condition("Ready", "Unknown", "NodeStatusUnknown")],
+            ),
+        ]);
+        let told: Vec<_> = told
+            .iter()
+            .map(|(node, what)| format!("{node}: {what}"))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                "dead: not Ready (NodeStatusUnknown)",
+                "full: DiskPressure (KubeletHasDiskPressure)"
+            ]
+        );
+    }
 }

@@ -36,5 +36,8 @@ if [ -n "$name$peer" ]; then
     done
     [ -n "$gone" ] || echo "::slipway unchanged member $name"
 fi
+# Who only looks is also told how each of them is; one that is not well fails the question.
+[ -n "$name$peer" ] || etcdctl endpoint health --cluster --command-timeout 3s 2>&1 |
+    while IFS= read -r line; do printf '::slipway fact health %s\n' "$line"; done
 printf '%s\n' "$list" | while IFS= read -r line; do printf '::slipway fact member %s\n' "$line"; done
 echo '::slipway fact etcd answers'

@@ -103,6 +103,7 @@ impl History {
             machine: Some((MachineFact::Absent, NOW)),
             node: None,
             host: None,
+            certificates: None,
         };
         self.observed.machines.insert(id, seen);
         self

@@ -80,6 +80,7 @@ pub(crate) fn made(world: &World) -> (Desired, Observed) {
             machine: Some((fact, NOW)),
             node: node.map(|node| (node, NOW)),
             host: None,
+            certificates: None,
         };
         observed.machines.insert(machine.id, seen);
     }

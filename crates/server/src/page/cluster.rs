@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use api::WishView;
+use api::{KubernetesView, WishView};
 use askama::Template;
 use axum::extract::State;
 use model::balancer::BalanceFact;
@@ -57,6 +57,7 @@ struct Page {
     cluster: fleet::Line,
     generation: u64,
     network: Network,
+    kubernetes: Vec<(String, String)>,
     held: Vec<Waits>,
     intents: Vec<Wished>,
     pools: Vec<Pool>,
@@ -145,6 +146,7 @@ pub(super) async fn show(
         id: row.id,
         generation: row.generation.0,
         network: seen.desired.network,
+        kubernetes: kubernetes(&seen, now),
         held: row.held.iter().map(waits).collect(),
         intents: seen
             .intents
@@ -169,6 +171,17 @@ pub(super) async fn show(
     } else {
         render(&page)
     }
+}
+
+/// What is told of Kubernetes, in the words of the command line.
+fn kubernetes(seen: &store::ClusterView, now: Timestamp) -> Vec<(String, String)> {
+    let told = KubernetesView::new(&seen.desired, &seen.observed).told(now.into());
+    let titled = |(name, text): (&str, String)| {
+        let mut letters = name.chars();
+        let first = letters.next().map(|first| first.to_ascii_uppercase());
+        (first.into_iter().chain(letters).collect(), text)
+    };
+    told.into_iter().map(titled).collect()
 }
 
 fn waits(held: &Held) -> Waits {

@@ -1,7 +1,10 @@
 //! Clusters: where they stand, why, and every generation they ever had.
 
 use api::cluster::CauseView;
-use api::{ClusterGeneration, ClusterHead, ClusterState, ClusterView, GenerationView, WhyView};
+use api::{
+    ClusterGeneration, ClusterHead, ClusterState, ClusterView, GenerationView, KubernetesView,
+    WhyView,
+};
 use axum::Json;
 use axum::extract::State;
 use model::cluster::Generation;
@@ -80,6 +83,7 @@ pub(crate) async fn show(
         .collect();
     Ok(Json(ClusterView {
         head: view::head(row),
+        kubernetes: Some(KubernetesView::new(&seen.desired, &seen.observed)),
         machines,
         open_tasks,
     }))

@@ -13,6 +13,8 @@ mod intents;
 #[cfg(test)]
 mod kubeconfig;
 #[cfg(test)]
+mod kubernetes;
+#[cfg(test)]
 mod lists;
 #[cfg(test)]
 mod logs;

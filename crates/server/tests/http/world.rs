@@ -376,7 +376,7 @@ fn seen(task: &Task, at: Timestamp) -> Vec<Observation> {
         }
         Action::Init { version, .. } => {
             vec![
-                Fact::ControlPlane(ControlPlaneFact { initialised: true }),
+                Fact::ControlPlane(ControlPlaneFact::started()),
                 node(true, false, *version),
             ]
         }

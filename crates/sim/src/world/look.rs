@@ -451,7 +451,7 @@ impl State {
 
     fn control_plane_fact(&self, cluster: ClusterId, now: Timestamp) -> Option<Fact> {
         self.answering(cluster, now)?.started?;
-        Some(Fact::ControlPlane(ControlPlaneFact { initialised: true }))
+        Some(Fact::ControlPlane(ControlPlaneFact::started()))
     }
 
     fn node_fact(&self, cluster: ClusterId, machine: &Machine, now: Timestamp) -> Option<Fact> {

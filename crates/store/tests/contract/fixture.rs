@@ -241,7 +241,7 @@ pub(crate) fn effect(task: &Task, now: Timestamp) -> Vec<Observation> {
         Action::Create | Action::Prepare => vec![running(machine)],
         Action::Init { version, .. } => {
             vec![
-                Fact::ControlPlane(ControlPlaneFact { initialised: true }),
+                Fact::ControlPlane(ControlPlaneFact::started()),
                 joined(*version, false),
             ]
         }

@@ -106,7 +106,11 @@ fn told(world: &World, machine: &Machine) -> Option<HostFact> {
     let facts = world.facts(cluster, std::slice::from_ref(machine)).unwrap();
     facts.into_iter().find_map(|fact| match fact {
         Fact::Host(_, host) => Some(host),
-        Fact::Machine(..) | Fact::Node(..) | Fact::ControlPlane(_) | Fact::Access(_) => None,
+        Fact::Machine(..)
+        | Fact::Node(..)
+        | Fact::ControlPlane(_)
+        | Fact::Certificates(..)
+        | Fact::Access(_) => None,
     })
 }
 

@@ -1,0 +1,144 @@
+//! When the certificates of a control machine end. They are read on the host and judged here, so
+//! that the host needs no program for it.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hosts::program::{Program, Report};
+use model::time::Timestamp;
+use std::time::Duration;
+use x509_parser::prelude::{FromDer as _, X509Certificate};
+
+/// Where Kubernetes keeps its settings on a host.
+const DIRECTORY: &str = "/etc/kubernetes";
+
+/// How long a host may take to show them.
+const SHOW_MAX: Duration = Duration::from_secs(20);
+
+const SHOW: &str = include_str!("certificates.sh");
+
+const DAY_MILLIS: i64 = 24 * 60 * 60 * 1000;
+
+/// Shows the certificates of a control machine, and changes nothing.
+pub fn certificates() -> Program {
+    below(DIRECTORY)
+}
+
+fn below(directory: &str) -> Program {
+    Program {
+        limit: SHOW_MAX,
+        ..super::script("certificates", &[("directory", directory)], SHOW)
+    }
+}
+
+/// The day on which the first of the certificates that a host showed ends; nothing where it
+/// showed none.
+pub fn certificates_end(report: &Report) -> Option<Timestamp> {
+    let shown = report.facts("certificate");
+    let ends = shown.filter_map(|fact| end(fact.split_once(' ')?.1));
+    // To the day: what is told again each minute is stored once.
+    let day = |at: i64| at.div_euclid(DAY_MILLIS) * DAY_MILLIS;
+    ends.min().map(|at| Timestamp::from_millis(day(at)))
+}
+
+/// When a certificate ends, in milliseconds.
+fn end(encoded: &str) -> Option<i64> {
+    let bytes = STANDARD.decode(encoded).ok()?;
+    let (_, certificate) = X509Certificate::from_der(&bytes).ok()?;
+    let seconds = certificate.validity().not_after.timestamp();
+    Some(seconds.saturating_mul(1000))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hosts::program::Mark;
+    use rcgen::{CertificateParams, KeyPair, date_time_ymd};
+    use std::path::Path;
+    use std::process::{Command, Stdio};
+
+    /// A certificate that ends at noon of a day.
+    fn ending(year: i32, month: u8, day: u8) -> String {
+        let mut params = CertificateParams::new(vec!["a".to_owned()]).unwrap();
+        params.not_after = date_time_ymd(year, month, day) + Duration::from_hours(12);
+        let key = KeyPair::generate().unwrap();
+        params.self_signed(&key).unwrap().pem()
+    }
+
+    /// What a host reports whose files are these.
+    fn shown(files: &[(&str, String)]) -> Report {
+        let directory = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            let path = directory.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        let marks = run(directory.path());
+        Report {
+            status: Some(0),
+            marks,
+            ..Report::default()
+        }
+    }
+
+    fn run(directory: &Path) -> Vec<Mark> {
+        let program = below(directory.to_str().unwrap());
+        let child = Command::new("/bin/sh")
+            .args(["-c", &program.text])
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        assert!(child.status.success(), "{child:?}");
+        let text = String::from_utf8(child.stdout).unwrap();
+        text.lines().filter_map(Mark::parse).collect()
+    }
+
+    fn config(certificate: &str) -> String {
+        let data = STANDARD.encode(certificate);
+        format!(
+            "users:\n- name: admin\n  user:\n    client-certificate-data: {data}\n    client-key-data: c2VjcmV0\n"
+        )
+    }
+
+    #[test]
+    fn the_first_to_end_counts_to_the_day_wherever_it_is() {
+        let (soon, later, last) = (ending(2027, 3, 4), ending(2027, 3, 5), ending(2036, 1, 1));
+        let day = Timestamp::from_millis(1_804_118_400_000);
+        assert_eq!(day.to_rfc3339(), "2027-03-04T00:00:00Z");
+        let places = ["pki/apiserver.crt", "pki/etcd/server.crt", "scheduler.conf"];
+        for place in places {
+            let mut files = vec![
+                ("pki/ca.crt", last.clone()),
+                ("pki/front-proxy-client.crt", later.clone() + &last),
+                ("admin.conf", config(&later)),
+            ];
+            let text = match place.split_once('/') {
+                Some(_) => soon.clone(),
+                None => config(&soon),
+            };
+            files.push((place, text));
+            let report = shown(&files);
+            assert_eq!(certificates_end(&report), Some(day), "{place}");
+            assert!(
+                !format!("{report:?}").contains("c2VjcmV0"),
+                "no key is shown"
+            );
+        }
+    }
+
+    #[test]
+    fn a_host_without_certificates_tells_of_none_and_garbage_is_passed_over() {
+        assert_eq!(certificates_end(&shown(&[])), None);
+        let garbage = [
+            (
+                "pki/apiserver.crt",
+                "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n".to_owned(),
+            ),
+            ("pki/empty.crt", String::new()),
+            ("admin.conf", "users: []\n".to_owned()),
+        ];
+        assert_eq!(certificates_end(&shown(&garbage)), None);
+        let mut mixed = garbage.to_vec();
+        mixed.push(("scheduler.conf", config(&ending(2027, 3, 4))));
+        assert!(certificates_end(&shown(&mixed)).is_some());
+    }
+}
