@@ -15,12 +15,13 @@ test: cargo ## everything a fresh machine can prove, with counts and the reason 
 check: cargo ## formatting, lints, the rules of the house, licences
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
+	cargo clippy --workspace --test e2e -- -D warnings
 	cargo xtask tidy
 	@if command -v cargo-deny >/dev/null; then cargo deny check; else echo "skipped: cargo deny check (cargo-deny is not installed; cargo install --locked cargo-deny)"; fi
 
-e2e: cargo ## the long proofs: kill the server again and again while it builds clusters
-	@echo "there are no long proofs yet beyond make test; this is its kill test, on the release build"
-	cargo test --package slipway --release --test program kill
+e2e: cargo ## the long proofs on a real Kubernetes; SMOKE=1 the shortest, STORY=word those with the word
+	cargo xtask e2e $(if $(SMOKE),--smoke) $(STORY)
+	$(if $(SMOKE)$(STORY),,cargo test --package slipway --release --test program kill)
 
 bench: cargo ## what was promised, measured: ours, budget, met or not
 	cargo xtask bench

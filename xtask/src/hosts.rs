@@ -192,18 +192,24 @@ pub(crate) fn envoy(target: &Path) -> Result<Got> {
     Ok(Got::Installed)
 }
 
-/// Has everything that hosts are made of and that their load balancers run; says what is missing.
+/// Has everything that hosts are made of, run and balance; says what is missing.
 pub(crate) fn ensure(target: &Path) -> Result<()> {
-    for (what, got) in [
-        ("packages for hosts", packages()?),
-        ("Envoy", envoy(target)?),
-        ("Kubernetes", kubernetes::cached(target)?),
-    ] {
-        if let Got::Missing(reason) = got {
-            println!("missing, {what}: {reason}");
-        }
-    }
+    ensure_bare(target)?;
+    missed("Kubernetes", kubernetes::cached(target)?);
     Ok(())
+}
+
+/// The same without Kubernetes.
+pub(crate) fn ensure_bare(target: &Path) -> Result<()> {
+    missed("packages for hosts", packages()?);
+    missed("Envoy", envoy(target)?);
+    Ok(())
+}
+
+fn missed(what: &str, got: Got) {
+    if let Got::Missing(reason) = got {
+        println!("missing, {what}: {reason}");
+    }
 }
 
 /// The first file below a directory whose path ends so.

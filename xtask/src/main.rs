@@ -18,6 +18,7 @@ use std::process::ExitCode;
 mod bench;
 mod demo;
 mod digest;
+mod e2e;
 mod fuzz_api;
 mod hosts;
 mod kubernetes;
@@ -48,6 +49,11 @@ const VERBS: &[Verb] = &[
         name: "test",
         about: "run every proof a fresh machine can run and count the results",
         run: test::run,
+    },
+    Verb {
+        name: "e2e",
+        about: "tell the long stories of a real Kubernetes on sandbox hosts: [--smoke] [STORY]",
+        run: e2e::run,
     },
     Verb {
         name: "fuzz-api",

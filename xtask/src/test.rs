@@ -11,7 +11,7 @@
 //! the passed ones of its suite. With `CI=true` a skip is a failure unless its reason starts with
 //! `not possible here:`, so that a proof cannot quietly stop running.
 
-mod programs;
+pub(crate) mod programs;
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -31,7 +31,7 @@ use programs::Program;
 const AT_ONCE: usize = 2;
 
 /// Names the file that tests append their skips to.
-const SKIPS: &str = "SLIPWAY_SKIPS";
+pub(crate) const SKIPS: &str = "SLIPWAY_SKIPS";
 
 /// Names the file that proofs append what they covered to: libtest swallows what a test prints
 /// when it passes, and a number nobody sees proves nothing.
@@ -42,26 +42,26 @@ const IMPOSSIBLE: &str = "not possible here:";
 
 /// The tests of one program.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Suite {
-    name: String,
-    passed: usize,
-    failed: usize,
-    ignored: usize,
-    failures: Vec<String>,
-    skips: Vec<Skip>,
-    finished: bool,
+pub(crate) struct Suite {
+    pub(crate) name: String,
+    pub(crate) passed: usize,
+    pub(crate) failed: usize,
+    pub(crate) ignored: usize,
+    pub(crate) failures: Vec<String>,
+    pub(crate) skips: Vec<Skip>,
+    pub(crate) finished: bool,
 }
 
 /// A test that did not run, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Skip {
+pub(crate) struct Skip {
     name: String,
     reason: String,
 }
 
 impl Skip {
     /// Reads `name: reason`.
-    fn parse(line: &str) -> Self {
+    pub(crate) fn parse(line: &str) -> Self {
         let (name, reason) = line.split_once(": ").unwrap_or((line, "no reason given"));
         Self {
             name: name.trim().to_owned(),
@@ -92,13 +92,18 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     for line in covered.lines() {
         println!("  {line}");
     }
+    Ok(concluded(suites))
+}
+
+/// Prints the counts; in CI, what could have run and did not has failed.
+pub(crate) fn concluded(mut suites: Vec<Suite>) -> ExitCode {
     if std::env::var("CI").is_ok_and(|value| value == "true") {
         refuse_skips(&mut suites);
     }
     let summary = summary(&suites);
     print!("{summary}");
     let failed = suites.iter().any(|suite| suite.failed > 0);
-    Ok(ExitCode::from(u8::from(failed)))
+    ExitCode::from(u8::from(failed))
 }
 
 /// Builds every test program of the workspace, then runs several of them at once: most wait for
@@ -106,7 +111,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
 fn workspace_tests(skips: &Path, figures: &Path) -> Result<Vec<Suite>> {
     fs::write(figures, "").with_context(|| format!("could not empty {}", figures.display()))?;
     fs::create_dir_all(skips).with_context(|| format!("could not make {}", skips.display()))?;
-    let Some(programs) = programs::built()? else {
+    let Some(programs) = programs::built(&["--workspace"])? else {
         return Ok(Log::default().finish(false));
     };
     let next = Mutex::new(programs.into_iter().enumerate());

@@ -14,9 +14,19 @@ pub(crate) fn root() -> PathBuf {
 }
 
 /// The cargo that runs us, so that a toolchain chosen on the command line stays chosen.
+///
+/// What it told us of our own package is not passed on: build scripts that look at it would run again,
+/// and with them half of the workspace be built anew, whenever cargo is called by us or by a person.
 pub(crate) fn cargo() -> Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
     let mut command = Command::new(program);
+    let ours = std::env::vars_os().map(|(name, _)| name).filter(|name| {
+        let name = name.to_string_lossy();
+        name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
+    });
+    for name in ours {
+        command.env_remove(name);
+    }
     command.current_dir(root());
     command
 }

@@ -10,7 +10,7 @@ mod going;
 mod look;
 mod trouble;
 
-use crate::api::{Dialling, Door, Limits, Stream};
+use crate::api::{Dialling, Door, Health, Limits, Stream};
 use crate::error::{Error, Kind};
 use crate::kubeadm::{MARKER, Node};
 use driver::{Context, Driver, Outcome, Output, Target};
@@ -251,6 +251,39 @@ impl Kube {
         Ok(Door::open(kubeconfig, dial, Limits::default()).await?)
     }
 
+    /// Waits until the API that a machine itself runs is ready: whoever is changed next must not
+    /// find it starting.
+    async fn answers(
+        &self,
+        cx: &Context,
+        cluster: ClusterId,
+        machine: &Machine,
+        kubeconfig: &Secret,
+    ) -> Result<(), Trouble> {
+        let door = self.opened(cx, cluster, machine, kubeconfig).await?;
+        let mut last = String::new();
+        let waiting = async {
+            loop {
+                match door.health(MEMBER_PATIENCE).await {
+                    Ok(Health::Ready) => return Ok(()),
+                    Ok(Health::Failing(checks)) => last = format!("{} fail", checks.join(", ")),
+                    Err(error) if passing(error.kind) => last = error.what,
+                    Err(error) => return Err(Trouble::from(error)),
+                }
+                tokio::time::sleep(PAUSE).await;
+            }
+        };
+        let waited = tokio::select! {
+            biased;
+            () = cx.cancelled() => return Err(stopped()),
+            waited = tokio::time::timeout(READY_MAX, waiting) => waited,
+        };
+        waited.unwrap_or_else(|_| {
+            let what = format!("the API of {} is not ready: {last}", machine.name);
+            Err(Error::new(Kind::NotReady, what).into())
+        })
+    }
+
     /// Waits until a node is ready and runs this version; answers what is then known of it.
     async fn ready(
         &self,
@@ -329,11 +362,17 @@ fn dialled(passage: Passage) -> Dialling {
     })
 }
 
-/// Whether another member may know better, or the same one a little later.
+/// Whether another member may know better, or the same one a little later. One that has just
+/// started forbids everything until it has read who may do what.
 const fn passing(kind: Kind) -> bool {
     matches!(
         kind,
-        Kind::Unreachable | Kind::Busy | Kind::NoNode | Kind::Absent | Kind::NotReady
+        Kind::Unreachable
+            | Kind::Busy
+            | Kind::NoNode
+            | Kind::Absent
+            | Kind::NotReady
+            | Kind::Forbidden
     )
 }
 

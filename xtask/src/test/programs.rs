@@ -15,9 +15,9 @@ const LONGEST: &[&str] = &[
 ];
 
 /// One test program.
-pub(super) struct Program {
+pub(crate) struct Program {
     /// The crate it belongs to.
-    pub(super) krate: String,
+    pub(crate) krate: String,
     /// What it is called.
     name: String,
     /// Its source, below the directory of its crate.
@@ -30,7 +30,7 @@ pub(super) struct Program {
 
 impl Program {
     /// The line with which cargo announces it.
-    pub(super) fn announced(&self) -> String {
+    pub(crate) fn announced(&self) -> String {
         let (source, program) = (self.source.display(), self.executable.display());
         if self.unit {
             format!("     Running unittests {source} ({program})")
@@ -40,7 +40,7 @@ impl Program {
     }
 
     /// How it is run: where its crate is, as cargo would.
-    pub(super) fn command(&self) -> Command {
+    pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(&self.executable);
         command
             .current_dir(&self.directory)
@@ -73,11 +73,13 @@ impl Program {
     }
 }
 
-/// Builds all of them; `None` where that failed, which cargo has told.
-pub(super) fn built() -> Result<Option<Vec<Program>>> {
+/// Builds those that `cargo test` with these words would run; `None` where that failed, which cargo
+/// has told.
+pub(crate) fn built(words: &[&str]) -> Result<Option<Vec<Program>>> {
     let mut command = workspace::cargo();
     command
-        .args(["test", "--workspace", "--no-run"])
+        .args(["test", "--no-run"])
+        .args(words)
         .arg("--message-format=json-render-diagnostics")
         .stdout(Stdio::piped());
     let mut child = command.spawn().context("could not start cargo test")?;

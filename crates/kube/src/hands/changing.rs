@@ -38,7 +38,12 @@ impl Kube {
         let ready = self.ready(cx, &door, machine, version).await?;
         // kubeadm renews certificates on its way, that of the administrator too.
         let outputs = match machine.role {
-            Role::Control => vec![self.kubeconfig(cx, task).await?],
+            Role::Control => {
+                let kubeconfig = self.kubeconfig(cx, task).await?;
+                self.answers(cx, task.cluster, machine, &kubeconfig.value)
+                    .await?;
+                vec![kubeconfig]
+            }
             Role::Compute | Role::Balancer => Vec::new(),
         };
         let fact = Fact::Node(machine.id, ready);

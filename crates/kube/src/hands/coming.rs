@@ -89,6 +89,14 @@ impl Kube {
             cx.log("it has joined already");
         }
         let ready = self.ready(cx, &door, &task.machine, version).await?;
+        match task.machine.role {
+            Role::Control => {
+                let own = self.kubeconfig(cx, task).await?;
+                self.answers(cx, task.cluster, &task.machine, &own.value)
+                    .await?;
+            }
+            Role::Compute | Role::Balancer => {}
+        }
         let fact = Fact::Node(task.machine.id, ready);
         Ok((vec![(cx.now(), fact)], Vec::new()))
     }

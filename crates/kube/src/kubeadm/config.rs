@@ -137,9 +137,9 @@ fn kubelet() -> Value {
         // that were brought to a host cannot be pulled again where there is no registry.
         "evictionHard": {
             "memory.available": "100Mi",
-            "nodefs.available": "5%",
+            "nodefs.available": "2Gi",
             "nodefs.inodesFree": "5%",
-            "imagefs.available": "5%",
+            "imagefs.available": "3Gi",
             "imagefs.inodesFree": "5%",
         },
         "imageGCHighThresholdPercent": 95,

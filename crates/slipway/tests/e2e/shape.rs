@@ -1,0 +1,115 @@
+//! Manifests of one cluster of sandbox hosts that run a real Kubernetes.
+
+/// What the manifest and its cluster are called.
+pub(crate) const NAME: &str = "shed";
+
+/// The port at which pods answer on every node.
+pub(crate) const NODE_PORT: u16 = 30_080;
+
+/// The ports of the load balancer: what pods answer at, and the API.
+pub(crate) const WEB: u16 = 8080;
+pub(crate) const API: u16 = 6443;
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shape {
+    /// Which Kubernetes.
+    pub(crate) version: &'static str,
+    /// Machines of the control plane.
+    pub(crate) control: usize,
+    /// Machines for workloads.
+    pub(crate) compute: usize,
+    /// Whether there is a load balancer before both.
+    pub(crate) balanced: bool,
+}
+
+impl Shape {
+    /// How many machines it takes.
+    pub(crate) const fn machines(self) -> usize {
+        // One machine balances the load.
+        self.control + self.compute + if self.balanced { 1 } else { 0 }
+    }
+
+    /// The manifest.
+    pub(crate) fn manifest(self) -> String {
+        let Self {
+            version,
+            control,
+            compute,
+            balanced,
+        } = self;
+        let pool = |name: &str, count: usize| {
+            format!(
+                "      - {{name: {name}, providerSpec: {{name: here, region: local}}, count: {count}, serverType: systemd, image: debian-12}}\n"
+            )
+        };
+        let mut pools = pool("control", control) + &pool("compute", compute);
+        let mut doors = String::new();
+        if balanced {
+            pools += &pool("door", 1);
+            doors = format!(
+                "  loadBalancers:
+    roles:
+      - {{name: api, protocol: tcp, port: {API}, targetPort: {API}, targetPools: [control], settings: {{proxyProtocol: false, stickySessions: false}}}}
+      - {{name: web, protocol: tcp, port: {WEB}, targetPort: {NODE_PORT}, targetPools: [compute], settings: {{proxyProtocol: false, stickySessions: false}}}}
+    clusters:
+      - {{name: porch, targetedK8s: {NAME}, roles: [api, web], pools: [door]}}
+"
+            );
+        }
+        format!(
+            "apiVersion: slipway.dev/v1
+kind: InputManifest
+metadata: {{name: {NAME}}}
+spec:
+  providers: [{{name: here, providerType: sandbox}}]
+  nodePools:
+    dynamic:
+{pools}  kubernetes:
+    clusters:
+      - {{name: {NAME}, version: {version}, network: 10.20.0.0/24, pools: {{control: [control], compute: [compute]}}}}
+{doors}"
+        )
+    }
+}
+
+/// Pods that answer with their name, one of them on every compute machine if there are as many.
+pub(crate) fn workload(replicas: usize) -> String {
+    format!(
+        "apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: echo}}
+spec:
+  replicas: {replicas}
+  selector: {{matchLabels: {{app: echo}}}}
+  template:
+    metadata: {{labels: {{app: echo}}}}
+    spec:
+      topologySpreadConstraints:
+        - {{maxSkew: 1, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: ScheduleAnyway, labelSelector: {{matchLabels: {{app: echo}}}}}}
+      containers:
+        - name: echo
+          image: slipway.lab/echo:1
+          imagePullPolicy: Never
+          ports: [{{containerPort: 8080}}]
+          # Who is told to go answers until everybody knows.
+          lifecycle: {{preStop: {{sleep: {{seconds: 5}}}}}}
+          readinessProbe: {{httpGet: {{path: /, port: 8080}}, periodSeconds: 1}}
+---
+apiVersion: v1
+kind: Service
+metadata: {{name: echo}}
+spec:
+  type: NodePort
+  selector: {{app: echo}}
+  ports: [{{port: 80, targetPort: 8080, nodePort: {NODE_PORT}}}]
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {{name: echo}}
+spec:
+  maxUnavailable: 1
+  selector: {{matchLabels: {{app: echo}}}}
+"
+    )
+}

@@ -1,0 +1,138 @@
+//! Tells the long stories: a real Kubernetes on hosts of the sandbox, one story after the other.
+//!
+//! What they need is had first, and kept for the next time. What a story prints is shown at once;
+//! at the end stand all steps with their seconds, and the counts as `cargo xtask test` has them.
+
+use std::fs;
+use std::path::Path;
+use std::process::{ExitCode, Stdio};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use lab::kubernetes::VERSIONS;
+
+use crate::test::programs::{self, Program};
+use crate::test::{self, SKIPS, Skip, Suite};
+use crate::{hosts, kubernetes, workspace};
+
+/// The story that CI tells.
+const SMOKE: &str = "smoke";
+
+/// Names the file that stories append their steps to.
+const STEPS: &str = "SLIPWAY_STEPS";
+
+/// Tells all stories, the shortest, or those whose name has a word in it.
+pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
+    let (smoke, word) = match arguments {
+        [] => (false, ""),
+        [flag] if flag == "--smoke" => (true, SMOKE),
+        [word] if !word.starts_with('-') => (false, word.as_str()),
+        _ => bail!("usage: cargo xtask e2e [--smoke | STORY]"),
+    };
+    let target = workspace::target_directory()?;
+    hosts::ensure_bare(&target)?;
+    // Where it cannot be had, stories are skipped, each with the reason.
+    let versions = if smoke { &VERSIONS[..1] } else { VERSIONS };
+    let versions: Vec<String> = versions.iter().map(|&version| version.to_owned()).collect();
+    if let Err(error) = kubernetes::run(&versions) {
+        println!("missing, Kubernetes: {error:#}");
+    }
+    // Of the whole workspace, so that what it is made of is the same as for all other tests.
+    let built = programs::built(&["--workspace", "--test", "e2e"])?;
+    let program = built.and_then(|mut programs| programs.pop());
+    let program = program.context("the stories could not be built")?;
+    let stories = listed(&program)?;
+    let chosen: Vec<&String> = stories.iter().filter(|name| name.contains(word)).collect();
+    ensure!(!chosen.is_empty(), "there is no story with {word:?}");
+    let steps = target.join("steps.txt");
+    fs::write(&steps, "").with_context(|| format!("could not empty {}", steps.display()))?;
+    let mut suite = Suite {
+        name: "slipway tests/e2e".to_owned(),
+        finished: true,
+        ..Suite::default()
+    };
+    for story in chosen {
+        tell(&program, story, &target, &steps, &mut suite)?;
+    }
+    let told = fs::read_to_string(&steps).context("could not read the steps")?;
+    print!("{}", table(&told));
+    Ok(test::concluded(vec![suite]))
+}
+
+/// The names of all stories.
+fn listed(program: &Program) -> Result<Vec<String>> {
+    let mut command = program.command();
+    command.args(["--list", "--format", "terse"]);
+    let output = command.output().context("could not list the stories")?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let names = text.lines().filter_map(|line| line.strip_suffix(": test"));
+    Ok(names.map(str::to_owned).collect())
+}
+
+/// Tells one story, and counts it.
+fn tell(
+    program: &Program,
+    story: &str,
+    target: &Path,
+    steps: &Path,
+    suite: &mut Suite,
+) -> Result<()> {
+    let skips = target.join("skips-of-stories");
+    fs::write(&skips, "").with_context(|| format!("could not empty {}", skips.display()))?;
+    let mut command = program.command();
+    command
+        .args(["--exact", story, "--nocapture"])
+        .env(SKIPS, &skips)
+        .env(STEPS, steps)
+        .stdin(Stdio::null());
+    let status = command.status().context("could not start a story")?;
+    let skipped = fs::read_to_string(&skips).context("could not read the skips")?;
+    if !status.success() {
+        suite.failed += 1;
+        suite.failures.push(story.to_owned());
+    } else if skipped.is_empty() {
+        suite.passed += 1;
+    }
+    suite.skips.extend(skipped.lines().map(Skip::parse));
+    Ok(())
+}
+
+/// All steps, story by story, with how long they took.
+fn table(steps: &str) -> String {
+    let rows: Vec<[&str; 3]> = steps
+        .lines()
+        .filter_map(|line| {
+            let mut parts = line.split('\t');
+            Some([parts.next()?, parts.next()?, parts.next()?])
+        })
+        .collect();
+    let width = |column: usize| {
+        let widths = rows.iter().map(|row| row[column].chars().count());
+        widths.max().unwrap_or(0)
+    };
+    let (stories, steps) = (width(0).max(5), width(1));
+    let mut text = format!("\n{:<stories$}  {:<steps$}  seconds\n", "story", "step");
+    for [story, step, seconds] in rows {
+        let line = format!("{story:<stories$}  {step:<steps$}  {seconds:>7}");
+        text += line.trim_end();
+        text += "\n";
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::table;
+
+    #[test]
+    fn steps_stand_below_each_other_and_what_was_found_out_between_them() {
+        let steps = "smoke\tdelete\t2.5\nsmoke\t17 answers\t\n";
+        assert_eq!(
+            table(steps),
+            "
+story  step        seconds
+smoke  delete          2.5
+smoke  17 answers
+"
+        );
+    }
+}
