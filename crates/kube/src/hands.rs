@@ -284,13 +284,13 @@ impl Kube {
         })
     }
 
-    /// Waits until a node is ready and runs this version; answers what is then known of it.
+    /// Waits until a node has come so far and runs this version; answers what is then known of it.
     async fn ready(
         &self,
         cx: &Context,
         door: &Door,
-        machine: &Machine,
-        version: Version,
+        (machine, version): (&Machine, Version),
+        until: Until,
     ) -> Result<NodeFact, Trouble> {
         let mut last = "the API does not know it yet".to_owned();
         let waiting = async {
@@ -298,12 +298,12 @@ impl Kube {
                 match door.node(machine.name.as_str()).await {
                     Ok(node) => match look::fact(&node) {
                         Some(NodeFact::Joined {
-                            ready: true,
+                            ready,
                             cordoned,
                             version: runs,
-                        }) if runs == version => {
+                        }) if runs == version && (ready || until == Until::Known) => {
                             return Ok(NodeFact::Joined {
-                                ready: true,
+                                ready,
                                 cordoned,
                                 version,
                             });
@@ -351,6 +351,15 @@ impl Driver for Kube {
     async fn probe(&self, cx: &Context, target: &Target) -> Vec<Observation> {
         Box::pin(self.looked_at(cx, target)).await
     }
+}
+
+/// How far a node must have come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Until {
+    /// The API knows it.
+    Known,
+    /// It can run pods.
+    Ready,
 }
 
 /// A stream to the API of one member.

@@ -1,7 +1,7 @@
 //! Nodes that stay: work is moved off them, they are upgraded, and work comes back.
 
 use super::coming::stage;
-use super::{Done, Kube, Trouble};
+use super::{Done, Kube, Trouble, Until};
 use crate::api::drain::Draining;
 use crate::kubeadm;
 use driver::Context;
@@ -35,7 +35,9 @@ impl Kube {
         self.items(cx, task, &node.newer_kubelet(&staged.programs))
             .await?;
         let (door, _) = self.door(cx, task.cluster, &around.through).await?;
-        let ready = self.ready(cx, &door, machine, version).await?;
+        let ready = self
+            .ready(cx, &door, (machine, version), Until::Ready)
+            .await?;
         // kubeadm renews certificates on its way, that of the administrator too.
         let outputs = match machine.role {
             Role::Control => {

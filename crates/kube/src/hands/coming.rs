@@ -1,6 +1,6 @@
 //! Machines become nodes: the first starts a control plane, the others join it.
 
-use super::{Done, Kube, Trouble};
+use super::{Done, Kube, Trouble, Until};
 use crate::error::{Error, Kind};
 use crate::kubeadm::{
     self, DISCOVERY, Discovery, Node, PKI, SHARED, Verb, init_config, join_config, secret_file,
@@ -9,7 +9,7 @@ use driver::Context;
 use hosts::hands::{Stage, Staged};
 use hosts::recipe::item::Item;
 use model::cluster::{Machine, Role};
-use model::kubernetes::{API_PORT, api_name};
+use model::kubernetes::{API_PORT, Cni, api_name};
 use model::observed::{ControlPlaneFact, Fact};
 use model::task::{Around, Task};
 use model::version::Version;
@@ -47,7 +47,13 @@ impl Kube {
         let door = self
             .opened(cx, task.cluster, &task.machine, &kubeconfig.value)
             .await?;
-        let ready = self.ready(cx, &door, &task.machine, version).await?;
+        // Where somebody else connects pods, nobody can before there is an API to ask.
+        let until = match around.kubernetes.cni {
+            Cni::Routed => Until::Ready,
+            Cni::Flannel | Cni::Calico | Cni::Cilium => Until::Known,
+        };
+        let waiting = self.ready(cx, &door, (&task.machine, version), until);
+        let ready = waiting.await?;
         let at = cx.now();
         let facts = [
             Fact::ControlPlane(ControlPlaneFact::started()),
@@ -88,7 +94,8 @@ impl Kube {
         } else {
             cx.log("it has joined already");
         }
-        let ready = self.ready(cx, &door, &task.machine, version).await?;
+        let node = (&task.machine, version);
+        let ready = self.ready(cx, &door, node, Until::Ready).await?;
         match task.machine.role {
             Role::Control => {
                 let own = self.kubeconfig(cx, task).await?;
