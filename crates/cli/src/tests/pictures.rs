@@ -262,10 +262,11 @@ fn a_cluster_tells_of_its_kubernetes() {
             {"machine": "edge-brain-02", "end": "2026-03-13T00:00:00Z", "observedAt": at}]
     });
     let full = view::cluster(&wire::<ClusterView>(cluster), now());
-    let (_, kubernetes) = full.split_once("KUBERNETES\n").unwrap();
+    let kubernetes = full.find("KUBERNETES\n").unwrap();
     check(
-        kubernetes,
+        &full[kubernetes..],
         &expect![[r#"
+            KUBERNETES
               pods          10.244.0.0/16, routed
               services      10.96.0.0/12, kube-proxy: iptables
               endpoint      api.edge.slipway.internal:6443 leads to edge-gate-01 (10.0.0.8), edge-gate-02 (10.0.0.9, outside 192.0.2.9)
