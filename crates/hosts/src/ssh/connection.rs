@@ -222,6 +222,9 @@ pub(super) fn pinned(door: &Door, keys: &dyn Keys) -> Result<Option<PublicKey>, 
     keys.pinned(door).map(read).transpose()
 }
 
+/// How many messages of one channel find room before they are read.
+const CHANNEL_MESSAGES: usize = 8192;
+
 /// How we speak.
 fn config(limits: &Limits, pinned: Option<&PublicKey>) -> client::Config {
     let mut preferred = Preferred {
@@ -253,6 +256,9 @@ fn config(limits: &Limits, pinned: Option<&PublicKey>) -> client::Config {
         // Keepalives are answered, so only a host that is gone is inactive. This also ends what
         // keepalives do not see: a key exchange that stops, a write that blocks.
         inactivity_timeout: Some(limits.keepalive * 3),
+        // Whoever does not read holds up all that shares the connection once these are used up: a
+        // busy host sends what it was asked for in pieces of a few hundred bytes.
+        channel_buffer_size: CHANNEL_MESSAGES,
         ..client::Config::default()
     }
 }

@@ -24,7 +24,7 @@ use crate::error::{Error, Kind};
 use crate::program::{Program, Report, quoted};
 
 /// How many bytes are asked for at a time; two pieces are on their way at once.
-const PIECE: u64 = 1024 * 1024;
+const PIECE: u64 = 512 * 1024;
 
 /// What a program ends with that saw its file change.
 const CHANGED: u32 = 9;
