@@ -15,7 +15,7 @@ for tool in sha256sum base64 stat mv rm cat mkdir chmod chown cp sync flock sets
     real=$(PATH=/usr/bin:/bin:/usr/sbin command -v $tool)
     cat >/usr/local/sbin/$tool <<END
 #!/bin/sh
-read -r n </tmp/count; n=\$((n + 1)); echo \$n >/tmp/count
+read -r n </tmp/count; n=\$((n + 1)); echo \$n >/tmp/count.\$\$; /bin/mv -f /tmp/count.\$\$ /tmp/count
 read -r when at main </tmp/kill
 [ "\$n \$when" != "\$at before" ] || { kill -9 \$main; exit 1; }
 [ "\$n \$when" = "\$at after" ] || exec $real "\$@"
