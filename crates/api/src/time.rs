@@ -39,18 +39,7 @@ impl Time {
 
     /// The text with all three digits of the milliseconds, so that times stand in columns.
     pub fn aligned(self) -> String {
-        format!("{:.3}", self.moment())
-    }
-
-    /// The nearest point that the calendar has.
-    fn moment(self) -> jiff::Timestamp {
-        let millis = self.0.as_millis();
-        let end = if millis < 0 {
-            jiff::Timestamp::MIN
-        } else {
-            jiff::Timestamp::MAX
-        };
-        jiff::Timestamp::from_millisecond(millis).unwrap_or(end)
+        format!("{:.3}", self.0.moment())
     }
 }
 
@@ -62,7 +51,7 @@ impl From<Timestamp> for Time {
 
 impl std::fmt::Display for Time {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(&self.moment().to_string())
+        f.pad(&self.0.moment().to_string())
     }
 }
 

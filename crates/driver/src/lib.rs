@@ -5,6 +5,7 @@
 //! writes to the store. [`suite`] is what every driver must pass, the simulated one and
 //! the real ones alike, so that the simulator cannot drift from the world.
 
+pub mod kinds;
 pub mod suite;
 
 mod clock;
@@ -15,10 +16,11 @@ pub use context::{Context, Keeping, Log, NoSecrets, Open, Opening, Unopened};
 
 use model::cluster::Machine;
 use model::id::ClusterId;
-use model::observed::Observation;
+use model::observed::{Fact, Observation};
 use model::sealed::Owner;
 use model::secret::{EntryName, Secret};
 use model::task::Task;
+use model::time::Timestamp;
 
 /// Carries out tasks against the outside world, and looks at it.
 pub trait Driver: Send + Sync + 'static {
@@ -60,6 +62,16 @@ pub enum Outcome {
     Retry(Error),
     /// It will not work until somebody changes something; the hint says what.
     Stuck(Error),
+}
+
+impl Outcome {
+    /// Done: this was seen of the task's cluster, each with when the look began.
+    pub fn done(task: &Task, seen: Vec<(Timestamp, Fact)>, outputs: Vec<Output>) -> Self {
+        let cluster = task.cluster;
+        let seen = seen.into_iter();
+        let seen = seen.map(|(at, fact)| Observation { cluster, fact, at });
+        Self::Done(seen.collect(), outputs)
+    }
 }
 
 /// Something secret that came of a task: it is sealed and kept with its owner.

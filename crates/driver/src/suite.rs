@@ -143,7 +143,7 @@ impl Cast {
         let mut life = self.founding();
         life.extend(self.prime());
         life.extend(self.end());
-        life.retain(|beat| self.kubernetes || !of_kubernetes(beat.kind()));
+        life.retain(|beat| self.kubernetes || !beat.kind().of_kubernetes());
         life
     }
 
@@ -312,23 +312,6 @@ pub fn balance(balancer: &Machine, targets: &[&Machine]) -> Action {
         listeners,
     };
     Action::Balance { balance }
-}
-
-/// Whether work of this kind is done by Kubernetes.
-const fn of_kubernetes(kind: Kind) -> bool {
-    match kind {
-        Kind::Init | Kind::Join | Kind::Drain | Kind::Upgrade | Kind::Uncordon | Kind::Leave => {
-            true
-        }
-        Kind::Key
-        | Kind::Create
-        | Kind::Prepare
-        | Kind::Equip
-        | Kind::Mesh
-        | Kind::Balance
-        | Kind::Delete
-        | Kind::Release => false,
-    }
 }
 
 /// One rule and what became of it.

@@ -1,71 +1,8 @@
 //! What can go wrong with a host: a code, a sentence, a hint, and who must act.
 
-/// Who has to do something so that it goes on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Owner {
-    /// Nobody: it is tried again.
-    Slipway,
-    /// A person: the hint says what.
-    Person,
-}
+pub use driver::kinds::Owner;
 
-/// Why something could not be done on a host.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{what} ({code}); {hint}", code = .kind.code(), hint = .kind.hint())]
-pub struct Error {
-    /// Which of the known ways to fail it is.
-    pub kind: Kind,
-    /// What was attempted, where, and how it ended, as one clause.
-    pub what: String,
-}
-
-impl Error {
-    /// An error of a known kind.
-    pub fn new(kind: Kind, what: impl Into<String>) -> Self {
-        Self {
-            kind,
-            what: what.into(),
-        }
-    }
-}
-
-/// Declares the ways to fail, each with its code, who must act, and what helps.
-macro_rules! kinds {
-    ($($(#[$doc:meta])* $name:ident = $code:literal, $owner:ident, $hint:literal;)*) => {
-        /// The known ways to fail; each has a page in `docs/errors`.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum Kind {
-            $($(#[$doc])* $name,)*
-        }
-
-        impl Kind {
-            /// Every kind.
-            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
-
-            /// The code of its page.
-            pub const fn code(self) -> &'static str {
-                match self { $(Self::$name => $code,)* }
-            }
-
-            /// Who must act.
-            pub const fn owner(self) -> Owner {
-                match self { $(Self::$name => Owner::$owner,)* }
-            }
-
-            /// What would help.
-            pub const fn hint(self) -> &'static str {
-                match self { $(Self::$name => $hint,)* }
-            }
-
-            /// The kind that a host's report names.
-            pub fn of_code(code: &str) -> Option<Self> {
-                Self::ALL.iter().copied().find(|kind| kind.code() == code)
-            }
-        }
-    };
-}
-
-kinds! {
+driver::kinds! {
     /// Nobody listens there.
     Refused = "HOST-001", Slipway, "tries again by itself; see that an SSH server listens at that address and port";
     /// It did not answer in time.
@@ -166,17 +103,4 @@ kinds! {
     NoSuchHost = "SANDBOX-007", Slipway, "tries again by itself; it was deleted meanwhile, or never made";
     /// A sandbox belongs to one server, and several may share the database.
     SharedSandbox = "SANDBOX-008", Person, "start the server without --database, or use machines that are there already (static pools)";
-}
-
-impl From<Error> for driver::Outcome {
-    fn from(error: Error) -> Self {
-        let told = driver::Error {
-            attempted: format!("{} ({})", error.what, error.kind.code()),
-            hint: error.kind.hint().to_owned(),
-        };
-        match error.kind.owner() {
-            Owner::Slipway => Self::Retry(told),
-            Owner::Person => Self::Stuck(told),
-        }
-    }
 }

@@ -438,14 +438,7 @@ impl Hosts {
 impl Driver for Hosts {
     async fn apply(&self, cx: &Context, task: &Task) -> Outcome {
         match self.attempt(cx, task).await {
-            Ok((facts, outputs)) => {
-                let seen = facts.into_iter().map(|(at, fact)| Observation {
-                    cluster: task.cluster,
-                    fact,
-                    at,
-                });
-                Outcome::Done(seen.collect(), outputs)
-            }
+            Ok((facts, outputs)) => Outcome::done(task, facts, outputs),
             Err(error) => {
                 cx.log(&error.to_string());
                 error.into()

@@ -1,66 +1,6 @@
 //! What can go wrong with a cluster: a code, a sentence, a hint, and who must act.
 
-/// Who has to do something so that it goes on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Owner {
-    /// Nobody: it is tried again.
-    Slipway,
-    /// A person: the hint says what.
-    Person,
-}
-
-/// Why something could not be done with a cluster.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{what} ({code}); {hint}", code = .kind.code(), hint = .kind.hint())]
-pub struct Error {
-    /// Which of the known ways to fail it is.
-    pub kind: Kind,
-    /// What was attempted, where, and how it ended, as one clause.
-    pub what: String,
-}
-
-impl Error {
-    /// An error of a known kind.
-    pub fn new(kind: Kind, what: impl Into<String>) -> Self {
-        Self {
-            kind,
-            what: what.into(),
-        }
-    }
-}
-
-/// Declares the ways to fail, each with its code, who must act, and what helps.
-macro_rules! kinds {
-    ($($(#[$doc:meta])* $name:ident = $code:literal, $owner:ident, $hint:literal;)*) => {
-        /// The known ways to fail; each has a page in `docs/errors`.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum Kind {
-            $($(#[$doc])* $name,)*
-        }
-
-        impl Kind {
-            /// Every kind.
-            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
-
-            /// The code of its page.
-            pub const fn code(self) -> &'static str {
-                match self { $(Self::$name => $code,)* }
-            }
-
-            /// Who must act.
-            pub const fn owner(self) -> Owner {
-                match self { $(Self::$name => Owner::$owner,)* }
-            }
-
-            /// What would help.
-            pub const fn hint(self) -> &'static str {
-                match self { $(Self::$name => $hint,)* }
-            }
-        }
-    };
-}
-
-kinds! {
+driver::kinds! {
     /// The API server does not answer.
     Unreachable = "KUBE-001", Slipway, "tries again by itself; see on a control machine that kube-apiserver and etcd run (`crictl ps -a`)";
     /// The API server does not know us any more.
@@ -121,17 +61,4 @@ kinds! {
     Etcd = "KUBE-029", Slipway, "tries again by itself; see on a control machine that most members of etcd are healthy";
     /// A host that cannot run Kubernetes.
     NoPlace = "KUBE-030", Person, "Kubernetes needs a host with systemd: on the sandbox, of serverType systemd";
-}
-
-impl From<Error> for driver::Outcome {
-    fn from(error: Error) -> Self {
-        let told = driver::Error {
-            attempted: format!("{} ({})", error.what, error.kind.code()),
-            hint: error.kind.hint().to_owned(),
-        };
-        match error.kind.owner() {
-            Owner::Slipway => Self::Retry(told),
-            Owner::Person => Self::Stuck(told),
-        }
-    }
 }

@@ -261,27 +261,14 @@ impl Kube {
         kubeconfig: &Secret,
     ) -> Result<(), Trouble> {
         let door = self.opened(cx, cluster, machine, kubeconfig).await?;
-        let mut last = String::new();
-        let waiting = async {
-            loop {
-                match door.health(MEMBER_PATIENCE).await {
-                    Ok(Health::Ready) => return Ok(()),
-                    Ok(Health::Failing(checks)) => last = format!("{} fail", checks.join(", ")),
-                    Err(error) if passing(error.kind) => last = error.what,
-                    Err(error) => return Err(Trouble::from(error)),
-                }
-                tokio::time::sleep(PAUSE).await;
-            }
+        let door = &door;
+        let look = || async move {
+            Ok(match door.health(MEMBER_PATIENCE).await? {
+                Health::Ready => Ok(()),
+                Health::Failing(checks) => Err(format!("{} fail", checks.join(", "))),
+            })
         };
-        let waited = tokio::select! {
-            biased;
-            () = cx.cancelled() => return Err(stopped()),
-            waited = tokio::time::timeout(READY_MAX, waiting) => waited,
-        };
-        waited.unwrap_or_else(|_| {
-            let what = format!("the API of {} is not ready: {last}", machine.name);
-            Err(Error::new(Kind::NotReady, what).into())
-        })
+        patiently(cx, &format!("the API of {}", machine.name), look).await
     }
 
     /// Waits until a node has come so far and runs this version; answers what is then known of it.
@@ -292,55 +279,32 @@ impl Kube {
         (machine, version): (&Machine, Version),
         until: Until,
     ) -> Result<NodeFact, Trouble> {
-        let mut last = "the API does not know it yet".to_owned();
-        let waiting = async {
-            loop {
-                match door.node(machine.name.as_str()).await {
-                    Ok(node) => match look::fact(&node) {
-                        Some(NodeFact::Joined {
-                            ready,
-                            cordoned,
-                            version: runs,
-                        }) if runs == version && (ready || until == Until::Known) => {
-                            return Ok(NodeFact::Joined {
-                                ready,
-                                cordoned,
-                                version,
-                            });
-                        }
-                        Some(NodeFact::Joined { .. } | NodeFact::Absent) | None => {
-                            last = look::not_ready(&node, version);
-                        }
-                    },
-                    Err(error) if passing(error.kind) => last = error.what,
-                    Err(error) => return Err(Trouble::from(error)),
+        let name = machine.name.as_str();
+        let look = || async move {
+            let node = door.node(name).await?;
+            Ok(match look::fact(&node) {
+                Some(NodeFact::Joined {
+                    ready,
+                    cordoned,
+                    version: runs,
+                }) if runs == version && (ready || until == Until::Known) => Ok(NodeFact::Joined {
+                    ready,
+                    cordoned,
+                    version,
+                }),
+                Some(NodeFact::Joined { .. } | NodeFact::Absent) | None => {
+                    Err(look::not_ready(&node, version))
                 }
-                tokio::time::sleep(PAUSE).await;
-            }
+            })
         };
-        let waited = tokio::select! {
-            biased;
-            () = cx.cancelled() => return Err(stopped()),
-            waited = tokio::time::timeout(READY_MAX, waiting) => waited,
-        };
-        waited.unwrap_or_else(|_| {
-            let what = format!("{} is not ready: {last}", machine.name);
-            Err(Error::new(Kind::NotReady, what).into())
-        })
+        patiently(cx, name, look).await
     }
 }
 
 impl Driver for Kube {
     async fn apply(&self, cx: &Context, task: &Task) -> Outcome {
         match Box::pin(self.attempt(cx, task)).await {
-            Ok((facts, outputs)) => {
-                let seen = facts.into_iter().map(|(at, fact)| Observation {
-                    cluster: task.cluster,
-                    fact,
-                    at,
-                });
-                Outcome::Done(seen.collect(), outputs)
-            }
+            Ok((facts, outputs)) => Outcome::done(task, facts, outputs),
             Err(trouble) => {
                 cx.log(&trouble.to_string());
                 trouble.into()
@@ -383,6 +347,38 @@ const fn passing(kind: Kind) -> bool {
             | Kind::NotReady
             | Kind::Forbidden
     )
+}
+
+/// Looks until what is waited for is there; what was missing last is told when it takes too long.
+async fn patiently<T, F>(
+    cx: &Context,
+    what: &str,
+    look: impl Fn() -> F + Send,
+) -> Result<T, Trouble>
+where
+    F: Future<Output = Result<Result<T, String>, Error>> + Send,
+{
+    let mut last = "it was not asked yet".to_owned();
+    let waiting = async {
+        loop {
+            match look().await {
+                Ok(Ok(seen)) => return Ok(seen),
+                Ok(Err(missing)) => last = missing,
+                Err(error) if passing(error.kind) => last = error.what,
+                Err(error) => return Err(Trouble::from(error)),
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    };
+    let waited = tokio::select! {
+        biased;
+        () = cx.cancelled() => return Err(stopped()),
+        waited = tokio::time::timeout(READY_MAX, waiting) => waited,
+    };
+    waited.unwrap_or_else(|_| {
+        let what = format!("{what} is not ready: {last}");
+        Err(Error::new(Kind::NotReady, what).into())
+    })
 }
 
 fn stopped() -> Trouble {

@@ -42,6 +42,7 @@ const KUBEADM_MAX: Duration = Duration::from_mins(15);
 /// How long it may take for everything else.
 const ITEMS_MAX: Duration = Duration::from_mins(5);
 
+const UPGRADE: &str = include_str!("kubeadm/upgrade.sh");
 const RUN: &str = include_str!("kubeadm/run.sh");
 const LEAVE: &str = include_str!("kubeadm/leave.sh");
 const MEMBER: &str = include_str!("kubeadm/member.sh");
@@ -126,6 +127,7 @@ impl Node<'_> {
             ("config", CONFIG),
             ("marker", MARKER),
             ("version", &self.version.to_string()),
+            ("shared", &SHARED.join(" ")),
         ];
         script(&format!("kubeadm {words}"), &head, RUN)
     }
@@ -165,8 +167,6 @@ impl Node<'_> {
         recipe::render(&items, "kubelet", ITEMS_MAX)
     }
 }
-
-const UPGRADE: &str = include_str!("kubeadm/upgrade.sh");
 
 /// What kubeadm is to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

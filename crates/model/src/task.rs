@@ -262,6 +262,26 @@ impl Kind {
         }
     }
 
+    /// Whether it is done by Kubernetes, or to it.
+    pub const fn of_kubernetes(self) -> bool {
+        match self {
+            Self::Init
+            | Self::Join
+            | Self::Drain
+            | Self::Upgrade
+            | Self::Uncordon
+            | Self::Leave => true,
+            Self::Key
+            | Self::Create
+            | Self::Prepare
+            | Self::Equip
+            | Self::Mesh
+            | Self::Balance
+            | Self::Delete
+            | Self::Release => false,
+        }
+    }
+
     /// What it means for what runs on the machine.
     pub const fn effect(self) -> Effect {
         match self {

@@ -47,7 +47,8 @@ impl Timestamp {
         self.moment().strftime("%Y-%m-%d").to_string()
     }
 
-    fn moment(self) -> jiff::Timestamp {
+    /// The nearest point that the calendar has.
+    pub fn moment(self) -> jiff::Timestamp {
         let end = if self.0 < 0 {
             jiff::Timestamp::MIN
         } else {

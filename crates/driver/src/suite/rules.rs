@@ -1,8 +1,6 @@
 //! The rules of the contract, one function each.
 
-use super::{
-    Beat, Fixture, Play, Verdict, done, equip, equip_through_proxy, finished, of_kubernetes, told,
-};
+use super::{Beat, Fixture, Play, Verdict, done, equip, equip_through_proxy, finished, told};
 use crate::{Driver, Outcome, Target};
 use model::cluster::Machine;
 use model::id::MachineId;
@@ -115,7 +113,7 @@ impl<F: Fixture> Play<'_, F> {
     /// Brings the cluster as far as a control plane and one joined machine.
     async fn build(&self) -> Verdict {
         for beat in self.cast.founding() {
-            if self.cast.kubernetes || !of_kubernetes(beat.kind()) {
+            if self.cast.kubernetes || !beat.kind().of_kubernetes() {
                 self.apply(&self.task(&beat).await?).await?;
             }
         }

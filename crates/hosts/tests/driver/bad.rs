@@ -109,7 +109,9 @@ fn other_host_key() -> Trouble {
 /// What gives a host another host key and has its SSH server use it, and what undoes that.
 pub(crate) fn host_keys() -> (String, String) {
     let key = "/etc/ssh/ssh_host_ed25519_key";
-    let again = "kill $(pgrep -x sshd) || :; \
+    // The one that listened reads the new key as long as it lives: it must be gone first.
+    let again = "old=$(pgrep -x sshd); kill $old || :; \
+        for p in $old; do while [ -e /proc/$p ]; do sleep 0.02; done; done; \
         until ssh-keyscan -t ed25519 127.0.0.1 2>/dev/null | grep -q \"$(cut -d' ' -f2 KEY.pub)\"; do sleep 0.05; done";
     let again = again.replace("KEY", key);
     let new = format!(

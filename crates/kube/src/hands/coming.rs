@@ -9,7 +9,7 @@ use driver::Context;
 use hosts::hands::{Stage, Staged};
 use hosts::recipe::item::Item;
 use model::cluster::{Machine, Role};
-use model::kubernetes::{API_PORT, Cni, api_name};
+use model::kubernetes::{API_PORT, api_name};
 use model::observed::{ControlPlaneFact, Fact};
 use model::task::{Around, Task};
 use model::version::Version;
@@ -48,9 +48,9 @@ impl Kube {
             .opened(cx, task.cluster, &task.machine, &kubeconfig.value)
             .await?;
         // Where somebody else connects pods, nobody can before there is an API to ask.
-        let until = match around.kubernetes.cni {
-            Cni::Routed => Until::Ready,
-            Cni::Flannel | Cni::Calico | Cni::Cilium => Until::Known,
+        let until = match around.kubernetes.through_mesh() {
+            Some(_) => Until::Ready,
+            None => Until::Known,
         };
         let waiting = self.ready(cx, &door, (&task.machine, version), until);
         let ready = waiting.await?;

@@ -4,7 +4,7 @@ use super::{DISCOVERY, Node};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use model::cluster::Role;
-use model::kubernetes::{API_PORT, Cni, ProxyMode, api_name};
+use model::kubernetes::{API_PORT, ProxyMode, api_name};
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
@@ -102,10 +102,7 @@ fn cluster(node: &Node<'_>) -> Value {
     let mut names = vec![name.clone(), "127.0.0.1".to_owned()];
     names.extend(node.outside.map(|at| at.to_string()));
     // Where the mesh carries pods, their addresses are decided with those of machines.
-    let allocate = match kubernetes.cni {
-        Cni::Routed => "false",
-        Cni::Flannel | Cni::Calico | Cni::Cilium => "true",
-    };
+    let allocate = kubernetes.through_mesh().is_none().to_string();
     json!({
         "apiVersion": FORM,
         "kind": "ClusterConfiguration",

@@ -1,7 +1,7 @@
 # Runs kubeadm once, unless it has done its work already. What an attempt before this one began and
 # did not finish is taken back first: kubeadm does not go on where it ended.
 #
-# Set before: verb, skip, config, marker, version.
+# Set before: verb, skip, config, marker, version, shared.
 set -u
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C
 umask 022
@@ -30,7 +30,7 @@ if [ -e "$begun" ]; then
     [ ! -d "$pki/pki" ] || {
         # Only what is shared: the rest is made anew.
         mkdir -p /etc/kubernetes/pki/etcd
-        for one in ca.crt ca.key sa.key sa.pub front-proxy-ca.crt front-proxy-ca.key etcd/ca.crt etcd/ca.key; do
+        for one in $shared; do
             [ ! -e "$pki/pki/$one" ] || cp -a "$pki/pki/$one" "/etc/kubernetes/pki/$one" || exit 1
         done
     }

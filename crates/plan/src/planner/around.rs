@@ -3,7 +3,7 @@
 use super::draft::Draft;
 use super::survey::Place;
 use model::cluster::Machine;
-use model::task::{Action, Around, Kind, Open};
+use model::task::{Action, Around, Open};
 
 /// Whether one of those by whom a task was to reach the API still can.
 pub(super) fn reaches(draft: &Draft<'_>, place: &Place<'_>, open: &Open, action: &Action) -> bool {
@@ -18,20 +18,7 @@ pub(super) fn reaches(draft: &Draft<'_>, place: &Place<'_>, open: &Open, action:
 /// themselves.
 pub(super) fn around(draft: &Draft<'_>, place: &Place<'_>, action: &Action) -> Option<Around> {
     let version = action.version();
-    let touches = match action.kind() {
-        Kind::Init | Kind::Join | Kind::Drain | Kind::Upgrade | Kind::Uncordon | Kind::Leave => {
-            true
-        }
-        Kind::Key
-        | Kind::Create
-        | Kind::Prepare
-        | Kind::Equip
-        | Kind::Mesh
-        | Kind::Balance
-        | Kind::Delete
-        | Kind::Release => false,
-    };
-    if !touches || !place.machine.origin.is_host() {
+    if !action.kind().of_kubernetes() || !place.machine.origin.is_host() {
         return None;
     }
     let desired = draft.view.desired;

@@ -8,12 +8,7 @@ use crate::site::{VERSION, story};
 #[test]
 fn killed_while_a_cluster_is_made_and_deleted_it_finishes_both() {
     let test = "killed::killed_while_a_cluster_is_made_and_deleted_it_finishes_both";
-    let shape = Shape {
-        version: VERSION,
-        control: 1,
-        compute: 1,
-        balanced: false,
-    };
+    let shape = Shape::small(VERSION, 1);
     story(test, &[VERSION], |site| {
         site.declare(shape, &[]);
         for verb in ["init", "join"] {

@@ -8,12 +8,7 @@ use crate::site::{Site, VERSION, story};
 #[test]
 fn a_rebooted_compute_machine_comes_back_by_itself() {
     let test = "reboot::a_rebooted_compute_machine_comes_back_by_itself";
-    let shape = Shape {
-        version: VERSION,
-        control: 1,
-        compute: 1,
-        balanced: false,
-    };
+    let shape = Shape::small(VERSION, 1);
     story(test, &[VERSION], |site| {
         site.step("from apply to all nodes ready", |site| site.apply(shape));
         site.step("a pod answers", |site| {

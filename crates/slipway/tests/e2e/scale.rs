@@ -7,12 +7,7 @@ use crate::site::{VERSION, story};
 #[test]
 fn compute_goes_from_two_to_three_to_one_and_pods_move_along() {
     let test = "scale::compute_goes_from_two_to_three_to_one_and_pods_move_along";
-    let shape = |compute| Shape {
-        version: VERSION,
-        control: 1,
-        compute,
-        balanced: false,
-    };
+    let shape = |compute| Shape::small(VERSION, compute);
     story(test, &[VERSION], |site| {
         site.step("two compute machines are ready", |site| {
             site.apply(shape(2));

@@ -24,6 +24,16 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
+    /// One control machine and nothing before it.
+    pub(crate) const fn small(version: &'static str, compute: usize) -> Self {
+        Self {
+            version,
+            control: 1,
+            compute,
+            balanced: false,
+        }
+    }
+
     /// How many machines it takes.
     pub(crate) const fn machines(self) -> usize {
         // One machine balances the load.

@@ -7,12 +7,7 @@ use crate::site::{VERSION, story};
 #[test]
 fn a_cluster_of_two_machines_runs_a_pod_and_goes_without_a_trace() {
     let test = "smoke::a_cluster_of_two_machines_runs_a_pod_and_goes_without_a_trace";
-    let shape = Shape {
-        version: VERSION,
-        control: 1,
-        compute: 1,
-        balanced: false,
-    };
+    let shape = Shape::small(VERSION, 1);
     story(test, &[VERSION], |site| {
         site.step("from apply to all nodes ready", |site| site.apply(shape));
         site.step("a pod is there", |site| site.deploy(1));
