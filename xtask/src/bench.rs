@@ -8,6 +8,7 @@
 mod body;
 mod client;
 mod hosts;
+mod kubernetes;
 mod latency;
 mod lists;
 mod process;
@@ -36,7 +37,15 @@ const IDLE: Duration = Duration::from_mins(1);
 const NODES: u32 = 1_000;
 
 /// What can be measured.
-const PARTS: &[&str] = &["fleet", "large", "tasks", "lists", "streams", "hosts"];
+const PARTS: &[&str] = &[
+    "fleet",
+    "large",
+    "tasks",
+    "lists",
+    "streams",
+    "hosts",
+    "kubernetes",
+];
 
 /// One line of the table.
 struct Row {
@@ -67,7 +76,10 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     let part = |word| wanted(word, PARTS);
     let program = workspace::target_directory()?.join("release/slipway");
     // Hosts and tasks are measured by programs of their own.
-    if ["fleet", "large", "lists", "streams"].into_iter().any(part) {
+    if ["fleet", "large", "lists", "streams", "kubernetes"]
+        .into_iter()
+        .any(part)
+    {
         let built = workspace::cargo()
             .args(["build", "--release", "--package", "slipway"])
             .status();
@@ -97,6 +109,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     }
     if part("hosts") {
         hosts::measure(&mut rows)?;
+    }
+    if part("kubernetes") {
+        rows.push(kubernetes::measure(&program)?);
     }
 
     println!(

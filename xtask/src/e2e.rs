@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{ExitCode, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use lab::kubernetes::VERSIONS;
@@ -20,6 +20,9 @@ const SMOKE: &str = "smoke";
 /// Names the file that stories append their steps to.
 const STEPS: &str = "SLIPWAY_STEPS";
 
+/// Names the program that they use in place of the one that was built with them.
+const PROGRAM: &str = "SLIPWAY_PROGRAM";
+
 /// Tells all stories, the shortest, or those whose name has a word in it.
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     let (smoke, word) = match arguments {
@@ -28,10 +31,18 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
         [word] if !word.starts_with('-') => (false, word.as_str()),
         _ => bail!("usage: cargo xtask e2e [--smoke | STORY]"),
     };
+    let versions = if smoke { &VERSIONS[..1] } else { VERSIONS };
+    let (suite, told) = stories(word, versions, None)?;
+    print!("{}", table(&told));
+    Ok(test::concluded(vec![suite]))
+}
+
+/// Tells the stories whose name has a word in it, by the program under test or by another one;
+/// answers how they ended and their steps.
+pub(crate) fn stories(word: &str, versions: &[&str], by: Option<&Path>) -> Result<(Suite, String)> {
     let target = workspace::target_directory()?;
     hosts::ensure_bare(&target)?;
     // Where it cannot be had, stories are skipped, each with the reason.
-    let versions = if smoke { &VERSIONS[..1] } else { VERSIONS };
     let versions: Vec<String> = versions.iter().map(|&version| version.to_owned()).collect();
     if let Err(error) = kubernetes::run(&versions) {
         println!("missing, Kubernetes: {error:#}");
@@ -51,11 +62,18 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
         ..Suite::default()
     };
     for story in chosen {
-        tell(&program, story, &target, &steps, &mut suite)?;
+        let mut command = program.command();
+        command
+            .args(["--exact", story, "--nocapture"])
+            .env(STEPS, &steps)
+            .stdin(Stdio::null());
+        if let Some(by) = by {
+            command.env(PROGRAM, by);
+        }
+        tell(command, story, &target, &mut suite)?;
     }
     let told = fs::read_to_string(&steps).context("could not read the steps")?;
-    print!("{}", table(&told));
-    Ok(test::concluded(vec![suite]))
+    Ok((suite, told))
 }
 
 /// The names of all stories.
@@ -69,21 +87,10 @@ fn listed(program: &Program) -> Result<Vec<String>> {
 }
 
 /// Tells one story, and counts it.
-fn tell(
-    program: &Program,
-    story: &str,
-    target: &Path,
-    steps: &Path,
-    suite: &mut Suite,
-) -> Result<()> {
+fn tell(mut command: Command, story: &str, target: &Path, suite: &mut Suite) -> Result<()> {
     let skips = target.join("skips-of-stories");
     fs::write(&skips, "").with_context(|| format!("could not empty {}", skips.display()))?;
-    let mut command = program.command();
-    command
-        .args(["--exact", story, "--nocapture"])
-        .env(SKIPS, &skips)
-        .env(STEPS, steps)
-        .stdin(Stdio::null());
+    command.env(SKIPS, &skips);
     let status = command.status().context("could not start a story")?;
     let skipped = fs::read_to_string(&skips).context("could not read the skips")?;
     if !status.success() {

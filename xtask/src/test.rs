@@ -56,7 +56,7 @@ pub(crate) struct Suite {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Skip {
     name: String,
-    reason: String,
+    pub(crate) reason: String,
 }
 
 impl Skip {

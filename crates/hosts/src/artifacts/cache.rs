@@ -154,7 +154,7 @@ impl Cache {
         };
         match self.remembered(name).await? {
             // Nobody can say what it should be now: what it was is the best there is.
-            Some(entry) if error.kind == Kind::SourceAway => {
+            Some(entry) if matches!(error.kind, Kind::SourceAway | Kind::NoVersion) => {
                 tracing::warn!("{name} is taken as it was last: {error}");
                 Ok(Promise {
                     sha256: entry.sha256,

@@ -78,7 +78,7 @@ pub(super) async fn promised(
             size: artifact.size,
         });
     }
-    let mut met = Vec::new();
+    let (mut met, mut others) = (Vec::new(), false);
     for source in sources {
         match source.sum(&artifact.name, web).await {
             Some(Ok(sha256)) => return Ok(Promise { sha256, size: None }),
@@ -89,15 +89,16 @@ pub(super) async fn promised(
             None => {}
         }
         let trouble = match source.index(web).await {
-            Ok(Some(index)) => match index.get(&artifact.name) {
-                Some(entry) => {
+            Ok(Some(index)) => {
+                if let Some(entry) = index.get(&artifact.name) {
                     return Ok(Promise {
                         sha256: entry.sha256,
                         size: Some(entry.size),
                     });
                 }
-                None => Trouble::Absent("its index does not list it".to_owned()),
-            },
+                others |= index.iter().any(|(name, _)| name.kin(&artifact.name));
+                Trouble::Absent("its index does not list it".to_owned())
+            }
             Ok(None) => Trouble::Absent("it has no index that vouches for it".to_owned()),
             Err(trouble) => trouble,
         };
@@ -107,7 +108,12 @@ pub(super) async fn promised(
     let published = met
         .iter()
         .any(|(source, _)| source.publishes(&artifact.name));
-    if error.kind == Kind::NoArtifact && published {
+    // Who has a mirror for other versions, and does not reach who publishes them all, waits in vain.
+    let away = |(source, trouble): &(&Source, Trouble)| {
+        matches!(trouble, Trouble::Away(_)) && !source.publishes(&artifact.name)
+    };
+    let gap = error.kind == Kind::SourceAway && others && !met.iter().any(away);
+    if published && (error.kind == Kind::NoArtifact || gap) {
         return Err(Error::new(Kind::NoVersion, error.what));
     }
     Err(error)

@@ -29,6 +29,11 @@ impl Name {
         &self.0
     }
 
+    /// Whether it is of the same program as another name, maybe of another version.
+    pub(super) fn kin(&self, other: &Self) -> bool {
+        self.parts().next() == other.parts().next()
+    }
+
     /// Whether it is in the directory of another name.
     pub(super) fn is_below(&self, above: &Self) -> bool {
         let rest = self.0.strip_prefix(&above.0);

@@ -2,7 +2,7 @@
 
 use crate::web::Server;
 use crate::{bytes, index_of, name, patient, put};
-use hosts::artifacts::{Artifact, Cache, Digest, Handle, Source, quiet};
+use hosts::artifacts::{Artifact, Cache, Digest, Handle, Source, mirror, quiet};
 use hosts::error::{Error, Kind};
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -127,6 +127,26 @@ impl Tls {
         read.unwrap();
         Some(Self(child, line.trim().parse().unwrap()))
     }
+}
+
+#[tokio::test]
+async fn behind_an_air_gap_a_version_that_the_mirror_lacks_does_not_exist() {
+    let directory = tempfile::tempdir().unwrap();
+    put(directory.path(), NAME, b"kubelet");
+    mirror::index(directory.path(), &quiet).await.unwrap();
+    // Nobody listens there.
+    let gone = Source::Upstream("http://127.0.0.1:1/release".parse().unwrap());
+    let sources = [Source::Directory(directory.path().to_owned()), gone.clone()];
+    let missing = NAME.replace("4.4", "4.99");
+    let error = fetch(&sources, &missing).await.unwrap_err();
+    assert_eq!(error.kind, Kind::NoVersion, "{error}");
+    // Without a mirror for Kubernetes it may only be silent for a moment.
+    let other = tempfile::tempdir().unwrap();
+    put(other.path(), "envoy/1.0.0/linux-amd64/envoy", b"envoy");
+    mirror::index(other.path(), &quiet).await.unwrap();
+    let sources = [Source::Directory(other.path().to_owned()), gone];
+    let error = fetch(&sources, &missing).await.unwrap_err();
+    assert_eq!(error.kind, Kind::SourceAway, "{error}");
 }
 
 /// Where a test that runs itself again finds the server.

@@ -155,37 +155,41 @@ impl Lab {
         self.ssh_as("root", made, command)
     }
 
-    /// The client of the system, which knows the host by the key we were told of alone.
     pub(crate) fn ssh_as(&self, user: &str, made: &Made, command: &str) -> Result<String, String> {
-        let known = self.dir.join(format!("known-{}", made.address));
-        std::fs::write(&known, format!("{} {}\n", made.address, made.host_key)).unwrap();
-        let output = Command::new("ssh")
-            .args([
-                "-F",
-                "/dev/null",
-                "-o",
-                "BatchMode=yes",
-                "-o",
-                "ConnectTimeout=5",
-            ])
-            .args([
-                "-o",
-                "StrictHostKeyChecking=yes",
-                "-o",
-                "IdentitiesOnly=yes",
-            ])
-            .arg("-o")
-            .arg(format!("UserKnownHostsFile={}", known.display()))
-            .arg("-i")
-            .arg(self.dir.join("key"))
-            .arg(format!("{user}@{}", made.address))
-            .arg(command)
-            .output()
-            .unwrap();
+        let output = self.ssh_command(user, made, command).output().unwrap();
         if output.status.success() {
             return Ok(String::from_utf8(output.stdout).unwrap().trim().to_owned());
         }
-        Err(String::from_utf8_lossy(&output.stderr).into_owned())
+        let said = String::from_utf8_lossy(&output.stdout);
+        Err(format!("{said}{}", String::from_utf8_lossy(&output.stderr)))
+    }
+
+    /// The client of the system, which knows the host by the key we were told of alone.
+    pub(crate) fn ssh_command(&self, user: &str, made: &Made, command: &str) -> Command {
+        let known = self.dir.join(format!("known-{}", made.address));
+        std::fs::write(&known, format!("{} {}\n", made.address, made.host_key)).unwrap();
+        let mut ssh = Command::new("ssh");
+        ssh.args([
+            "-F",
+            "/dev/null",
+            "-o",
+            "BatchMode=yes",
+            "-o",
+            "ConnectTimeout=5",
+        ])
+        .args([
+            "-o",
+            "StrictHostKeyChecking=yes",
+            "-o",
+            "IdentitiesOnly=yes",
+        ])
+        .arg("-o")
+        .arg(format!("UserKnownHostsFile={}", known.display()))
+        .arg("-i")
+        .arg(self.dir.join("key"))
+        .arg(format!("{user}@{}", made.address))
+        .arg(command);
+        ssh
     }
 
     /// Waits until what was is again: the kernel takes some things away when it finds time.

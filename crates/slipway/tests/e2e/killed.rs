@@ -3,7 +3,7 @@
 use crate::asking::{answered, until};
 use crate::hosts_within::runs;
 use crate::shape::{NAME, NODE_PORT, Shape};
-use crate::site::{VERSION, story};
+use crate::site::{NEXT, VERSION, story};
 
 #[test]
 fn killed_while_a_cluster_is_made_and_deleted_it_finishes_both() {
@@ -36,5 +36,30 @@ fn killed_while_a_cluster_is_made_and_deleted_it_finishes_both() {
             site.start();
         });
         site.step("the last server deletes the rest", |site| site.gone());
+    });
+}
+
+#[test]
+fn killed_while_a_cluster_is_upgraded_it_finishes_that() {
+    let test = "killed::killed_while_a_cluster_is_upgraded_it_finishes_that";
+    let shape = Shape::small(VERSION, 1);
+    let next = Shape::small(NEXT, 1);
+    story(test, &[VERSION, NEXT], |site| {
+        site.step("from apply to all nodes ready", |site| site.apply(shape));
+        let before = site.ids();
+        site.declare(next, &[]);
+        for what in ["the control plane", "the other node"] {
+            site.step(&format!("killed while kubeadm upgrades {what}"), |site| {
+                until(what, || runs(&["kubeadm", "upgrade"]).then_some(()));
+                site.start();
+                // The next one is to be seen as well.
+                until("that ends", || {
+                    (!runs(&["kubeadm", "upgrade"])).then_some(())
+                });
+            });
+        }
+        site.step("the last server finishes it", |site| site.apply(next));
+        assert_eq!(site.ids(), before, "no machine was made anew");
+        site.step("delete", |site| site.delete());
     });
 }

@@ -10,10 +10,11 @@
     reason = "helpers of tests fail as tests do, and say what they saw"
 )]
 
-#[expect(dead_code, reason = "the tests of the sandbox use the rest")]
 #[path = "../../../hosts/tests/sandbox/apart.rs"]
 mod apart;
 mod asking;
+mod bad;
+mod byhand;
 mod hosts_within;
 mod killed;
 mod reboot;

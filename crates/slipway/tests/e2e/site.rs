@@ -15,9 +15,12 @@ use std::time::{Duration, Instant};
 /// The Kubernetes that stories begin with.
 pub(crate) const VERSION: &str = lab::kubernetes::VERSIONS[0];
 
+/// The Kubernetes that they get.
+pub(crate) const NEXT: &str = lab::kubernetes::VERSIONS[1];
+
 /// How long a cluster may take until it is as declared, for `--timeout`. Far more than it needs: only
 /// one that is stuck reaches it.
-const READY_MAX: &str = "25m";
+pub(crate) const READY_MAX: &str = "25m";
 
 /// Names the file that `cargo xtask e2e` reads the steps from.
 const STEPS: &str = "SLIPWAY_STEPS";
@@ -26,8 +29,8 @@ const STEPS: &str = "SLIPWAY_STEPS";
 pub(crate) struct Site {
     story: String,
     server: Option<Server>,
-    lab: Lab,
-    mirror: PathBuf,
+    pub(crate) lab: Lab,
+    pub(crate) mirror: PathBuf,
     /// What there was before anything happened.
     before: World,
     /// What all hosts were called that were ever there.
@@ -122,7 +125,7 @@ impl Site {
 
     /// What the server answers to a question.
     #[track_caller]
-    fn told(&mut self, words: &[&str]) -> Vec<Value> {
+    pub(crate) fn told(&mut self, words: &[&str]) -> Vec<Value> {
         let said = self.client(&[words, &["-o", "json"]].concat());
         let told: Value = serde_json::from_str(&said).unwrap();
         told["items"].as_array().unwrap().clone()
@@ -164,8 +167,14 @@ impl Site {
     /// Declares a manifest and does not wait.
     #[track_caller]
     pub(crate) fn declare(&mut self, shape: Shape, more: &[&str]) {
+        self.declare_text(&shape.manifest(), more);
+    }
+
+    /// Declares a manifest of another shape.
+    #[track_caller]
+    pub(crate) fn declare_text(&mut self, manifest: &str, more: &[&str]) {
         let file = self.lab.dir.join("manifest.yaml");
-        std::fs::write(&file, shape.manifest()).unwrap();
+        std::fs::write(&file, manifest).unwrap();
         let words = ["apply", "-f", file.to_str().unwrap()];
         // What somebody asked for is not too much.
         let words = [&words[..], &["--allow-blast", "100"], more].concat();

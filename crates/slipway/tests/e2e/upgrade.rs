@@ -2,12 +2,9 @@
 
 use crate::asking::{Asking, api, asked};
 use crate::shape::{API, Shape, WEB};
-use crate::site::{VERSION, story};
+use crate::site::{NEXT, VERSION, story};
 use crate::whole::{WHOLE, made};
 use std::time::Duration;
-
-/// The Kubernetes that it gets.
-const NEXT: &str = lab::kubernetes::VERSIONS[1];
 
 /// How long the API may be silent: a load balancer looks every two seconds whether a target is there.
 const SILENCE_MAX: Duration = Duration::from_secs(10);

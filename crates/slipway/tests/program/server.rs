@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// The program under test.
+/// The program under test; measurements name another build of it.
 pub(crate) fn slipway() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_slipway"))
+    let named = std::env::var_os("SLIPWAY_PROGRAM");
+    Command::new(named.unwrap_or_else(|| env!("CARGO_BIN_EXE_slipway").into()))
 }
 
 /// A running `slipway serve`.
