@@ -32,7 +32,7 @@ pub enum Error {
 
 impl Version {
     /// The oldest minor release that upstream still maintains.
-    pub const MINOR_MIN: u16 = 34;
+    pub const MINOR_MIN: u16 = 33;
     /// The newest minor release that we build.
     pub const MINOR_MAX: u16 = 36;
 }

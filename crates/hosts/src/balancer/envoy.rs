@@ -290,6 +290,9 @@ fn cluster(listener: &Listener) -> Value {
 /// New connections go only to targets that were reached last time. Connections that exist are
 /// left alone when a check fails: they end when the target ends them or when its machine has
 /// been silent for 25 seconds, acknowledging neither data (`TCP_USER_TIMEOUT`) nor keepalives.
+///
+/// A target that cannot be dialled is passed over until the next checks must have found out whether
+/// it lives; never all of them, lest a moment in which none could be dialled becomes many seconds.
 fn watch(cluster: &mut Value) {
     cluster["health_checks"] = json!([{
         "tcp_health_check": {},
@@ -308,10 +311,10 @@ fn watch(cluster: &mut Value) {
         "enforcing_success_rate": 0,
         "enforcing_consecutive_5xx": 0,
         "enforcing_consecutive_gateway_failure": 0,
-        "max_ejection_percent": 100,
+        "max_ejection_percent": 50,
         "interval": "1s",
-        "base_ejection_time": "10s",
-        "max_ejection_time": "10s",
+        "base_ejection_time": "5s",
+        "max_ejection_time": "5s",
     });
     cluster["close_connections_on_host_health_failure"] = json!(false);
     cluster["upstream_connection_options"] = json!({

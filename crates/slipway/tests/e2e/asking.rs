@@ -1,5 +1,6 @@
 //! Clients of what runs in a cluster: one that asks once, and one that asks all the time.
 
+use model::time::Timestamp;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
@@ -13,6 +14,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How often somebody asks who asks all the time.
 const PACE: Duration = Duration::from_millis(50);
+
+/// How far apart failures are that are told as one.
+const SPELL_MILLIS: i64 = 2_000;
 
 /// How long something may take that happens by itself.
 pub(crate) const SOON: Duration = Duration::from_mins(5);
@@ -83,20 +87,59 @@ pub(crate) fn api(address: &str, port: u16) -> Result<String, String> {
 pub(crate) struct Heard {
     /// How many questions were answered.
     pub(crate) answered: usize,
-    /// What came instead of answers, with when it came.
-    pub(crate) failures: Vec<(Duration, String)>,
+    /// What came instead of answers, in the order in which it came.
+    pub(crate) failures: Vec<Failure>,
     /// The longest time without an answer.
     pub(crate) silence: Duration,
 }
 
+/// The same answer that was none, again and again.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    what: String,
+    times: usize,
+    /// As the logs of servers and hosts have it: the first and the last of them.
+    from: Timestamp,
+    until: Timestamp,
+}
+
+impl Heard {
+    fn failed(&mut self, what: String) {
+        let now = driver::Clock::System.now();
+        match self.failures.last_mut() {
+            Some(last)
+                if last.what == what && now.as_millis() < last.until.as_millis() + SPELL_MILLIS =>
+            {
+                last.times += 1;
+                last.until = now;
+            }
+            _ => self.failures.push(Failure {
+                what,
+                times: 1,
+                from: now,
+                until: now,
+            }),
+        }
+    }
+}
+
 impl std::fmt::Display for Heard {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (answered, failed) = (self.answered, self.failures.len());
-        let silence = self.silence.as_secs_f64();
+        let failed: usize = self.failures.iter().map(|failure| failure.times).sum();
+        let (answered, silence) = (self.answered, self.silence.as_secs_f64());
         write!(
             f,
             "answered {answered} times, failed {failed} times, longest silence {silence:.1} s"
-        )
+        )?;
+        for failure in &self.failures {
+            let (from, until) = (failure.from.moment(), failure.until.moment());
+            write!(
+                f,
+                "\n  {from} to {until}: {} times {}",
+                failure.times, failure.what
+            )?;
+        }
+        Ok(())
     }
 }
 
@@ -117,8 +160,7 @@ impl Asking {
         let told = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {
             let mut heard = Heard::default();
-            let began = Instant::now();
-            let mut last = began;
+            let mut last = Instant::now();
             while !told.load(Ordering::Relaxed) {
                 let answer = ask();
                 heard.silence = heard.silence.max(last.elapsed());
@@ -127,7 +169,7 @@ impl Asking {
                         heard.answered += 1;
                         last = Instant::now();
                     }
-                    Err(why) => heard.failures.push((began.elapsed(), why)),
+                    Err(why) => heard.failed(why),
                 }
                 std::thread::sleep(PACE);
             }
@@ -152,7 +194,7 @@ impl Drop for Asking {
         self.stop.store(true, Ordering::Relaxed);
         // The story failed before its end: what was heard so far may tell why.
         if let Some(Ok(heard)) = self.thread.take().map(JoinHandle::join) {
-            println!("{}: {heard}: {:?}", self.whom, heard.failures);
+            println!("{}: {heard}", self.whom);
         }
     }
 }

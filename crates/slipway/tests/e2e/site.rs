@@ -224,18 +224,7 @@ impl Site {
 
     /// Asks the API, on the first control machine that lets us.
     pub(crate) fn kubectl(&mut self, words: &[&str], input: &str) -> Result<String, String> {
-        let admin = ["kubectl", "--kubeconfig=/etc/kubernetes/admin.conf"];
-        let words = [&admin[..], &["--request-timeout=30s"], words].concat();
-        let mut last = Err("no control machine runs".to_owned());
-        for host in self.names("control") {
-            if let Some(host) = Within::find(&host) {
-                last = host.run(&words, input.as_bytes());
-                if last.is_ok() {
-                    break;
-                }
-            }
-        }
-        last
+        kubectl(self.names("control"), words, input)
     }
 
     /// Brings what pods are made of to all compute machines: there is no registry.
@@ -293,9 +282,36 @@ impl Site {
             let log = String::from_utf8_lossy(&log.stdout);
             text += &format!("\n{task:#}\n{log}");
         }
-        let log = std::fs::read_to_string(&server.log).unwrap_or_default();
-        text + "\nthe server said:\n" + &log
+        text += "\nthe server said:\n";
+        text += &std::fs::read_to_string(&server.log).unwrap_or_default();
+        // Nothing here may fail once more.
+        let control = |number| format!("{NAME}-control-0{number}");
+        for what in ["nodes", "pods", "events"] {
+            let words = ["get", what, "--all-namespaces", "--output=wide"];
+            let told = kubectl((1..5).map(control), &words, "");
+            text += &told.unwrap_or_else(|why| why);
+        }
+        text
     }
+}
+
+fn kubectl(
+    hosts: impl IntoIterator<Item = String>,
+    words: &[&str],
+    input: &str,
+) -> Result<String, String> {
+    let admin = ["kubectl", "--kubeconfig=/etc/kubernetes/admin.conf"];
+    let words = [&admin[..], &["--request-timeout=30s"], words].concat();
+    let mut last = Err("no control machine runs".to_owned());
+    for host in hosts {
+        if let Some(host) = Within::find(&host) {
+            last = host.run(&words, input.as_bytes());
+            if last.is_ok() {
+                break;
+            }
+        }
+    }
+    last
 }
 
 impl Drop for Site {

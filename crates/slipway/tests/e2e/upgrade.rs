@@ -28,8 +28,8 @@ fn while_a_cluster_is_upgraded_pods_and_the_api_answer() {
         for (who, heard) in [("pods", &pods), ("the API", &apis)] {
             site.figure(&format!("{who} {heard}"));
         }
-        assert!(pods.failures.is_empty(), "{pods:?}");
-        assert!(apis.silence < SILENCE_MAX, "{apis:?}");
+        assert!(pods.failures.is_empty(), "{pods}");
+        assert!(apis.silence < SILENCE_MAX, "{apis}");
         site.step("delete", |site| site.delete());
     });
 }
