@@ -17,7 +17,7 @@ use model::intent::Intent;
 use model::manifest::{Cluster, Manifest, Pool};
 use model::name::Name;
 use model::observed::{MachineFact, NodeFact, Observed, Seen};
-use model::task::Open;
+use model::task::{Kind, Open, State};
 use model::time::Timestamp;
 use model::version::Version;
 use std::collections::{BTreeMap, BTreeSet};
@@ -294,7 +294,9 @@ fn pools(desired: &Desired) -> BTreeSet<&Name> {
     desired.all().map(|machine| &machine.pool).collect()
 }
 
-/// What the nodes run that are to stay, or may soon: an attempt has begun.
+/// What the nodes run that are to stay, or may soon: an attempt has begun. One that was to make a
+/// node and failed made none, and the next begins anew: a version that does not exist can be taken
+/// back.
 fn versions(known: Known<'_>) -> impl Iterator<Item = Version> {
     let seen = move |machine: &Machine| known.observed.machines.get(&machine.id)?.node.as_ref();
     let nodes = known.desired.machines.iter().filter_map(seen);
@@ -302,7 +304,10 @@ fn versions(known: Known<'_>) -> impl Iterator<Item = Version> {
         NodeFact::Joined { version, .. } => Some(*version),
         NodeFact::Absent => None,
     });
-    let begun = known.open.iter().filter(|open| open.attempts > 0);
+    let begun = known.open.iter().filter(|open| {
+        let changes = open.action.kind() == Kind::Upgrade;
+        open.attempts > 0 && (changes || open.state == State::Running)
+    });
     run.chain(begun.filter_map(|open| open.action.version()))
 }
 

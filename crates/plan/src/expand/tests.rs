@@ -9,8 +9,9 @@ use model::manifest::{Manifest, Pool};
 use model::name::Name;
 use model::observed::{MachineFact, Observed, Seen};
 use model::source;
-use model::task::Action;
+use model::task::{Action, Open, State};
 use model::time::Timestamp;
+use model::version::Version;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -61,6 +62,7 @@ struct History {
     desired: Option<Desired>,
     observed: Observed,
     wishes: Vec<model::intent::Intent>,
+    open: Vec<Open>,
 }
 
 impl History {
@@ -69,6 +71,7 @@ impl History {
             desired: None,
             observed: Observed::default(),
             wishes: Vec::new(),
+            open: Vec::new(),
         }
     }
 
@@ -83,7 +86,7 @@ impl History {
             desired,
             observed: &self.observed,
             intents: &self.wishes,
-            open: &[],
+            open: &self.open,
         });
         let known: Vec<_> = known.collect();
         let project = Name::default_project();
@@ -119,6 +122,25 @@ impl History {
         self
     }
 
+    /// An attempt has begun on its first machine.
+    fn begun(mut self, action: impl FnOnce(Version) -> Action, state: State) -> Self {
+        let desired = self.desired.as_ref().unwrap();
+        let machine = &desired.machines[0];
+        self.open.push(Open {
+            id: model::id::TaskId::derive(crate::fixture::origin("t", 0)),
+            machine: machine.id,
+            action: action(desired.version),
+            origin: machine.origin.clone(),
+            through: Vec::new(),
+            state,
+            attempts: 1,
+            not_before: NOW,
+            error: None,
+            corrected: false,
+        });
+        self
+    }
+
     fn wish(mut self, wish: impl FnOnce(&Desired) -> Wish) -> Self {
         let desired = self.desired.as_ref().unwrap();
         self.wishes.push(model::intent::Intent {
@@ -141,7 +163,7 @@ impl History {
             desired: self.desired.as_ref().unwrap(),
             observed: &self.observed,
             intents: &self.wishes,
-            open: &[],
+            open: &self.open,
         }];
         let project = Name::default_project();
         let faults = expand(&project, manifest, &known, &BTreeMap::new(), NOW);
@@ -303,6 +325,25 @@ fn what_cannot_change_is_refused() {
     on("1.34.0").refuse(&moved, &expect![[r#"
         spec.kubernetes.clusters[0].network: found 10.9.0.0/24, allowed: 10.8.0.0/24, the network the cluster was made with
     "#]]);
+}
+
+#[test]
+fn a_version_that_no_node_came_to_run_can_be_taken_back() {
+    let begun = |action: fn(Version) -> Action, state| {
+        let first = History::new().apply(&manifest(1, 1, "1.35.0", &[]));
+        first.begun(action, state)
+    };
+    let init = |version| Action::Init {
+        version,
+        network: "10.8.0.0/24".parse().unwrap(),
+    };
+    let before = &manifest(1, 1, "1.34.0", &[]);
+    begun(init, State::Stuck).next(before);
+    let may = expect![[r#"
+        spec.kubernetes.clusters[0].version: found v1.34.0, allowed: v1.35.0 or newer, which nodes run; Kubernetes cannot be downgraded
+    "#]];
+    begun(init, State::Running).refuse(before, &may);
+    begun(|version| Action::Upgrade { version }, State::Stuck).refuse(before, &may);
 }
 
 #[test]
