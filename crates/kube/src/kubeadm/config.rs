@@ -51,6 +51,8 @@ pub fn join_config(node: &Node<'_>, token: &str) -> Zeroizing<String> {
             "tlsBootstrapToken": token,
         },
         "nodeRegistration": registration(node),
+        // Who is not let in says nothing until then; whoever tries again brings another invitation.
+        "timeouts": { "discovery": "1m0s" },
     });
     if let (Role::Control, Some(join)) = (node.machine.role, join.as_object_mut()) {
         let own = json!({ "localAPIEndpoint": local(node) });
