@@ -6,6 +6,7 @@
 mod access;
 mod backup;
 mod error;
+mod guest;
 mod health;
 mod log;
 mod secret;
@@ -24,7 +25,7 @@ use crate::secret::Secret;
 use crate::simulation::SimulationView;
 use crate::task::{LogView, TaskState, TaskView};
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue, IF_MATCH};
-use reqwest::{Method, RequestBuilder, Response, Url};
+use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
 use serde::de::DeserializeOwned;
 use std::time::Duration;
 
@@ -457,7 +458,7 @@ impl Client {
             .await
             .map_err(|cause| self.transport(cause))?;
         let status = answer.status();
-        if status.is_success() {
+        if status.is_success() || status == StatusCode::SWITCHING_PROTOCOLS {
             return Ok(answer);
         }
         let kind = answer

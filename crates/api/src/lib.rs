@@ -16,6 +16,7 @@ pub mod backup;
 pub mod client;
 pub mod cluster;
 pub mod event;
+pub mod guest;
 pub mod intent;
 pub mod kubernetes;
 pub mod machine;
@@ -38,6 +39,7 @@ pub use cluster::{
     Owner, Ready, WhyView,
 };
 pub use event::EventView;
+pub use guest::{GuestRequest, GuestView};
 pub use intent::{IntentRequest, IntentView, WishRequest, WishView};
 pub use kubernetes::{
     CertificatesSeen, ControlPlaneSeen, EndpointMachine, EndpointView, EtcdMember, KubernetesView,

@@ -81,6 +81,8 @@ pub enum Exit {
     Conflict,
     /// Somebody pressed Ctrl-C while it waited.
     Interrupted,
+    /// As the program ended that was run for it.
+    Theirs(u8),
 }
 
 impl Exit {
@@ -94,6 +96,7 @@ impl Exit {
             Self::Conflict => 4,
             // What shells report of a program that the signal ended: 128 and its number.
             Self::Interrupted => 130,
+            Self::Theirs(code) => code,
         }
     }
 }

@@ -125,6 +125,15 @@ pub enum Error {
         #[source]
         cause: io::Error,
     },
+    /// A program of this machine that is not there.
+    #[error("could not run `{program}`")]
+    NoProgram {
+        /// Which one.
+        program: &'static str,
+        /// What the system said.
+        #[source]
+        cause: io::Error,
+    },
     /// The reader of our output is gone, or has no room.
     #[error("could not write the answer")]
     Write(#[source] io::Error),
@@ -159,6 +168,7 @@ impl Error {
             Self::Usage { .. } => "CLI-008",
             Self::NotFound { .. } => "CLI-009",
             Self::Write(_) | Self::Unwritten { .. } => "CLI-010",
+            Self::NoProgram { .. } => "CLI-011",
             Self::Broken { .. } => "AUDIT-001",
             Self::NoEntries { .. } => "AUDIT-002",
             Self::Unwritable { .. } => "BACKUP-001",
@@ -182,6 +192,9 @@ impl Error {
             Self::NoDataDir => "set SLIPWAY_DATA, or name --data-dir",
             Self::Usage { hint, .. } => hint,
             Self::NotFound { kind, .. } => return Some(format!("`slipway get {kind}` lists them")),
+            Self::NoProgram { .. } => {
+                "install OpenSSH's client on this machine (Debian: openssh-client)"
+            }
             Self::Write(_) => "is there room on the disk?",
             Self::Unwritten { .. } => "make room there, or name another file",
             Self::NoEntries { .. } => "take it again with `slipway audit export --to FILE`",
@@ -216,6 +229,7 @@ impl Error {
             | Self::Broken { .. }
             | Self::NoEntries { .. }
             | Self::Unwritten { .. }
+            | Self::NoProgram { .. }
             | Self::Write(_) => Exit::Failed,
         }
     }
@@ -265,6 +279,7 @@ impl Error {
             | Self::TokenFile { cause, .. }
             | Self::Unwritable { cause, .. }
             | Self::Unwritten { cause, .. }
+            | Self::NoProgram { cause, .. }
             | Self::Write(cause) => return Some(cause),
             Self::NoFile { .. }
             | Self::Directory { .. }

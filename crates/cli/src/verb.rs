@@ -18,6 +18,7 @@ mod pool;
 mod project;
 mod secret;
 mod simulate;
+mod ssh;
 mod task;
 mod token;
 mod watch;
@@ -50,6 +51,8 @@ pub enum Verb {
     Diff(diff::Arguments),
     /// Print what opens the API of a cluster, for kubectl
     Kubeconfig(kubeconfig::Arguments),
+    /// Enter a machine, or run a command on it
+    Ssh(ssh::Arguments),
     /// Rehearse a manifest in a simulated world
     Simulate(simulate::Arguments),
     /// Read the log of a task, retry it, cancel it
@@ -103,6 +106,7 @@ impl Verb {
             Self::History(arguments) => history::run(arguments, context).await,
             Self::Diff(arguments) => diff::run(arguments, context).await,
             Self::Kubeconfig(arguments) => kubeconfig::run(arguments, context).await,
+            Self::Ssh(arguments) => ssh::run(arguments, context).await,
             Self::Simulate(arguments) => simulate::run(arguments, context).await,
             Self::Task(verb) => task::run(verb, context).await,
             Self::Pool(verb) => pool::run(verb, context).await,

@@ -8,6 +8,7 @@ mod balancing;
 mod bringing;
 mod entry;
 mod fetching;
+mod guests;
 mod look;
 mod made;
 #[cfg(feature = "sandbox")]
@@ -26,6 +27,7 @@ use crate::ssh::{self, Connections};
 use crate::{mesh, playbook};
 use driver::{Context, Driver, Outcome, Output, Target};
 use entry::{Entry, Pins};
+pub use guests::Welcome;
 use model::cluster::{Machine, Origin};
 use model::host::Recipe;
 use model::id::ClusterId;

@@ -23,7 +23,7 @@ pub use fetch::{Pull, Sink};
 pub(crate) use key::openssh;
 pub use key::{new_key, public_half};
 pub(crate) use output::Output;
-pub use passage::Stream;
+pub use passage::{Stream, Wire};
 pub use pool::Connections;
 
 use std::net::IpAddr;

@@ -72,3 +72,64 @@ impl TokenId {
         })
     }
 }
+
+/// The public half of a key with which somebody enters a machine for a while.
+///
+/// Of one kind alone and without a comment: it becomes part of a line in a file of the machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GuestKey(String);
+
+/// Why a text is not the key of a guest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("allowed: the public half of an ed25519 key, `ssh-ed25519 AAAA…`, without a comment")]
+pub struct NoGuestKey;
+
+impl GuestKey {
+    /// What every key of this kind begins with: its name, and the lengths before its parts.
+    const BEGINS: &'static str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI";
+
+    /// How long each of them is.
+    const LEN: usize = "ssh-ed25519 ".len() + 68;
+
+    /// Its text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for GuestKey {
+    type Err = NoGuestKey;
+
+    fn from_str(text: &str) -> Result<Self, NoGuestKey> {
+        let rest = text.strip_prefix(Self::BEGINS).ok_or(NoGuestKey)?;
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"+/".contains(&byte);
+        if text.len() == Self::LEN && rest.bytes().all(plain) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(NoGuestKey)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_of_a_guest_is_one_word_of_its_kind_and_nothing_else() {
+        let key =
+            "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJJK1vIzCMLIRl1oVQkTBHzzW8iPZAqDGm1sXQ8Jk4Zt";
+        assert_eq!(key.parse::<GuestKey>().unwrap().as_str(), key);
+        for wrong in [
+            String::new(),
+            format!("{key} somebody@there"),
+            format!("{key}\n"),
+            format!("command=\"true\" {key}"),
+            key[..key.len() - 1].to_owned(),
+            key.replace("JJK1", "JJ 1"),
+            key.replace("ssh-ed25519", "ssh-rsa"),
+        ] {
+            assert_eq!(wrong.parse::<GuestKey>(), Err(NoGuestKey), "{wrong}");
+        }
+    }
+}

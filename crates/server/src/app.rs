@@ -1,7 +1,7 @@
 //! The server put together: what it is made of, its routes, and its life.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use vault::Vault;
 
 use crate::access::{self, Failures, Known};
+use crate::enter::Enter;
 use crate::problem::Problem;
 use crate::rehearse::Rehearse;
 use crate::streams::{Hub, Kind, Seat};
@@ -56,6 +57,8 @@ pub struct Server {
     pub clock: Clock,
     /// Who rehearses manifests.
     pub rehearse: Arc<dyn Rehearse>,
+    /// Who leads people into machines.
+    pub enter: Arc<dyn Enter>,
     /// What the recorder of the program has gathered.
     pub metrics: PrometheusHandle,
     /// A directory for files that go with the request that they are for.
@@ -72,6 +75,8 @@ struct Inner {
     rehearsals: Arc<Semaphore>,
     backups: Arc<Semaphore>,
     streams: Arc<Semaphore>,
+    /// What goes on after its request was answered.
+    beside: std::sync::Mutex<JoinSet<()>>,
     hub: Arc<Hub>,
     known: Known,
     failures: Failures,
@@ -110,6 +115,18 @@ impl App {
 
     pub(crate) fn rehearse(&self) -> &dyn Rehearse {
         &*self.0.server.rehearse
+    }
+
+    pub(crate) fn enter(&self) -> &dyn Enter {
+        &*self.0.server.enter
+    }
+
+    /// Lets something go on after its request was answered; it ends when the server does.
+    pub(crate) fn beside(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let beside = self.0.beside.lock();
+        let mut beside = beside.unwrap_or_else(PoisonError::into_inner);
+        while beside.try_join_next().is_some() {}
+        beside.spawn(work);
     }
 
     pub(crate) fn metrics(&self) -> &PrometheusHandle {
@@ -180,6 +197,7 @@ fn assemble(server: Server, stop: CancellationToken) -> (Router, App) {
         rehearsals: Arc::new(Semaphore::new(REHEARSALS_MAX)),
         backups: Arc::new(Semaphore::new(BACKUPS_MAX)),
         streams: Arc::new(Semaphore::new(seats)),
+        beside: std::sync::Mutex::default(),
         known: Known::default(),
         failures: Failures::default(),
         readiness: Mutex::new(None),
@@ -218,7 +236,7 @@ pub async fn run(listener: TcpListener, server: Server, stop: CancellationToken)
     let (router, app) = assemble(server, stop.clone());
     let serving = async {
         connections::serve(listener, router, &stop).await;
-        // A WebSocket is no longer one of the connections, and says goodbye by itself.
+        // A WebSocket or a relay is no longer one of the connections, and ends by itself.
         app.unfollowed().await;
     };
     let upkeep = metrics::upkeep(metrics);

@@ -2,7 +2,7 @@
 //!
 //! Libraries that read JSON stop at the first mistake and speak of the types of this program.
 
-use api::{IntentRequest, ProjectRequest, TokenRequest};
+use api::{GuestRequest, IntentRequest, ProjectRequest, TokenRequest};
 use model::fault::{Code, Fault, Faults};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -20,6 +20,14 @@ impl Body for IntentRequest {
     fn faults(tree: &Value) -> Vec<Fault> {
         let mut faults = Faults::default();
         check("", tree, Want::Fields(&INTENT), &mut faults);
+        faults.into_vec()
+    }
+}
+
+impl Body for GuestRequest {
+    fn faults(tree: &Value) -> Vec<Fault> {
+        let mut faults = Faults::default();
+        check("", tree, Want::Fields(&GUEST), &mut faults);
         faults.into_vec()
     }
 }
@@ -97,6 +105,8 @@ static SCALE: [Field; 2] = [field("pool", Want::Text), field("count", Want::Numb
 static REPLACE: [Field; 1] = [field("machine", Want::Text)];
 
 static TASK: [Field; 1] = [field("task", Want::Text)];
+
+static GUEST: [Field; 1] = [field("publicKey", Want::Text)];
 
 static TOKEN: [Field; 4] = [
     field("name", Want::Text),

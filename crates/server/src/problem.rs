@@ -7,6 +7,7 @@
 mod access;
 mod backup;
 mod cluster;
+mod machine;
 mod secret;
 
 use api::{FaultView, problem::MEDIA_TYPE};

@@ -4,6 +4,7 @@ mod audit;
 mod backup;
 pub(crate) mod clusters;
 mod events;
+mod guests;
 mod intents;
 mod keys;
 mod kubeconfig;
@@ -122,6 +123,8 @@ pub(crate) fn quick() -> Routes {
         .needs(Within(Viewer), routes!(machines::list))
         .needs(Within(Viewer), routes!(machines::show))
         .needs(Within(Viewer), routes!(machines::changes))
+        .needs(Within(Operator), routes!(guests::let_in))
+        .needs(Within(Operator), routes!(guests::relay))
         .needs(Within(Viewer), routes!(tasks::list))
         .needs(Within(Viewer), routes!(tasks::show))
         .needs(Within(Viewer), routes!(logs::log))

@@ -45,6 +45,8 @@ pub(crate) enum Kind {
     Socket,
     /// Lines of a log.
     Log,
+    /// Bytes to a machine and back.
+    Relay,
 }
 
 impl Kind {
@@ -54,6 +56,7 @@ impl Kind {
             Self::Events => "events",
             Self::Socket => "websocket",
             Self::Log => "log",
+            Self::Relay => "relay",
         }
     }
 }

@@ -167,6 +167,7 @@ pub(crate) fn machine(row: &MachineRow) -> MachineView {
     let MachineRow {
         machine,
         cluster,
+        cluster_id: _,
         leaving,
         seen,
     } = row;

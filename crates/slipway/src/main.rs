@@ -7,6 +7,7 @@ mod demo;
 mod deploy;
 mod descriptors;
 mod doctor;
+mod entering;
 mod failure;
 mod hands;
 mod logging;

@@ -1,6 +1,7 @@
 //! `slipway serve`: the API, the engine and the page in one process.
 
 use crate::descriptors;
+use crate::entering::Ways;
 use crate::failure::failed;
 use crate::logging;
 use crate::rehearsal::Twin;
@@ -83,6 +84,12 @@ pub(crate) async fn start(
         vault: installation.vault.clone(),
         clock: Arc::new(move || clock.now()),
         rehearse: Arc::new(Twin::new(installation.store.clone())),
+        enter: Arc::new(Ways {
+            hosts: installation.hosts.clone(),
+            vault: installation.vault.clone(),
+            clock,
+            stop: stop.clone(),
+        }),
         metrics,
         scratch: data_dir.to_owned(),
     };

@@ -161,6 +161,7 @@ impl Store {
     /// to be entered in.
     pub async fn enter_audit(
         &self,
+        project: Option<Name>,
         actor: Actor,
         action: &'static str,
         (object, detail): (&str, &str),
@@ -168,7 +169,7 @@ impl Store {
     ) -> Result<(), Error> {
         let entry = Entry {
             at: now,
-            project: None,
+            project,
             actor,
             action,
             object: object.to_owned(),

@@ -5,6 +5,7 @@ use crate::body::{Row, Tx, Value, first};
 use crate::error::Error;
 use crate::page::{Listed, Page, cursor};
 use model::cluster::Machine;
+use model::id::ClusterId;
 use model::name::Name;
 use model::observed::{Fact, Observation, Seen, fold};
 use model::time::Timestamp;
@@ -23,6 +24,8 @@ pub struct MachineRow {
     pub machine: Machine,
     /// What people call its cluster.
     pub cluster: Name,
+    /// Which cluster that is.
+    pub cluster_id: ClusterId,
     /// Whether it is to go.
     pub leaving: bool,
     /// As it was last seen.
@@ -90,6 +93,7 @@ fn row(mut row: Row) -> Result<MachineRow, Error> {
     Ok(MachineRow {
         machine,
         cluster,
+        cluster_id,
         leaving,
         seen,
     })

@@ -22,7 +22,7 @@ fn content(directory: &Path) -> BTreeMap<String, Vec<u8>> {
 async fn use_it(store: &Store) {
     let now = Timestamp::from_millis(1_000_000_000_000);
     let ana = Actor::new("ana", "");
-    let entered = store.enter_audit(ana, "backup.create", ("backup", ""), now);
+    let entered = store.enter_audit(None, ana, "backup.create", ("backup", ""), now);
     entered.await.unwrap();
 }
 

@@ -54,6 +54,7 @@ fn the_program() {
               history     List the accepted changes of a manifest or a cluster
               diff        Compare two accepted changes of a manifest or a cluster
               kubeconfig  Print what opens the API of a cluster, for kubectl
+              ssh         Enter a machine, or run a command on it
               simulate    Rehearse a manifest in a simulated world
               task        Read the log of a task, retry it, cancel it
               pool        Scale a pool

@@ -26,6 +26,7 @@ pub fn removal(level: Level) -> Vec<Item> {
     items.push(Item::Removed { names: None });
     items.extend(node::WRITTEN.map(Item::absent));
     items.extend([
+        guests(),
         Item::Restored,
         globbed(
             "programs that were placed",
@@ -79,6 +80,21 @@ fn given_back(name: &str) -> Item {
         }],
     }
 }
+
+/// The keys of people who were let in, where the file is still as it was named then.
+fn guests() -> Item {
+    Item::Command {
+        name: "keys of guests".to_owned(),
+        unless: "[ ! -e /var/lib/slipway/guests ]".to_owned(),
+        run: GUESTS_GONE.to_owned(),
+    }
+}
+
+/// Takes our lines out of a file of keys, and leaves its owner and mode.
+const GUESTS_GONE: &str = "read -r file </var/lib/slipway/guests && \
+    { [ ! -e \"$file\" ] || { cp -p \"$file\" \"$file.slipway\" && \
+    awk '!match($NF, /^slipway-guest-until-[0-9]+$/)' \"$file\" >\"$file.slipway\" && \
+    mv -f \"$file.slipway\" \"$file\"; }; } && rm -f /var/lib/slipway/guests";
 
 /// Does something to each `$one` of the paths that a pattern names.
 fn globbed(name: &str, pattern: &str, each: &str) -> Item {

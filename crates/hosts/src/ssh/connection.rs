@@ -275,7 +275,7 @@ impl From<Error> for Failure {
     }
 }
 
-async fn direct(door: &Door) -> Result<TcpStream, Error> {
+pub(super) async fn direct(door: &Door) -> Result<TcpStream, Error> {
     let stream = TcpStream::connect((door.host, door.port)).await;
     let stream = stream.and_then(|stream| stream.set_nodelay(true).map(|()| stream));
     stream.map_err(|error| {
@@ -318,7 +318,7 @@ where
         .map_err(Failure::Broken)
 }
 
-fn silent(door: &Door, limit: Duration, how: &str) -> Error {
+pub(super) fn silent(door: &Door, limit: Duration, how: &str) -> Error {
     let what = format!("could not connect to {door}: it {how} {limit:?}");
     Error::new(Kind::Silent, what)
 }

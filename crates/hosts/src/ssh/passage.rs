@@ -5,14 +5,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use russh::ChannelOpenFailure;
-use russh::ChannelStream;
 use russh::client::Msg;
+use russh::{Channel, ChannelOpenFailure, ChannelStream};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
-use super::connection::Connection;
+use super::connection::{self, Connection};
 use super::{Connections, Door, Keys, channel};
 use crate::error::{Error, Kind};
 
@@ -38,6 +37,14 @@ impl Drop for Stream {
 }
 
 impl Stream {
+    fn over(channel: Channel<Msg>, connection: Arc<Connection>) -> Self {
+        Self {
+            channel: Some(channel.into_stream()),
+            connection,
+            runtime: Handle::current(),
+        }
+    }
+
     fn channel(&mut self) -> io::Result<Pin<&mut ChannelStream<Msg>>> {
         let channel = self.channel.as_mut().map(Pin::new);
         channel.ok_or_else(|| io::Error::from(ErrorKind::NotConnected))
@@ -79,6 +86,11 @@ impl AsyncWrite for Stream {
     }
 }
 
+/// Bytes both ways, over whatever.
+pub trait Wire: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Wire for T {}
+
 /// Why there is no stream.
 enum NoStream {
     /// The connection is of no use any more.
@@ -113,6 +125,27 @@ impl Connections {
         }
     }
 
+    /// A byte stream to the SSH server behind a door, for somebody who speaks with it themselves:
+    /// nothing was said on it yet.
+    pub async fn reach(&self, door: &Door, keys: &dyn Keys) -> Result<Box<dyn Wire>, Error> {
+        let inner = &self.inner;
+        let limit = inner.limits.connect;
+        let via = match &door.jump {
+            Some(jump) => Some(inner.passage(door, jump, keys).await?),
+            None => None,
+        };
+        let reached = timeout(limit, async {
+            let Some(via) = via else {
+                let stream = connection::direct(door).await?;
+                return Ok::<Box<dyn Wire>, Error>(Box::new(stream));
+            };
+            let channel = channel::tunnel(inner, &via, door).await?;
+            Ok(Box::new(Stream::over(channel, via)))
+        });
+        let late = |_| connection::silent(door, limit, "did not answer within");
+        reached.await.map_err(late)?
+    }
+
     async fn forwarded(
         &self,
         connection: &Arc<Connection>,
@@ -132,11 +165,7 @@ impl Connections {
             Ok(Err(_)) => return Err(NoStream::Dead(connection.why())),
             Err(_) => return Err(NoStream::Dead("it does not answer".to_owned())),
         };
-        Ok(Stream {
-            channel: Some(channel.into_stream()),
-            connection: Arc::clone(connection),
-            runtime: Handle::current(),
-        })
+        Ok(Stream::over(channel, Arc::clone(connection)))
     }
 }
 

@@ -163,7 +163,7 @@ impl Inner {
 
     /// The connection of the host in front of a door. One that is open and does not answer is
     /// opened anew: nobody notices before using it, and then the host behind would be blamed.
-    async fn passage(
+    pub(super) async fn passage(
         self: &Arc<Self>,
         door: &Door,
         jump: &Door,

@@ -168,3 +168,32 @@ async fn a_passage_whose_connection_is_lost_does_not_seem_to_end_well() {
     echoed(&connections, &door, &ring, (echo.port, 3)).await;
     assert_eq!(server.entered(), 2);
 }
+
+/// The first words of an SSH server, through whatever is in between.
+async fn greeted(connections: &Connections, door: &Door, ring: &Ring) -> String {
+    let mut wire = connections.reach(door, ring).await.unwrap();
+    let mut word = [0; 7];
+    wire.read_exact(&mut word).await.unwrap();
+    String::from_utf8_lossy(&word).into_owned()
+}
+
+#[tokio::test]
+async fn somebody_else_reaches_the_ssh_server_itself_also_behind_a_jump_host() {
+    if !possible("somebody_else_reaches_the_ssh_server_itself_also_behind_a_jump_host") {
+        return;
+    }
+    let (outer, inner) = (Server::start(), Server::start());
+    let (connections, ring) = (Connections::default(), Ring::new());
+    let mut door = inner.door("root");
+    assert_eq!(greeted(&connections, &door, &ring).await, "SSH-2.0");
+    door.jump = Some(Box::new(outer.door("ada")));
+    assert_eq!(greeted(&connections, &door, &ring).await, "SSH-2.0");
+    // The one in front lets us in; the one behind is not entered by us.
+    assert_eq!((outer.entered(), inner.entered()), (1, 0));
+    door.port = free_port();
+    for jump in [door.jump.clone(), None] {
+        door.jump = jump;
+        let refused = connections.reach(&door, &ring).await.err().unwrap();
+        assert_eq!(refused.kind, Kind::Refused, "{refused}");
+    }
+}

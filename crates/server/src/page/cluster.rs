@@ -282,6 +282,7 @@ fn line(row: &MachineRow, now: Timestamp) -> Line {
     let MachineRow {
         machine,
         cluster: _,
+        cluster_id: _,
         leaving,
         seen,
     } = row;

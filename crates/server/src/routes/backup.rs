@@ -48,7 +48,13 @@ pub(crate) async fn create(
     let dumped = app.store().dump_to(written, now, turn.clone()).await?;
     let detail = format!("{} rows", dumped.rows);
     app.store()
-        .enter_audit(caller.actor, "backup.create", ("backup", &detail), now)
+        .enter_audit(
+            None,
+            caller.actor,
+            "backup.create",
+            ("backup", &detail),
+            now,
+        )
         .await?;
     let (length, pieces) = begin(file, turn).map_err(Problem::no_scratch)?;
     let headers = [

@@ -192,6 +192,7 @@ async fn find_ever(app: &App, project: &Name, name: &Name) -> Result<ClusterRow,
 pub(crate) fn machines(seen: &store::ClusterView) -> Vec<MachineRow> {
     let row = |machine: &model::cluster::Machine, leaving| MachineRow {
         cluster: seen.desired.name.clone(),
+        cluster_id: seen.desired.cluster,
         leaving,
         seen: seen
             .observed

@@ -9,6 +9,8 @@ mod backup;
 #[cfg(test)]
 mod events;
 #[cfg(test)]
+mod guests;
+#[cfg(test)]
 mod intents;
 #[cfg(test)]
 mod kubeconfig;

@@ -154,6 +154,8 @@ async fn every_route_lets_in_whom_it_declares_and_nobody_else() {
         GET    …/machines                                      P3   A1   ok   ok   ok   ok   A2   A3   ok   A6  viewer
         GET    …/machines/{name}                               P3   A1   ok   ok   ok   ok   A2   A3   ok   A6  viewer
         GET    …/machines/{name}/changes                       P3   A1   ok   ok   ok   ok   A2   A3   ok   A6  viewer
+        POST   …/machines/{name}/guests                        P3   A1   A5   A5   ok   ok   A2   A3   ok   A6  operator
+        POST   …/machines/{name}/relay                         P3   A1   A5   A5   ok   ok   A2   A3   ok   A6  operator
         GET    …/manifests                                     P3   A1   ok   ok   ok   ok   A2   A3   ok   A6  viewer
         POST   …/manifests                                     P3   A1   A5   ok   ok   ok   A2   A3   ok   A6  user
         DELETE …/manifests/{name}                              P3   A1   A5   A5   ok   ok   A2   A3   ok   A6  operator

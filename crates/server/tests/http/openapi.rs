@@ -51,6 +51,8 @@ fn every_route_is_in_the_document() {
         GET    …/machines
         GET    …/machines/{name}
         GET    …/machines/{name}/changes
+        POST   …/machines/{name}/guests
+        POST   …/machines/{name}/relay
         GET    …/manifests
         POST   …/manifests
         DELETE …/manifests/{name}

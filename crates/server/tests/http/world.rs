@@ -129,6 +129,7 @@ impl World {
             vault: vault.now_or_never().unwrap(),
             clock: now,
             rehearse,
+            enter: Arc::new(crate::guests::Doorman),
             metrics: recorder.handle(),
             scratch: std::env::temp_dir(),
         };

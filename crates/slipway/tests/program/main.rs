@@ -20,6 +20,8 @@ mod config;
 mod demo;
 mod doctor;
 #[cfg(feature = "sandbox")]
+mod entering;
+#[cfg(feature = "sandbox")]
 #[path = "../../../hosts/tests/driver/envoy.rs"]
 mod envoy;
 mod full_disk;

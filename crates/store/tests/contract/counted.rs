@@ -63,7 +63,7 @@ pub(crate) async fn what_is_restored_is_looked_at_first(store: &Store) {
 pub(crate) async fn what_changes_nothing_can_be_entered_too(store: &Store) {
     let ana = Actor::new("ana", "10.0.0.1");
     store
-        .enter_audit(ana, "backup.create", ("backup", "7 rows"), at(5))
+        .enter_audit(None, ana, "backup.create", ("backup", "7 rows"), at(5))
         .await
         .unwrap();
     let entries = store.audit_after(0, 10).await.unwrap();

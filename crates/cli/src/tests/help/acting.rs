@@ -124,3 +124,28 @@ fn the_help_of_intent_withdraw() {
               slipway intent withdraw intent-0c5w3k9qj2m4x"#]],
     );
 }
+
+#[test]
+fn the_help_of_ssh() {
+    check(
+        "ssh",
+        &expect![[r#"
+        Enter a machine, or run a command on it
+        Usage: slipway ssh [OPTIONS] <MACHINE> [-- <COMMAND>...]
+        Arguments:
+          <MACHINE>     The machine
+          [COMMAND]...  What to run there instead of a shell
+        Options:
+              --option <LINE>  An option for ssh, as a line of its configuration; may be given several times
+              --keep <DIR>     Do not enter: write what ssh, scp and rsync need to this new directory,
+                               readable by you alone
+          -h, --help           Print help (see more with '--help')
+        Examples:
+          slipway ssh edge-compute-02
+          slipway ssh edge-compute-02 -- journalctl -u kubelet -n 50
+          slipway ssh edge-brain-01 --option 'LocalForward 8080 localhost:80'
+          slipway ssh edge-compute-02 --keep way && scp -F way/config core.gz edge-compute-02:/tmp/
+        The server lets a key that is made for this one visit in for five minutes and carries what is said;
+        only the machine can read it. Who entered which machine is audited. The exit status is that of ssh."#]],
+    );
+}
