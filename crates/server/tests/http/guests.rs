@@ -215,7 +215,7 @@ async fn bytes_are_carried_until_one_side_ends_or_the_token_is_no_longer_good() 
             "{answer}"
         );
         said_again(&mut stream, b"SSH-2.0-here\r\n").await;
-        said_again(&mut stream, &[7; 300_000]).await;
+        said_again(&mut stream, &vec![7; 300_000]).await;
         // An end is passed on, and comes back as the other's.
         stream.shutdown().await.unwrap();
         assert_eq!(stream.read(&mut [0; 1]).await.unwrap(), 0);
