@@ -358,14 +358,18 @@ async fn patiently<T, F>(
 where
     F: Future<Output = Result<Result<T, String>, Error>> + Send,
 {
-    let mut last = "it was not asked yet".to_owned();
+    let mut last = String::new();
     let waiting = async {
         loop {
-            match look().await {
+            let missing = match look().await {
                 Ok(Ok(seen)) => return Ok(seen),
-                Ok(Err(missing)) => last = missing,
-                Err(error) if passing(error.kind) => last = error.what,
+                Ok(Err(missing)) => missing,
+                Err(error) if passing(error.kind) => error.what,
                 Err(error) => return Err(Trouble::from(error)),
+            };
+            if last != missing {
+                cx.log(&format!("waits for {what}: {missing}"));
+                last = missing;
             }
             tokio::time::sleep(PAUSE).await;
         }

@@ -19,7 +19,7 @@ const PACE: Duration = Duration::from_millis(50);
 const SPELL_MILLIS: i64 = 2_000;
 
 /// How long something may take that happens by itself.
-pub(crate) const SOON: Duration = Duration::from_mins(5);
+pub(crate) const SOON: Duration = Duration::from_mins(10);
 
 /// Waits until something holds.
 #[track_caller]
