@@ -1,6 +1,7 @@
 //! Kubernetes of one cluster on the wire: its settings, where its API is, and how its control
 //! plane was last seen to be.
 
+use crate::addon::AddonView;
 use crate::time::{Time, brief};
 use model::cluster::{Desired, Machine, Role};
 use model::endpoint::{Behind, Endpoint};
@@ -32,6 +33,9 @@ pub struct KubernetesView {
     pub control_plane: Option<ControlPlaneSeen>,
     /// When certificates end, by control machine; only of those that were looked at.
     pub certificates: Vec<CertificatesSeen>,
+    /// What it has besides Kubernetes, as it should be and as it was seen.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub addons: Vec<AddonView>,
 }
 
 /// Where the API of a cluster is.
@@ -126,6 +130,7 @@ impl KubernetesView {
             endpoint: real.then(|| Endpoint::of(desired, observed).into()),
             control_plane: seen.map(|(seen, at)| ControlPlaneSeen::new(seen, (*at).into())),
             certificates: certificates.collect(),
+            addons: AddonView::all(desired, observed),
         }
     }
 
@@ -145,6 +150,8 @@ impl KubernetesView {
             let troubles = seen.troubles.iter();
             told.extend(troubles.map(|(node, what)| ("trouble", format!("{node}: {what}"))));
         }
+        let addons = self.addons.iter();
+        told.extend(addons.map(|addon| ("add-on", addon.to_string())));
         let ends = self.certificates.iter();
         let ends: Vec<_> = ends.map(|seen| seen.told(now)).collect();
         told.extend((!ends.is_empty()).then(|| ("certificates", ends.join(", "))));

@@ -10,6 +10,7 @@
 //! **Invariant:** this crate depends on `model` alone (`docs/dependencies.txt`): whoever
 //! speaks the contract needs neither the planner nor the store.
 
+pub mod addon;
 pub mod argument;
 pub mod audit;
 pub mod backup;
@@ -32,6 +33,7 @@ pub mod task;
 pub mod time;
 pub mod token;
 
+pub use addon::{AddonState, AddonView};
 pub use audit::{AuditView, Broken, Verification};
 pub use client::{Client, Events, LogSignal, Signal, TaskLog};
 pub use cluster::{

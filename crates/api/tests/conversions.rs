@@ -138,6 +138,7 @@ fn a_generation_of_a_cluster_tells_where_its_machines_come_from() {
         made: BTreeMap::new(),
         balancers: Vec::new(),
         proxy: None,
+        addons: Vec::new(),
         playbooks: Playbooks::default(),
         tombstone: false,
         disruption: model::disruption::Disruption::default(),

@@ -11,6 +11,7 @@
 mod rules;
 
 use crate::{Clock, Context, Driver, Keeping, Log, NoSecrets, Open, Opening, Outcome, Output};
+use model::addon::{Addon, AddonName};
 use model::balancer::{Balance, Listener, Protocol};
 use model::cluster::{Generation, Machine, Origin, Role};
 use model::host::{Proxy, Recipe};
@@ -191,6 +192,7 @@ impl Cast {
             beats.push(Beat::Connect(self.machines()));
         }
         beats.push(act(given, join));
+        beats.extend(addons().map(|action| act(control, action)));
         if let Some(balancer) = &self.balancer {
             beats.push(act(balancer, balance(balancer, &[compute, given])));
         }
@@ -289,6 +291,24 @@ fn equip_through_proxy(machine: &Machine) -> Action {
         playbooks: Vec::new(),
     };
     Action::Equip { recipe }
+}
+
+/// An add-on that comes, is changed, and goes.
+fn addons() -> [Action; 3] {
+    let name = AddonName::NodeExporter;
+    let install = |version: &str| Action::Install {
+        addons: vec![Addon {
+            name,
+            version: version.to_owned(),
+            values: BTreeMap::new(),
+        }],
+        remove: Vec::new(),
+    };
+    let gone = Action::Install {
+        addons: Vec::new(),
+        remove: vec![name],
+    };
+    [install("v1.9.1"), install("v1.10.2"), gone]
 }
 
 /// Passes on connections and datagrams to the same targets.

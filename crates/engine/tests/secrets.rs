@@ -88,7 +88,8 @@ impl Hands {
             | Action::Key
             | Action::Equip { .. }
             | Action::Mesh { .. }
-            | Action::Balance { .. } => {}
+            | Action::Balance { .. }
+            | Action::Install { .. } => {}
         }
     }
 }

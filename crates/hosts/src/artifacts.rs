@@ -7,6 +7,7 @@
 //! directories that are sources themselves, for places without a network, and [`packages`] says
 //! where the packages of a distribution lie in them.
 
+pub mod addons;
 mod cache;
 mod evict;
 mod fill;

@@ -87,6 +87,8 @@ driver::kinds! {
     NoPackages = "ARTIFACT-007", Person, "run it on a Debian or Ubuntu machine of the kind that the hosts are, whose package sources answer `apt-get update`";
     /// A version of Kubernetes that nobody has.
     NoVersion = "ARTIFACT-008", Person, "set a version that was released in the manifest, or add its programs to a mirror";
+    /// An add-on whose objects cannot be had.
+    NoAddon = "ARTIFACT-009", Slipway, "tries again by itself; let the server's machine reach that address, or add the objects to a mirror with `slipway mirror create --addon`";
     /// This machine cannot make sandbox hosts.
     NoSandbox = "SANDBOX-001", Person, "run as root, or install uidmap and give the user a line in /etc/subuid and /etc/subgid";
     /// The root filesystem of sandbox hosts could not be made.

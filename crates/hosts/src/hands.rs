@@ -4,6 +4,7 @@
 //! It decides nothing: every task says all there is to do, and what was seen on the way goes back.
 //! Whatever is asked twice is looked at first, so that a task may be begun again at any point.
 
+mod addons;
 mod balancing;
 mod bringing;
 mod entry;
@@ -169,6 +170,7 @@ impl Hosts {
             }
             Action::Init { .. }
             | Action::Join { .. }
+            | Action::Install { .. }
             | Action::Drain
             | Action::Upgrade { .. }
             | Action::Uncordon

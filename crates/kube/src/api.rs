@@ -1,5 +1,6 @@
 //! What is asked of an API server, and the door through which it is asked.
 
+pub mod addon;
 pub mod csr;
 pub mod drain;
 pub mod manifest;

@@ -61,4 +61,6 @@ driver::kinds! {
     Etcd = "KUBE-029", Slipway, "tries again by itself; see on a control machine that most members of etcd are healthy";
     /// A host that cannot run Kubernetes.
     NoPlace = "KUBE-030", Person, "Kubernetes needs a host with systemd: on the sandbox, of serverType systemd";
+    /// An add-on that keeps volumes cannot go while there are any.
+    VolumesLeft = "KUBE-050", Person, "delete the claims whose volumes these are, or name the add-on in the manifest again";
 }

@@ -7,6 +7,7 @@
 mod changing;
 mod coming;
 mod going;
+mod installing;
 mod look;
 mod trouble;
 
@@ -79,6 +80,9 @@ impl Kube {
             Action::Init { version, .. } => self.init(cx, task, around, *version).await,
             Action::Join { version } => self.join(cx, task, around, *version).await,
             Action::Upgrade { version } => self.upgrade(cx, task, around, *version).await,
+            Action::Install { addons, remove } => {
+                self.install(cx, (task, around), (addons, remove)).await
+            }
             Action::Drain => self.drain(cx, task, around).await,
             Action::Uncordon => self.uncordon(cx, task, around).await,
             Action::Leave => self.leave(cx, task, around).await,

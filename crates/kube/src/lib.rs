@@ -4,6 +4,7 @@
 //! cluster over streams that somebody else opens, because the API of a private cluster is reached
 //! through its hosts. It waits for nothing without a limit, and asking twice changes nothing more.
 
+pub mod addons;
 pub mod api;
 pub mod error;
 pub mod hands;

@@ -3,6 +3,7 @@
 //! Reading goes on behind a fault, so one submission shows everything that is wrong with
 //! a manifest, each fault with its path, what was found and what is allowed.
 
+mod addons;
 mod balancers;
 mod disruption;
 mod fields;

@@ -1,5 +1,6 @@
 //! One cluster as it should be, down to the last machine.
 
+use crate::addon::Addon;
 use crate::balancer::Protocol;
 use crate::disruption::Disruption;
 use crate::host::{Playbooks, Proxy, Purpose, Recipe};
@@ -73,6 +74,9 @@ pub struct Desired {
     /// What is played on its nodes besides.
     #[serde(default, skip_serializing_if = "Playbooks::is_empty")]
     pub playbooks: Playbooks,
+    /// What it has besides Kubernetes, every choice made: who connects its pods comes first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub addons: Vec<Addon>,
     /// An explicit wish that the whole cluster be removed.
     pub tombstone: bool,
     /// How many of its machines may be out of service at once, and when that may begin.
@@ -494,8 +498,8 @@ mod tests {
             free.map(Kind::as_str).collect()
         };
         let made = [
-            "key", "prepare", "equip", "mesh", "balance", "init", "join", "drain", "upgrade",
-            "uncordon", "leave", "release",
+            "key", "prepare", "equip", "mesh", "balance", "init", "join", "install", "drain",
+            "upgrade", "uncordon", "leave", "release",
         ];
         assert_eq!(without(&desired.machines[0]), made);
         assert_eq!(without(&desired.machines[1]), ["uncordon"]);

@@ -12,6 +12,7 @@
 //! `clippy.toml` beside it forbids clocks, files and unordered maps.
 
 pub mod access;
+pub mod addon;
 pub mod admit;
 pub mod audit;
 pub mod balancer;

@@ -3,6 +3,7 @@
 //! Only [`crate::admit`] makes a [`Manifest`], so a reader may rely on what it promises:
 //! every reference leads somewhere, every name is usable, every network has room.
 
+use crate::addon;
 use crate::cluster::Forward;
 use crate::disruption::{PoolBudget, UNAVAILABLE_DEFAULT, Windows};
 use crate::host::{Playbooks, Proxy};
@@ -207,6 +208,9 @@ pub struct Cluster {
     /// What is played on its nodes besides.
     #[serde(default)]
     pub playbooks: Playbooks,
+    /// What it has besides Kubernetes.
+    #[serde(default)]
+    pub addons: Vec<addon::Named>,
 }
 
 /// The budget of a cluster whose document is from before there were budgets.

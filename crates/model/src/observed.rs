@@ -4,6 +4,7 @@
 //! [`Observed`], the planner's only eyes. Absence is itself something that was *seen*: a
 //! probe that did not answer leaves the last observation standing, and never means "gone".
 
+use crate::addon::{AddonFact, AddonName, AddonsFact};
 use crate::balancer::BalanceFact;
 use crate::host::Fingerprint;
 use crate::id::{ClusterId, MachineId};
@@ -41,6 +42,8 @@ pub enum Fact {
     Access(AccessFact),
     /// The certificates of a control machine.
     Certificates(MachineId, CertificatesFact),
+    /// The add-ons that are in the cluster.
+    Addons(AddonsFact),
 }
 
 /// Who saw a fact; with the object it names the row that a newer one replaces.
@@ -57,6 +60,8 @@ pub enum Source {
     Keeper,
     /// Whoever reads certificates on their hosts.
     Certificates,
+    /// Whoever asks what was installed in the cluster.
+    Addons,
 }
 
 impl Source {
@@ -68,6 +73,7 @@ impl Source {
             Self::Host => "host",
             Self::Keeper => "keeper",
             Self::Certificates => "certificates",
+            Self::Addons => "addons",
         }
     }
 }
@@ -80,7 +86,7 @@ impl Fact {
             | Self::Node(machine, _)
             | Self::Host(machine, _)
             | Self::Certificates(machine, _) => Some(*machine),
-            Self::ControlPlane(_) | Self::Access(_) => None,
+            Self::ControlPlane(_) | Self::Access(_) | Self::Addons(_) => None,
         }
     }
 
@@ -92,6 +98,7 @@ impl Fact {
             Self::Host(..) => Source::Host,
             Self::Access(_) => Source::Keeper,
             Self::Certificates(..) => Source::Certificates,
+            Self::Addons(_) => Source::Addons,
         }
     }
 }
@@ -237,6 +244,8 @@ pub struct Observed {
     pub wellbeing: Option<(Wellbeing, Timestamp)>,
     /// The public half of the key that opens its machines.
     pub access: Option<String>,
+    /// The add-ons that are in it, and since when we believe so; nothing when nobody has asked.
+    pub addons: Option<(BTreeMap<AddonName, AddonFact>, Timestamp)>,
     /// Every machine that was reported.
     pub machines: BTreeMap<MachineId, Seen>,
 }
@@ -277,6 +286,7 @@ impl Observed {
                     at,
                 );
             }
+            Fact::Addons(fact) => replace(&mut self.addons, fact.addons, at),
             // A key is made once in the life of a cluster.
             Fact::Access(fact) => self.access = Some(fact.public),
             Fact::Host(machine, fact) => {

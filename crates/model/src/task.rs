@@ -1,5 +1,6 @@
 //! Units of work with every choice already made.
 
+use crate::addon::{Addon, AddonName};
 use crate::balancer::Balance;
 use crate::cluster::{Generation, Machine, Origin};
 use crate::host::Recipe;
@@ -50,6 +51,12 @@ pub struct Around {
     /// Whether the machine is the first of the control plane to get its version.
     #[serde(default)]
     pub leads: bool,
+    /// What the cluster has besides Kubernetes: whoever comes is brought its images.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub addons: Vec<Addon>,
+    /// The nodes to which images of add-ons are brought before they are installed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<Machine>,
 }
 
 impl Task {
@@ -68,6 +75,7 @@ impl Task {
             | Action::Balance { .. }
             | Action::Init { .. }
             | Action::Join { .. }
+            | Action::Install { .. }
             | Action::Drain
             | Action::Upgrade { .. }
             | Action::Uncordon
@@ -115,6 +123,14 @@ pub enum Action {
         /// Which Kubernetes.
         version: Version,
     },
+    /// Have the cluster have these add-ons as they should be, and not have others; by the API, from
+    /// this machine on.
+    Install {
+        /// What is not there yet, or not as it should be.
+        addons: Vec<Addon>,
+        /// What is there and should not be.
+        remove: Vec<AddonName>,
+    },
     /// Move workloads off the node and keep new ones away.
     Drain,
     /// Change the node to another version of Kubernetes, in place.
@@ -145,6 +161,7 @@ pub enum Kind {
     Balance,
     Init,
     Join,
+    Install,
     Drain,
     Upgrade,
     Uncordon,
@@ -191,6 +208,7 @@ impl Action {
             Self::Balance { .. } => Kind::Balance,
             Self::Init { .. } => Kind::Init,
             Self::Join { .. } => Kind::Join,
+            Self::Install { .. } => Kind::Install,
             Self::Drain => Kind::Drain,
             Self::Upgrade { .. } => Kind::Upgrade,
             Self::Uncordon => Kind::Uncordon,
@@ -214,6 +232,7 @@ impl Action {
             | Self::Equip { .. }
             | Self::Mesh { .. }
             | Self::Balance { .. }
+            | Self::Install { .. }
             | Self::Drain
             | Self::Uncordon
             | Self::Leave
@@ -225,7 +244,7 @@ impl Action {
 
 impl Kind {
     /// Every kind, in the order of a machine's life.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Key,
         Self::Create,
         Self::Prepare,
@@ -234,6 +253,7 @@ impl Kind {
         Self::Balance,
         Self::Init,
         Self::Join,
+        Self::Install,
         Self::Drain,
         Self::Upgrade,
         Self::Uncordon,
@@ -253,6 +273,7 @@ impl Kind {
             Self::Balance => "balance",
             Self::Init => "init",
             Self::Join => "join",
+            Self::Install => "install",
             Self::Drain => "drain",
             Self::Upgrade => "upgrade",
             Self::Uncordon => "uncordon",
@@ -267,6 +288,7 @@ impl Kind {
         match self {
             Self::Init
             | Self::Join
+            | Self::Install
             | Self::Drain
             | Self::Upgrade
             | Self::Uncordon
@@ -286,9 +308,12 @@ impl Kind {
     pub const fn effect(self) -> Effect {
         match self {
             Self::Key | Self::Create | Self::Prepare | Self::Init | Self::Join => Effect::Create,
-            Self::Equip | Self::Mesh | Self::Balance | Self::Upgrade | Self::Uncordon => {
-                Effect::InPlace
-            }
+            Self::Equip
+            | Self::Mesh
+            | Self::Balance
+            | Self::Install
+            | Self::Upgrade
+            | Self::Uncordon => Effect::InPlace,
             Self::Drain | Self::Leave | Self::Release => Effect::Disturb,
             Self::Delete => Effect::DataLoss,
         }
@@ -307,6 +332,7 @@ impl Kind {
             | Self::Mesh
             | Self::Balance
             | Self::Join
+            | Self::Install
             | Self::Drain
             | Self::Upgrade
             | Self::Uncordon

@@ -3,6 +3,7 @@
 //! The rules here are written against the world, not against the planner: a plan that
 //! breaks one is stopped before it is committed, whoever made it.
 
+mod addons;
 mod balancers;
 
 use crate::planner::{Plan, View};
@@ -87,6 +88,7 @@ fn alone(view: &View<'_>, task: &Task) -> Vec<&'static str> {
             | Kind::Mesh
             | Kind::Init
             | Kind::Join
+            | Kind::Install
             | Kind::Upgrade
             | Kind::Uncordon
     ) && !wanted
@@ -111,6 +113,7 @@ fn alone(view: &View<'_>, task: &Task) -> Vec<&'static str> {
         broken.push("no node is ahead of the control plane");
     }
     broken.extend(host(view, task));
+    broken.extend(addons::alone(view, task));
     let mut secrets = task.machine.origin.secrets_for(kind);
     if secrets.any(|secret| view.missing.contains(secret)) {
         broken.push("nothing is begun without the secret that it needs");
@@ -128,7 +131,7 @@ fn host(view: &View<'_>, task: &Task) -> Option<&'static str> {
     let node = joins
         || matches!(
             kind,
-            Kind::Drain | Kind::Upgrade | Kind::Uncordon | Kind::Leave
+            Kind::Install | Kind::Drain | Kind::Upgrade | Kind::Uncordon | Kind::Leave
         );
     if node && !machine.role.is_node() {
         Some("a load balancer is no node")
@@ -169,6 +172,7 @@ fn together(view: &View<'_>, plan: &Plan) -> Vec<Note> {
             broken: "a control plane is started once",
         });
     }
+    notes.extend(addons::together(view, plan));
     notes.extend(out_of_service(view, plan));
     notes.extend(several_members(view, plan));
     if !view.desired.tombstone {

@@ -8,6 +8,7 @@
 mod growing;
 mod refused;
 
+use model::addon;
 use model::cluster::{Balancer, Desired, Generation, Machine, Origin, Role};
 use model::disruption::Disruption;
 use model::fault::{Fault, Faults};
@@ -154,6 +155,7 @@ fn born(
         balancers: Vec::new(),
         proxy: None,
         playbooks: Playbooks::default(),
+        addons: Vec::new(),
         tombstone: false,
         disruption: Disruption::default(),
     }
@@ -183,6 +185,7 @@ fn same_but_for_the_gone(grown: &Desired, before: &Desired) -> bool {
         && grown.balancers == before.balancers
         && grown.proxy == before.proxy
         && grown.playbooks == before.playbooks
+        && grown.addons == before.addons
         && grown.disruption == before.disruption.only(&pools(grown))
         && grown.machines == before.machines
         && grown
@@ -203,6 +206,8 @@ fn grow(
     let mut growing = Growing::from(start, before, now);
     growing.desired.version = cluster.version;
     growing.desired.proxy.clone_from(&cluster.proxy);
+    growing.desired.addons =
+        addon::decided(cluster.kubernetes.cni, &cluster.addons, cluster.version);
     growing.desired.playbooks = cluster
         .playbooks
         .declared_after(&start.playbooks, &start.made);

@@ -3,12 +3,13 @@
 use crate::ledger::{Elsewhere, Slot};
 use crate::planner::{Plan, View};
 use crate::predict::predict;
+use model::addon::{self, AddonFact};
 use model::balancer::{Listener, Protocol};
 use model::cluster::{Balancer, Desired, Forward, Generation, Machine, Origin, Role};
 use model::disruption::Disruption;
 use model::host::Playbooks;
 use model::id::{self, ClusterId, MachineId, TaskId};
-use model::kubernetes::Kubernetes;
+use model::kubernetes::{Cni, Kubernetes};
 use model::manifest::Provider;
 use model::name::Name;
 use model::observed::{HostFact, MachineFact, NodeFact, Observed, Seen};
@@ -60,6 +61,7 @@ impl World {
                 balancers: Vec::new(),
                 proxy: None,
                 playbooks: Playbooks::default(),
+                addons: Vec::new(),
                 tombstone: want.is_empty(),
                 disruption: Disruption::default(),
             },
@@ -204,6 +206,34 @@ impl World {
             group: group.parse().unwrap(),
         });
         self.elsewhere.extend(rows);
+        self
+    }
+
+    /// Wishes these add-ons, and sees those: `node-exporter`, with `=v1` for another version, `!` for
+    /// one that does not do its work, `~` for half of one.
+    pub(crate) fn addons(mut self, cni: Cni, wished: &str, seen: &str) -> Self {
+        let version = self.desired.version;
+        self.desired.kubernetes.cni = cni;
+        let named = |word: &str| {
+            let (name, version) = word.split_once('=').unzip();
+            addon::Named {
+                name: name.unwrap_or(word).parse().unwrap(),
+                version: version.map(str::to_owned),
+                values: BTreeMap::new(),
+            }
+        };
+        let wished: Vec<_> = wished.split_whitespace().map(named).collect();
+        self.desired.addons = addon::decided(cni, &wished, version);
+        let seen = seen.split_whitespace().map(|word| {
+            let addon = named(word.trim_end_matches(['!', '~'])).decided(version);
+            let fact = AddonFact {
+                whole: !word.ends_with('~'),
+                wrong: word.ends_with('!').then(|| "0 of 1 pods serve".to_owned()),
+                ..addon.installed()
+            };
+            (addon.name, fact)
+        });
+        self.observed.addons = Some((seen.collect(), NOW));
         self
     }
 
@@ -430,6 +460,11 @@ fn details(action: &Action) -> String {
         };
         let to: Vec<_> = mesh.to.iter().map(name).collect();
         format!(" ({} members, to {})", mesh.members.len(), to.join(" "))
+    } else if let Action::Install { addons, remove } = action {
+        let comes = addons.iter().map(|addon| format!("+{addon}"));
+        let goes = remove.iter().map(|name| format!("-{name}"));
+        let all: Vec<_> = comes.chain(goes).collect();
+        format!(" ({})", all.join(", "))
     } else if let Action::Balance { balance } = action {
         let listener = |listener: &Listener| {
             let targets = listener.targets.iter().map(ToString::to_string);

@@ -1,5 +1,6 @@
 //! Work that waits, always with an owner, a reason and a next action.
 
+use model::addon::AddonName;
 use model::id::TaskId;
 use model::name::Name;
 use model::secret::{EntryName, SecretRef};
@@ -115,6 +116,13 @@ pub enum Reason {
     },
     /// The node has joined and is not ready.
     NotReady,
+    /// An add-on is there as it should be, and does not do its work.
+    Unwell {
+        /// Which.
+        addon: AddonName,
+        /// What is wrong with it.
+        because: String,
+    },
     /// Somebody else holds what it needs.
     Claimed {
         /// What is needed: an address, a slot.
@@ -211,6 +219,7 @@ impl Reason {
             | Self::Backoff { .. }
             | Self::Running { .. }
             | Self::NotReady
+            | Self::Unwell { .. }
             | Self::Claimed { .. }
             | Self::Window { .. } => Owner::Slipway,
             Self::Stuck { .. }
@@ -244,6 +253,7 @@ impl Reason {
             Self::Unreachable => "unreachable",
             Self::Unusable { .. } => "unusable",
             Self::NotReady => "not-ready",
+            Self::Unwell { .. } => "unwell",
             Self::Claimed { .. } => "claimed",
             Self::Window { .. } => "window",
             Self::Secret { .. } => "secret",
@@ -314,6 +324,9 @@ impl Reason {
             Self::NotReady => format!(
                 "continues when the node is ready; `slipway machine replace {machine}` puts another in its place"
             ),
+            Self::Unwell { addon, .. } => format!(
+                "continues by itself when it is well again; see what its pods say, or take {addon} out of the manifest"
+            ),
             Self::Claimed { by, .. } => {
                 format!("continues when {by} gives it back; remove it from one of the manifests")
             }
@@ -381,6 +394,7 @@ impl fmt::Display for Reason {
             Self::Unreachable => f.write_str("the machine does not answer"),
             Self::Unusable { because } => write!(f, "the machine cannot be used: {because}"),
             Self::NotReady => f.write_str("the node is not ready"),
+            Self::Unwell { addon, because } => write!(f, "{addon} is not well: {because}"),
             Self::Claimed { thing, by } => write!(f, "{thing} is held by {by}"),
             Self::Window { opens } => write!(f, "waits for its window, which opens {opens}"),
             Self::Secret { name, key: None } => write!(f, "secret {name} is not set"),

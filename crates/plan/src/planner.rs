@@ -1,5 +1,6 @@
 //! The next safe step of one cluster, and why it is not a longer one.
 
+mod addons;
 mod around;
 mod draft;
 mod hosts;
@@ -154,6 +155,7 @@ pub fn plan(view: &View<'_>) -> Plan {
         rules::remove(&mut draft);
         rules::upgrade(&mut draft);
         hosts::balancers::balance(&mut draft);
+        addons::addons(&mut draft);
     }
     draft.finish()
 }

@@ -2,12 +2,14 @@
 //!
 //! The happy path and nothing else; the simulator shows the others.
 
+use model::addon::{Addon, AddonName};
 use model::balancer::{Balance, BalanceFact};
 use model::cluster::Machine;
 use model::mesh::{Mesh, MeshKey};
 use model::observed::{HostFact, MachineFact, NodeFact, Observed, Seen};
 use model::task::{Action, Kind};
 use model::time::Timestamp;
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 /// Changes `observed` to what will be seen after `action` on `machine` has gone well.
@@ -17,6 +19,7 @@ pub fn predict(observed: &mut Observed, machine: &Machine, action: &Action, now:
         Action::Init { .. } => observed.initialised = true,
         Action::Key => observed.access = Some("a key to come".to_owned()),
         Action::Mesh { mesh } => connect(observed, mesh, now),
+        Action::Install { addons, remove } => install(observed, addons, remove, now),
         Action::Create
         | Action::Prepare
         | Action::Equip { .. }
@@ -51,7 +54,7 @@ pub fn predict(observed: &mut Observed, machine: &Machine, action: &Action, now:
             let (host, _) = seen.host.get_or_insert_with(|| (HostFact::default(), now));
             host.balance = Some(all_answer(balance));
         }
-        Action::Key | Action::Mesh { .. } => {}
+        Action::Key | Action::Mesh { .. } | Action::Install { .. } => {}
         Action::Init { version, .. } | Action::Join { version } => {
             seen.node = Some((
                 NodeFact::Joined {
@@ -85,6 +88,16 @@ fn bare(address: IpAddr) -> HostFact {
 fn key_to_come(machine: &Machine) -> Option<MeshKey> {
     let digits: String = machine.id.to_string().replace('-', "/");
     format!("{digits:A<43}=").parse().ok()
+}
+
+/// What is installed is there and well, and what is removed is gone.
+fn install(observed: &mut Observed, addons: &[Addon], remove: &[AddonName], now: Timestamp) {
+    let (seen, at) = observed
+        .addons
+        .get_or_insert_with(|| (BTreeMap::new(), now));
+    *at = now;
+    seen.retain(|name, _| !remove.contains(name));
+    seen.extend(addons.iter().map(|addon| (addon.name, addon.installed())));
 }
 
 /// Every machine that is told of its peers has them.
@@ -125,7 +138,7 @@ fn change(seen: &mut Seen, edit: impl FnOnce(&mut bool, &mut model::version::Ver
 /// How long a task takes, in minutes, on machines and networks of the usual kind.
 pub const fn minutes(kind: Kind) -> u32 {
     match kind {
-        Kind::Create | Kind::Equip | Kind::Join | Kind::Drain => 2,
+        Kind::Create | Kind::Equip | Kind::Join | Kind::Install | Kind::Drain => 2,
         Kind::Key
         | Kind::Prepare
         | Kind::Mesh

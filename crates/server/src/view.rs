@@ -108,6 +108,7 @@ pub(crate) fn held(held: &Held) -> HeldView {
         | Reason::Unreachable
         | Reason::Unusable { .. }
         | Reason::NotReady
+        | Reason::Unwell { .. }
         | Reason::Claimed { .. }
         | Reason::Secret { .. }
         | Reason::SameKey { .. }
@@ -191,7 +192,7 @@ pub(crate) fn change(change: Change) -> ChangeView {
         Fact::Host(_, fact) => seen.host = Some(HostSeen::from(&(fact, at))),
         Fact::Certificates(_, fact) => seen.certificates_end = Some(fact.end.into()),
         // Facts about the whole cluster are not kept under any machine.
-        Fact::ControlPlane(_) | Fact::Access(_) => {}
+        Fact::ControlPlane(_) | Fact::Access(_) | Fact::Addons(_) => {}
     }
     seen
 }

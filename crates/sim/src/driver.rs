@@ -187,9 +187,11 @@ impl Simulated {
                 self.ask(cx, || self.world.lend_briefly(task)).await?;
                 Ok(Lent::Here)
             }
-            Action::Drain | Action::Upgrade { .. } | Action::Uncordon | Action::Leave => {
-                Ok(Lent::Here)
-            }
+            Action::Install { .. }
+            | Action::Drain
+            | Action::Upgrade { .. }
+            | Action::Uncordon
+            | Action::Leave => Ok(Lent::Here),
             Action::Delete | Action::Release => {
                 let back = || self.world.take_back_briefly(machine.id);
                 self.ask(cx, back).await?;
@@ -307,6 +309,7 @@ impl Simulated {
             | Kind::Balance
             | Kind::Init
             | Kind::Join
+            | Kind::Install
             | Kind::Drain
             | Kind::Upgrade
             | Kind::Uncordon
@@ -318,12 +321,14 @@ impl Simulated {
             Fact::Host(..) => machine || host,
             Fact::Node(..) => {
                 let nodes = self.reach == Reach::Kubernetes;
-                nodes || !machine && !host && kind != Kind::Key
+                let others = matches!(kind, Kind::Key | Kind::Install);
+                nodes || !machine && !host && !others
             }
             Fact::ControlPlane(_) => kind == Kind::Init,
             // Simulated control planes have none.
             Fact::Certificates(..) => false,
             Fact::Access(_) => kind == Kind::Key,
+            Fact::Addons(_) => kind == Kind::Install,
         }
     }
 
@@ -469,6 +474,7 @@ fn outputs(task: &Task) -> Vec<Output> {
         | Action::Mesh { .. }
         | Action::Balance { .. }
         | Action::Join { .. }
+        | Action::Install { .. }
         | Action::Drain
         | Action::Upgrade { .. }
         | Action::Uncordon

@@ -11,6 +11,7 @@
 //! running servers and workers: any number of processes on one machine share it, and it
 //! survives them all.
 
+mod addons;
 mod effect;
 mod error;
 mod furnish;

@@ -60,6 +60,7 @@ impl Driver for Hands {
             }
             Kind::Init
             | Kind::Join
+            | Kind::Install
             | Kind::Drain
             | Kind::Upgrade
             | Kind::Uncordon

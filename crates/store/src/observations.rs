@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::events::note;
 use crate::page::{Listed, Page, cursor};
 use crate::{claims, intents};
+use model::addon::AddonsFact;
 use model::id::{ClusterId, MachineId};
 use model::name::Name;
 use model::observed::{
@@ -278,6 +279,11 @@ fn tell(
             let message = format!("the first of its certificates ends on {day}");
             ("machine.changed", object, message)
         }
+        Fact::Addons(fact) if before == Before::Nothing && fact.addons.is_empty() => return Ok(()),
+        Fact::Addons(fact) => {
+            let object = format!("cluster/{}", of.name);
+            ("cluster.changed", object, said_of_addons(fact))
+        }
         Fact::Access(_) => {
             let message = "the key that opens its machines was made".to_owned();
             ("cluster.changed", format!("cluster/{}", of.name), message)
@@ -362,6 +368,21 @@ fn said_of_control_plane(wellbeing: &Wellbeing) -> String {
     let troubles = troubles.iter();
     said.extend(troubles.map(|(node, what)| format!("{node}: {what}")));
     said.join(", ")
+}
+
+fn said_of_addons(fact: &AddonsFact) -> String {
+    if fact.addons.is_empty() {
+        return "no add-on is installed".to_owned();
+    }
+    let told = fact.addons.iter().map(|(name, fact)| {
+        let version = &fact.version;
+        match (&fact.wrong, fact.whole) {
+            (_, false) => format!("{name} {version} is half there"),
+            (Some(wrong), true) => format!("{name} {version} is not well: {wrong}"),
+            (None, true) => format!("{name} {version} is well"),
+        }
+    });
+    told.collect::<Vec<_>>().join(", ")
 }
 
 fn said_of_host(fact: &HostFact) -> String {

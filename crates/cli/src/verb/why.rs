@@ -138,6 +138,7 @@ fn needs(machine: &MachineView, cluster: &ClusterView, kind: TaskKind) -> bool {
         TaskKind::Equip => !machine.leaving && host.is_none_or(|host| !host.equipped),
         TaskKind::Mesh | TaskKind::Balance => !machine.leaving && made,
         TaskKind::Prepare | TaskKind::Init | TaskKind::Join => !machine.leaving && node.is_none(),
+        TaskKind::Install => !machine.leaving && node.is_some(),
         TaskKind::Drain => machine.leaving || old,
         TaskKind::Upgrade => !machine.leaving && old,
         TaskKind::Uncordon => !machine.leaving && node.is_some_and(|node| node.cordoned),

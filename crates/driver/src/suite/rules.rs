@@ -2,6 +2,7 @@
 
 use super::{Beat, Fixture, Play, Verdict, done, equip, equip_through_proxy, finished, told};
 use crate::{Driver, Outcome, Target};
+use model::addon::{Addon, AddonName, AddonsFact};
 use model::cluster::Machine;
 use model::id::MachineId;
 use model::mesh::{Member, Mesh};
@@ -144,6 +145,7 @@ fn host(seen: &[Observation], machine: MachineId) -> Option<&HostFact> {
         | Fact::Node(..)
         | Fact::ControlPlane(_)
         | Fact::Certificates(..)
+        | Fact::Addons(_)
         | Fact::Access(_) => None,
     })
 }
@@ -275,6 +277,7 @@ pub(super) async fn probe_tells_what_it_knows<F: Fixture>(play: Play<'_, F>) -> 
             | Fact::ControlPlane(_)
             | Fact::Host(..)
             | Fact::Certificates(..)
+            | Fact::Addons(_)
             | Fact::Access(_) => {}
         }
     }
@@ -307,6 +310,7 @@ pub(super) async fn silence_is_not_absence<F: Fixture>(play: Play<'_, F>) -> Ver
             | Fact::ControlPlane(_)
             | Fact::Host(..)
             | Fact::Certificates(..)
+            | Fact::Addons(_)
             | Fact::Access(_) => {}
         }
     }
@@ -464,6 +468,17 @@ pub(super) async fn stuck_has_a_hint<F: Fixture>(play: Play<'_, F>) -> Verdict {
     }
 }
 
+/// Whether add-ons were seen to be as they should be, and others to be gone.
+fn installed(seen: &[Observation], addons: &[Addon], remove: &[AddonName]) -> bool {
+    seen.iter().any(|observation| {
+        let Fact::Addons(AddonsFact { addons: there }) = &observation.fact else {
+            return false;
+        };
+        let is = |addon: &Addon| there.get(&addon.name).is_some_and(|fact| fact.is(addon));
+        addons.iter().all(is) && !remove.iter().any(|name| there.contains_key(name))
+    })
+}
+
 /// Whoever did something to hosts tells of each that it is as it was told.
 pub(super) async fn told_is_told<F: Fixture>(play: Play<'_, F>) -> Verdict {
     for beat in play.cast.life() {
@@ -489,6 +504,7 @@ pub(super) async fn told_is_told<F: Fixture>(play: Play<'_, F>) -> Verdict {
                 let fact = host.balance.as_ref();
                 fact.is_some_and(|fact| fact.told == balance.fingerprint())
             }),
+            Action::Install { addons, remove } => installed(&seen, addons, remove),
             Action::Init { .. }
             | Action::Join { .. }
             | Action::Drain

@@ -14,8 +14,9 @@ use super::part::{self, HELD, Part, is_at};
 use super::source::Source;
 use super::trouble::unwritable;
 use super::web::{Patience, Web};
-use super::{Artifact, Digest, Entry, Index, Name, blocking, evict};
+use super::{Artifact, Digest, Entry, Index, Name, addons, blocking, evict};
 use crate::error::{Error, Kind};
+use model::addon::AddonName;
 use std::collections::HashMap;
 use std::fs::{File, FileTimes, TryLockError};
 use std::os::unix::fs::MetadataExt as _;
@@ -143,6 +144,33 @@ impl Cache {
             Err(error) if error.kind == Kind::NoArtifact => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// What the first source lists below a name that lists anything there. Sources that cannot be
+    /// asked are passed over where another one answers.
+    pub async fn listed_below(&self, sources: &[Source], above: &Name) -> Result<Vec<Name>, Error> {
+        let mut away = None;
+        for source in sources {
+            match source.index(&self.0.web).await {
+                Ok(index) => {
+                    let names = index.iter().flat_map(Index::iter).map(|(name, _)| name);
+                    let below: Vec<_> = names.filter(|name| name.is_below(above)).collect();
+                    if !below.is_empty() {
+                        return Ok(below.into_iter().cloned().collect());
+                    }
+                }
+                Err(trouble) => away = Some(trouble.into_error()),
+            }
+        }
+        away.map_or_else(|| Ok(Vec::new()), Err)
+    }
+
+    /// The objects of an add-on as its makers publish them. Their server vouches for them by its
+    /// certificate; no digest of them is published.
+    pub async fn published(&self, name: AddonName, version: &str) -> Result<String, Error> {
+        let upstream = Source::upstream_at(addons::UPSTREAM);
+        let upstream = upstream.map_err(|why| Error::new(Kind::NoAddon, why.to_string()))?;
+        addons::fetched(&self.0.web, &upstream, name, version).await
     }
 
     /// What must be in an artifact, by what we know, what a source says, or what was last said.

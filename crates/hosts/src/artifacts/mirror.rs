@@ -5,6 +5,7 @@
 //! interrupted starts again with the same words and goes on where it ended.
 
 mod images;
+mod objects;
 mod walk;
 
 pub use images::Lent;

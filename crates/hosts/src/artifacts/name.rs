@@ -41,7 +41,7 @@ impl Name {
     }
 
     /// Its parts, which slashes separate.
-    pub fn parts(&self) -> impl Iterator<Item = &str> {
+    pub fn parts(&self) -> impl DoubleEndedIterator<Item = &str> {
         self.0.split('/')
     }
 }

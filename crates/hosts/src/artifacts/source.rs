@@ -163,7 +163,7 @@ pub(super) fn address(base: &Url, name: &Name) -> Url {
     joined(base, name.parts())
 }
 
-fn joined<'a>(base: &Url, parts: impl IntoIterator<Item = &'a str>) -> Url {
+pub(super) fn joined<'a>(base: &Url, parts: impl IntoIterator<Item = &'a str>) -> Url {
     let mut url = base.clone();
     // An http address always has a path.
     if let Ok(mut path) = url.path_segments_mut() {

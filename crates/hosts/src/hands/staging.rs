@@ -69,7 +69,11 @@ impl Hosts {
     }
 
     /// What the programs of a host must be made for.
-    async fn platform(&self, cx: &Context, entry: &Entry<'_>) -> Result<Platform, Error> {
+    pub(super) async fn platform(
+        &self,
+        cx: &Context,
+        entry: &Entry<'_>,
+    ) -> Result<Platform, Error> {
         let machine = Item::Told {
             key: "machine".to_owned(),
             print: "uname -m".to_owned(),
@@ -128,7 +132,7 @@ impl Hosts {
             let cache = self.cache().await?;
             let fetching = cache.fetch_listed(&self.inner.sources, named, &quiet);
             match Self::unless_told(cx, fetching).await? {
-                Some(handle) => fetched.push((name, handle.sha256().to_string(), handle)),
+                Some(handle) => fetched.push((name.to_owned(), handle)),
                 None => left.push(name),
             }
         }
@@ -138,23 +142,34 @@ impl Hosts {
                 "images: no mirror has {left}: containerd pulls them"
             ));
         }
+        let of = version.to_string();
+        self.import_images(cx, entry, &of, &fetched).await?;
+        Ok(left)
+    }
+
+    /// Has image archives become the container runtime's; those that are are not sent again.
+    pub(super) async fn import_images(
+        &self,
+        cx: &Context,
+        entry: &Entry<'_>,
+        of: &str,
+        fetched: &[(String, Handle)],
+    ) -> Result<(), Error> {
         if fetched.is_empty() {
-            return Ok(left);
+            return Ok(());
         }
-        let archive =
-            |(name, sha256, _): &'_ (&'static str, String, Handle)| (*name, sha256.clone());
-        let named: Vec<(&str, String)> = fetched.iter().map(archive).collect();
-        let archives: Vec<Archive<'_>> = named
+        let sums: Vec<String> = fetched
             .iter()
-            .map(|(name, sha256)| Archive {
-                version,
-                name,
-                sha256,
-            })
+            .map(|(_, handle)| handle.sha256().to_string())
+            .collect();
+        let archives: Vec<Archive<'_>> = fetched
+            .iter()
+            .zip(&sums)
+            .map(|((name, _), sha256)| Archive { of, name, sha256 })
             .collect();
         let told = self.run(cx, entry, &recipe::unimported(&archives)).await?;
         recipe::done(&told)?;
-        for (archive, (.., handle)) in archives.iter().zip(&fetched) {
+        for (archive, (_, handle)) in archives.iter().zip(fetched) {
             if told.facts("missing").any(|name| name == archive.name) {
                 let path = archive.path();
                 self.delivered(cx, entry, (handle, &path, 0o600)).await?;
@@ -165,7 +180,7 @@ impl Hosts {
                 cx.log(&format!("image {}: 0 changed, 1 unchanged", archive.name));
             }
         }
-        Ok(left)
+        Ok(())
     }
 
     /// Has an artifact lie on a host, and says so in the log.

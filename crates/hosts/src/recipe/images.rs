@@ -25,11 +25,11 @@ pub fn staged(version: Version) -> String {
     format!("{STAGED}/{version}")
 }
 
-/// An image archive of a version.
+/// An image archive of a version of something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Archive<'a> {
-    /// Of which version.
-    pub version: Version,
+    /// Of what: a version of Kubernetes, or of an add-on.
+    pub of: &'a str,
     /// What it is called.
     pub name: &'a str,
     /// What is in it.
@@ -44,7 +44,7 @@ impl Archive<'_> {
 
     /// Where the host remembers it.
     fn memory(&self) -> String {
-        format!("{}/images/{}", staged(self.version), self.name)
+        format!("{STAGED}/{}/images/{}", self.of, self.name)
     }
 
     /// Holds, in a shell of its own, when all it brought is there.
@@ -61,7 +61,7 @@ impl Archive<'_> {
     fn item(&self) -> Item {
         let (memory, sha256) = (quoted(&self.memory()), quoted(self.sha256));
         Item::Command {
-            name: format!("image {} of {}", self.name, self.version),
+            name: format!("image {} of {}", self.name, self.of),
             unless: self.there(),
             run: format!("m={memory}\nsum={sha256}\n{IMPORT}"),
         }

@@ -196,6 +196,7 @@ impl Scene {
             | Fact::Node(..)
             | Fact::ControlPlane(_)
             | Fact::Certificates(..)
+            | Fact::Addons(_)
             | Fact::Access(_) => None,
         });
         told.unwrap_or_else(|| panic!("{} tells nothing: {seen:?}", machine.name))

@@ -41,6 +41,22 @@ pub struct Reference {
     pub name: String,
 }
 
+impl Reference {
+    /// Whether both name one object: that its group has another version says nothing.
+    pub fn is_the_same(&self, other: &Self) -> bool {
+        let whole = |one: &Self| {
+            let (group, _) = one.api_version.split_once('/').unwrap_or_default();
+            (
+                group.to_owned(),
+                one.kind.clone(),
+                one.namespace.clone(),
+                one.name.clone(),
+            )
+        };
+        whole(self) == whole(other)
+    }
+}
+
 impl std::fmt::Display for Reference {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.namespace {
@@ -52,22 +68,56 @@ impl std::fmt::Display for Reference {
 
 /// What a text holds, without asking anybody.
 pub fn objects(text: &str) -> Result<Vec<Reference>, Error> {
-    Ok(text::read(text)?.iter().map(reference).collect())
+    Ok(Objects::read(text)?.references())
+}
+
+/// Objects that were read from a text, in the order in which they are applied: namespaces and
+/// definitions of kinds first, the rest in its order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Objects(Vec<DynamicObject>);
+
+impl Objects {
+    /// Reads a text of YAML documents.
+    pub fn read(text: &str) -> Result<Self, Error> {
+        let mut objects = text::read(text)?;
+        objects.sort_by_key(rank);
+        Ok(Self(objects))
+    }
+
+    /// The same with something changed in each of them.
+    pub fn changed(self, change: impl Fn(&mut Value) -> Result<(), Error>) -> Result<Self, Error> {
+        let changed = |object: DynamicObject| {
+            let mut value = serde_json::to_value(object).map_err(|_| text::bad("it"))?;
+            change(&mut value)?;
+            serde_json::from_value(value).map_err(|_| text::bad("it"))
+        };
+        let all: Result<_, Error> = self.0.into_iter().map(changed).collect();
+        all.map(Self)
+    }
+
+    /// Their names, as far as the text tells them.
+    pub fn references(&self) -> Vec<Reference> {
+        self.0.iter().map(reference).collect()
+    }
 }
 
 impl Door {
     /// Applies every object of a text of YAML documents: namespaces and definitions of kinds
     /// first, the rest in its order.
     pub async fn apply(&self, text: &str) -> Result<Vec<Reference>, Error> {
-        let mut objects = text::read(text)?;
-        objects.sort_by_key(rank);
+        self.apply_all(&Objects::read(text)?).await
+    }
+
+    /// Applies objects in their order; answers their whole names.
+    pub async fn apply_all(&self, objects: &Objects) -> Result<Vec<Reference>, Error> {
+        let objects = &objects.0;
         let mut known = Kinds {
             defines: objects.iter().any(is_definition),
             ..Kinds::default()
         };
         let mut applied = Vec::with_capacity(objects.len());
-        for object in &objects {
-            let (api, reference) = self.place(object, &mut known).await?;
+        for object in objects {
+            let (api, reference) = self.place(reference(object), &mut known).await?;
             self.apply_one(&api, &reference, object).await?;
             applied.push(reference);
         }
@@ -78,19 +128,39 @@ impl Door {
     ///
     /// Their parts are removed in the background; a kind that is not known any more had none left.
     pub async fn remove(&self, text: &str) -> Result<(), Error> {
-        let mut objects = text::read(text)?;
-        objects.sort_by_key(rank);
+        self.prune(&objects(text)?, &[]).await
+    }
+
+    /// Removes objects in the same way, but for those to keep.
+    pub async fn prune(&self, all: &[Reference], keep: &[Reference]) -> Result<(), Error> {
+        self.delete_all(all, keep, &DeleteParams::background())
+            .await
+    }
+
+    /// Removes objects in the opposite order; each is there until all its parts are gone.
+    pub async fn take_down(&self, all: &[Reference]) -> Result<(), Error> {
+        self.delete_all(all, &[], &DeleteParams::foreground()).await
+    }
+
+    async fn delete_all(
+        &self,
+        all: &[Reference],
+        keep: &[Reference],
+        params: &DeleteParams,
+    ) -> Result<(), Error> {
         let mut known = Kinds::default();
-        for object in objects.iter().rev() {
-            let (api, reference) = match self.place(object, &mut known).await {
+        for reference in all.iter().rev() {
+            let (api, reference) = match self.place(reference.clone(), &mut known).await {
                 Err(error) if error.kind == Kind::UnknownKind => continue,
                 placed => placed?,
             };
-            let params = DeleteParams::background();
+            if keep.iter().any(|kept| kept.is_the_same(&reference)) {
+                continue;
+            }
             let asked = self
                 .ask(
                     &format!("delete {reference}"),
-                    api.delete(&reference.name, &params),
+                    api.delete(&reference.name, params),
                 )
                 .await;
             match asked {
@@ -99,6 +169,27 @@ impl Door {
             }
         }
         Ok(())
+    }
+
+    /// Those of some objects that are still there.
+    pub async fn still_there(&self, all: &[Reference]) -> Result<Vec<Reference>, Error> {
+        let mut known = Kinds::default();
+        let mut there = Vec::new();
+        for reference in all {
+            let (api, reference) = match self.place(reference.clone(), &mut known).await {
+                Err(error) if error.kind == Kind::UnknownKind => continue,
+                placed => placed?,
+            };
+            let question = api.get_metadata_opt(&reference.name);
+            if self
+                .ask(&format!("look for {reference}"), question)
+                .await?
+                .is_some()
+            {
+                there.push(reference);
+            }
+        }
+        Ok(there)
     }
 
     /// Applies a `ConfigMap` with these entries and no others of ours.
@@ -137,9 +228,11 @@ impl Door {
         self.apply_value(object).await
     }
 
-    async fn apply_value(&self, object: Value) -> Result<(), Error> {
+    pub(super) async fn apply_value(&self, object: Value) -> Result<(), Error> {
         let object: DynamicObject = serde_json::from_value(object).map_err(|_| text::bad("it"))?;
-        let (api, reference) = self.place(&object, &mut Kinds::default()).await?;
+        let (api, reference) = self
+            .place(reference(&object), &mut Kinds::default())
+            .await?;
         self.apply_one(&api, &reference, &object).await
     }
 
@@ -165,10 +258,9 @@ impl Door {
     /// Where an object is applied: its kind is looked up once per text.
     async fn place(
         &self,
-        object: &DynamicObject,
+        mut reference: Reference,
         known: &mut Kinds,
     ) -> Result<(Api<DynamicObject>, Reference), Error> {
-        let mut reference = reference(object);
         let (kind, can) = self.kind(&reference, known).await?;
         let client = self.client.clone();
         let api = match can.scope {

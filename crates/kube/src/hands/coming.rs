@@ -35,6 +35,7 @@ impl Kube {
         let node = self.node(cx, task, around, version).await?;
         if self.marked(cx, task).await?.is_none() {
             let staged = self.staged(cx, task, version).await?;
+            self.addon_images(cx, task, around).await?;
             let own = [task.machine.address];
             let before = node.before(&staged.programs, &own, &init_config(&node), Vec::new());
             self.items(cx, task, &before).await?;
@@ -74,6 +75,7 @@ impl Kube {
         let node = self.node(cx, task, around, version).await?;
         if self.marked(cx, task).await?.is_none() {
             let staged = self.staged(cx, task, version).await?;
+            self.addon_images(cx, task, around).await?;
             self.clear_the_way(cx, task, &door, &member).await?;
             let more = self.introduced(cx, task, &member).await?;
             let invitation = Invitation::new()?;

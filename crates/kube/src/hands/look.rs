@@ -5,6 +5,7 @@ use crate::api::{self, Health};
 use crate::kubeadm;
 use driver::{Context, Target};
 use futures_util::future::join_all;
+use model::addon::AddonsFact;
 use model::cluster::{Machine, Role};
 use model::id::{ClusterId, MachineId};
 use model::observed::{
@@ -85,11 +86,13 @@ impl Kube {
         let Some(Ok((door, member))) = unless_cancelled(cx, entering).await else {
             return Vec::new();
         };
-        let (nodes, health, etcd) = tokio::join!(
+        let (nodes, health, etcd, addons) = tokio::join!(
             unless_cancelled(cx, door.nodes()),
             unless_cancelled(cx, door.health(MEMBER_PATIENCE)),
-            within(cx, self.etcd(cx, target.cluster, &member))
+            within(cx, self.etcd(cx, target.cluster, &member)),
+            within(cx, async { door.addons_seen().await.ok() })
         );
+        let addons = addons.map(|addons| Fact::Addons(AddonsFact { addons }));
         let nodes = nodes.and_then(Result::ok);
         let mut failing = match health {
             Some(Ok(Health::Failing(checks))) => checks,
@@ -106,7 +109,8 @@ impl Kube {
             wellbeing: Some(wellbeing),
         });
         let nodes = nodes.iter().flat_map(|nodes| of_nodes(target, nodes));
-        std::iter::once(begun).chain(nodes).collect()
+        let whole = std::iter::once(begun).chain(addons);
+        whole.chain(nodes).collect()
     }
 
     async fn etcd(

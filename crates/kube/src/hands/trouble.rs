@@ -1,6 +1,7 @@
 //! Whatever keeps a task from being done, whoever found it.
 
 use crate::error::Error;
+use driver::kinds::Owner;
 use driver::{Outcome, Unopened};
 
 /// Why a task could not be done.
@@ -12,6 +13,28 @@ pub(super) enum Trouble {
     Host(hosts::error::Error),
     /// What opens the cluster cannot be had.
     Unopened(Unopened),
+}
+
+impl Trouble {
+    /// Whether it may work later without anybody's help.
+    pub(super) fn may_work(&self) -> bool {
+        match self {
+            Self::Kube(error) => error.kind.owner() == Owner::Slipway,
+            Self::Host(error) => error.kind.owner() == Owner::Slipway,
+            Self::Unopened(unopened) => matches!(unopened, Unopened::Retry(_)),
+        }
+    }
+
+    /// The same, with what it is about in front.
+    pub(super) fn of(mut self, about: &str) -> Self {
+        let what = match &mut self {
+            Self::Kube(error) => &mut error.what,
+            Self::Host(error) => &mut error.what,
+            Self::Unopened(Unopened::Retry(error) | Unopened::Stuck(error)) => &mut error.attempted,
+        };
+        *what = format!("{about}: {what}");
+        self
+    }
 }
 
 impl From<Error> for Trouble {

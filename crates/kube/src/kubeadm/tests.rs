@@ -31,6 +31,8 @@ fn around(cni: Cni) -> Around {
         api: vec![[10, 8, 0, 9].into()],
         through: Vec::new(),
         leads: true,
+        addons: Vec::new(),
+        nodes: Vec::new(),
     }
 }
 

@@ -5,6 +5,7 @@
     reason = "a test that cannot go on fails"
 )]
 
+mod addons;
 mod door;
 mod drain;
 mod nodes;

@@ -1,7 +1,9 @@
 //! The manifest language, field by field.
 
 use super::fields::Fields;
-use super::{balancers, disruption, jump, kubernetes, playbooks, proxy, references, secrets};
+use super::{
+    addons, balancers, disruption, jump, kubernetes, playbooks, proxy, references, secrets,
+};
 use crate::cluster::LITE;
 use crate::fault::{Code, Fault, Faults};
 use crate::manifest::{
@@ -387,6 +389,7 @@ fn cluster_of(value: &Value, path: &str, faults: &mut Faults) -> Option<Read<Dec
     let kubernetes = kubernetes::of_cluster(&mut fields, network, faults);
     let proxy = proxy::of_cluster(&mut fields, network, &kubernetes, faults);
     let playbooks = playbooks::of_cluster(&mut fields, faults);
+    let addons = addons::of_cluster(&mut fields, kubernetes.cni, faults);
     fields.finish(faults);
     let name = name?;
     let value = pools.map(|(control, compute)| {
@@ -402,6 +405,7 @@ fn cluster_of(value: &Value, path: &str, faults: &mut Faults) -> Option<Read<Dec
                 windows,
                 proxy,
                 playbooks,
+                addons,
             })
         };
         let whole = whole();

@@ -4,6 +4,7 @@ use super::admit;
 use crate::source;
 use expect_test::{Expect, expect};
 
+mod addons;
 mod balancers;
 mod hosts;
 mod kubernetes;

@@ -1,9 +1,9 @@
 //! The cluster around a node, as whoever changes that node must know it.
 
 use super::draft::Draft;
-use super::survey::Place;
+use super::survey::{Life, Place};
 use model::cluster::Machine;
-use model::task::{Action, Around, Open};
+use model::task::{Action, Around, Kind, Open};
 
 /// Whether one of those by whom a task was to reach the API still can.
 pub(super) fn reaches(draft: &Draft<'_>, place: &Place<'_>, open: &Open, action: &Action) -> bool {
@@ -35,5 +35,18 @@ pub(super) fn around(draft: &Draft<'_>, place: &Place<'_>, action: &Action) -> O
         api: desired.api(),
         through: through.collect(),
         leads: version.is_some() && !members().any(newer),
+        addons: desired.addons.clone(),
+        nodes: nodes(draft, action),
     })
+}
+
+/// The nodes that need what add-ons are made of before these are installed. Who comes later is
+/// brought it on its way.
+fn nodes(draft: &Draft<'_>, action: &Action) -> Vec<Machine> {
+    if action.kind() != Kind::Install {
+        return Vec::new();
+    }
+    let node = |place: &&Place<'_>| place.node.is_some() && place.life == Life::Running;
+    let nodes = draft.survey.wanted().filter(node);
+    nodes.map(|place| place.machine.clone()).collect()
 }

@@ -121,6 +121,7 @@ impl Place<'_> {
             | Kind::Balance
             | Kind::Init
             | Kind::Join
+            | Kind::Install
             | Kind::Uncordon
             | Kind::Delete
             | Kind::Release => false,

@@ -8,6 +8,7 @@ use model::id::TaskId;
 use model::intent::Wish;
 use model::task::{Action, Kind, State};
 
+mod addons;
 mod disruption;
 mod hosts;
 

@@ -224,6 +224,10 @@ pub(crate) fn under_way(world: &World, desired: &Desired, observed: &Observed) -
         Kind::Create if given(machine) => Action::Prepare,
         Kind::Delete if given(machine) => Action::Release,
         Kind::Join => Action::Join { version },
+        Kind::Install => Action::Install {
+            addons: desired.addons.clone(),
+            remove: Vec::new(),
+        },
         Kind::Drain => Action::Drain,
         Kind::Leave => Action::Leave,
         Kind::Delete => Action::Delete,
@@ -235,6 +239,7 @@ pub(crate) fn under_way(world: &World, desired: &Desired, observed: &Observed) -
         Kind::Key | Kind::Equip | Kind::Mesh => machine.origin.is_host(),
         Kind::Balance => machine.role == Role::Balancer,
         Kind::Init => machine.role == Role::Control && !observed.initialised,
+        Kind::Install => machine.role == Role::Control && observed.initialised,
         Kind::Join | Kind::Drain | Kind::Upgrade | Kind::Uncordon | Kind::Leave => {
             machine.role.is_node()
         }
@@ -246,7 +251,7 @@ pub(crate) fn under_way(world: &World, desired: &Desired, observed: &Observed) -
         .filter_map(|(machine, work)| {
             let (kind, state) = (*work)?;
             // Of some there is only ever one.
-            let alone = matches!(kind, Kind::Key | Kind::Mesh | Kind::Init);
+            let alone = matches!(kind, Kind::Key | Kind::Mesh | Kind::Init | Kind::Install);
             if !fits(machine, kind) || alone && !once.insert(kind) {
                 return None;
             }

@@ -91,6 +91,7 @@ pub(crate) fn work() -> impl Strategy<Value = Option<(Kind, State)>> {
         Just(Kind::Mesh),
         Just(Kind::Balance),
         Just(Kind::Init),
+        Just(Kind::Install),
     ];
     prop::option::weighted(0.2, (kind, state))
 }

@@ -395,7 +395,8 @@ fn seen(task: &Task, at: Timestamp) -> Vec<Observation> {
         | Action::Key
         | Action::Equip { .. }
         | Action::Mesh { .. }
-        | Action::Balance { .. } => Vec::new(),
+        | Action::Balance { .. }
+        | Action::Install { .. } => Vec::new(),
     };
     facts
         .into_iter()

@@ -12,6 +12,8 @@ pub(super) struct Declared {
     compute: u32,
     balancers: u32,
     sandboxed: bool,
+    cni: Option<String>,
+    addons: Vec<String>,
     proxy: Option<String>,
     hosts: Vec<Ipv4Addr>,
     server_type: String,
@@ -29,6 +31,8 @@ impl Default for Declared {
             compute: 0,
             balancers: 0,
             sandboxed: false,
+            cni: None,
+            addons: Vec::new(),
             proxy: None,
             hosts: Vec::new(),
             server_type: "small".to_owned(),
@@ -53,6 +57,8 @@ impl Declared {
                 Clause::Compute(count) => self.compute = *count,
                 Clause::Balancers(count) => self.balancers = *count,
                 Clause::Sandboxed => self.sandboxed = true,
+                Clause::Connected(cni) => self.cni = Some(cni.clone()),
+                Clause::Having(addons) => self.addons.clone_from(addons),
                 Clause::Through(proxy) => self.proxy = Some(proxy.clone()),
                 Clause::Hosts(hosts) => self.hosts.clone_from(hosts),
                 Clause::On(server_type) => self.server_type.clone_from(server_type),
@@ -108,6 +114,15 @@ impl Declared {
         let proxy = self.proxy.as_ref().map_or(String::new(), |proxy| {
             format!("        installationProxy: {{ mode: \"on\", endpoint: \"{proxy}\" }}\n")
         });
+        let cni = self.cni.iter().map(|cni| format!("        cni: {cni}\n"));
+        let addon = |word: &String| match word.split_once('=') {
+            Some((name, version)) => format!("{{ name: {name}, version: {version} }}"),
+            None => format!("{{ name: {word} }}"),
+        };
+        let addons: Vec<_> = self.addons.iter().map(addon).collect();
+        let addons =
+            (!addons.is_empty()).then(|| format!("        addons: [{}]\n", addons.join(", ")));
+        let more: String = cni.chain(addons).collect();
         let balancers = match self.balancers {
             0 => String::new(),
             _ => balancers(name, &compute),
@@ -130,7 +145,7 @@ spec:
         pools:
           control: [control]
           compute: [{}]
-{proxy}{balancers}",
+{more}{proxy}{balancers}",
             self.version,
             compute.join(", ")
         )

@@ -1,5 +1,6 @@
 //! Reads the lines of a story.
 
+use model::addon::AddonName;
 use model::name::Name;
 use model::secret::EntryName;
 use model::task::Kind;
@@ -66,6 +67,10 @@ pub(super) enum Clause {
     Balancers(u32),
     /// Machines are hosts of a sandbox.
     Sandboxed,
+    /// Who connects pods.
+    Connected(String),
+    /// What it has besides Kubernetes, each with or without a version; none are listed as `none`.
+    Having(Vec<String>),
     /// Hosts reach the outside through a proxy.
     Through(String),
     Hosts(Vec<Ipv4Addr>),
@@ -183,6 +188,25 @@ fn clauses(mut words: &[&str]) -> Result<Vec<Clause>, String> {
             ["sandboxed", rest @ ..] => {
                 clauses.push(Clause::Sandboxed);
                 rest
+            }
+            ["connected", "by", cni, rest @ ..] => {
+                clauses.push(Clause::Connected((*cni).to_owned()));
+                rest
+            }
+            ["having", "none", rest @ ..] => {
+                clauses.push(Clause::Having(Vec::new()));
+                rest
+            }
+            ["having", rest @ ..] => {
+                let named = |word: &&&str| {
+                    let (name, _) = word.split_once('=').unwrap_or((word, ""));
+                    name.parse::<AddonName>().is_ok()
+                };
+                let addons = rest.iter().take_while(named);
+                let addons: Vec<_> = addons.map(|word| (*word).to_owned()).collect();
+                let behind = &rest[addons.len()..];
+                clauses.push(Clause::Having(addons));
+                behind
             }
             ["through", proxy, rest @ ..] => {
                 clauses.push(Clause::Through((*proxy).to_owned()));

@@ -1,6 +1,7 @@
 //! What can happen in the simulated world: the lines of its journal.
 
 use super::kit::{End, Passing, ends};
+use model::addon::{Addon, AddonName};
 use model::cluster::{Machine, Origin, Role};
 use model::host::Fingerprint;
 use model::id::{ClusterId, MachineId};
@@ -152,6 +153,11 @@ pub(crate) enum Change {
     Init { version: Version },
     /// A node joins.
     Join { version: Version },
+    /// Add-ons come and go.
+    Install {
+        addons: Vec<Addon>,
+        remove: Vec<AddonName>,
+    },
     /// Workloads move away.
     Drain,
     /// Another version is installed.
@@ -184,6 +190,10 @@ impl Change {
                 network: _,
             } => Self::Init { version: *version },
             Action::Join { version } => Self::Join { version: *version },
+            Action::Install { addons, remove } => Self::Install {
+                addons: addons.clone(),
+                remove: remove.clone(),
+            },
             Action::Drain => Self::Drain,
             Action::Upgrade { version } => Self::Upgrade { version: *version },
             Action::Uncordon => Self::Uncordon,
@@ -202,6 +212,7 @@ impl Change {
             Self::Balance { .. } => Kind::Balance,
             Self::Init { .. } => Kind::Init,
             Self::Join { .. } => Kind::Join,
+            Self::Install { .. } => Kind::Install,
             Self::Drain => Kind::Drain,
             Self::Upgrade { .. } => Kind::Upgrade,
             Self::Uncordon => Kind::Uncordon,
@@ -222,7 +233,12 @@ impl Change {
             | Self::Join { .. }
             | Self::Upgrade { .. }
             | Self::Release => true,
-            Self::Mesh { .. } | Self::Drain | Self::Uncordon | Self::Leave | Self::Delete => false,
+            Self::Mesh { .. }
+            | Self::Install { .. }
+            | Self::Drain
+            | Self::Uncordon
+            | Self::Leave
+            | Self::Delete => false,
         }
     }
 }

@@ -102,6 +102,7 @@ impl State {
             Action::Balance { balance } => self.step_balance(machine, &Passing::of(balance), now),
             Action::Init { .. } => self.step_init(task, now),
             Action::Join { .. } => self.step_join(task, now),
+            Action::Install { addons, remove } => self.step_install(task, (addons, remove), now),
             Action::Drain | Action::Upgrade { .. } | Action::Uncordon | Action::Leave => {
                 self.step_node(task, now)
             }
@@ -312,6 +313,7 @@ impl State {
                 | Action::Balance { .. }
                 | Action::Init { .. }
                 | Action::Join { .. }
+                | Action::Install { .. }
                 | Action::Delete
                 | Action::Release => Err(later(
                     format!("{} is no node of {}", machine.name, task.cluster_name),
@@ -334,6 +336,7 @@ impl State {
             | Action::Balance { .. }
             | Action::Init { .. }
             | Action::Join { .. }
+            | Action::Install { .. }
             | Action::Delete
             | Action::Release => false,
         };
@@ -369,7 +372,7 @@ impl State {
     }
 
     /// The computer that a machine runs on, if it answers.
-    fn computer(&self, machine: &Machine, now: Timestamp) -> Result<Computer, Refusal> {
+    pub(super) fn computer(&self, machine: &Machine, now: Timestamp) -> Result<Computer, Refusal> {
         let computer = match endpoint(machine) {
             Some(address) => self
                 .hosts
@@ -389,7 +392,7 @@ impl State {
     }
 
     /// Whether the cluster answers.
-    fn reach(&self, task: &Task, now: Timestamp) -> Result<(), Refusal> {
+    pub(super) fn reach(&self, task: &Task, now: Timestamp) -> Result<(), Refusal> {
         if self.quorum(task.cluster, now) {
             return Ok(());
         }
@@ -414,6 +417,7 @@ impl State {
     ) -> Vec<Fact> {
         let mut facts = Vec::with_capacity(machines.len() * 3 + 2);
         facts.extend(self.control_plane_fact(cluster, now));
+        facts.extend(self.addons_fact(cluster, now));
         for machine in machines {
             facts.push(Fact::Machine(machine.id, self.machine_fact(machine, now)));
             facts.extend(self.node_fact(cluster, machine, now));
@@ -440,11 +444,13 @@ impl State {
             .iter()
             .filter_map(|machine| self.node_fact(cluster, machine, now));
         let control_plane = self.control_plane_fact(cluster, now);
-        control_plane.into_iter().chain(nodes).collect()
+        let addons = self.addons_fact(cluster, now);
+        let whole = control_plane.into_iter().chain(addons);
+        whole.chain(nodes).collect()
     }
 
     /// A cluster as Kubernetes sees it, while it answers.
-    fn answering(&self, cluster: ClusterId, now: Timestamp) -> Option<&Kube> {
+    pub(super) fn answering(&self, cluster: ClusterId, now: Timestamp) -> Option<&Kube> {
         let kube = self.clusters.get(&cluster);
         kube.filter(|_| self.quorum(cluster, now))
     }

@@ -52,10 +52,13 @@ impl State {
                 lines.entry(key).or_default().push(self.told(node, now));
             }
         }
+        let clusters = self.clusters.keys().filter(|id| shown(**id));
+        let drawn = clusters.filter_map(|id| Some(format!("has {}\n", self.addons_drawn(*id)?)));
+        let drawn: String = drawn.collect();
         let told = lines
             .into_iter()
             .map(|((_, name, _), facts)| format!("{name}: {}\n", facts.join(", ")));
-        told.collect::<Vec<_>>().concat()
+        told.collect::<Vec<_>>().concat() + &drawn
     }
 
     fn told(&self, node: &Node, now: Timestamp) -> String {

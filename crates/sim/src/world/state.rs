@@ -10,6 +10,7 @@
 use super::effect::{Bearer, Change, Computer, Effect, Operation};
 use super::kit::Kit;
 use super::watch::Violation;
+use model::addon::{AddonFact, AddonName};
 use model::cluster::Role;
 use model::id::{ClusterId, MachineId};
 use model::name::Name;
@@ -100,6 +101,9 @@ pub(crate) struct Kube {
     /// Where the control plane was first started.
     pub(crate) started: Option<MachineId>,
     pub(crate) nodes: BTreeMap<MachineId, Node>,
+    /// What was installed, where anything ever was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) addons: Option<BTreeMap<AddonName, AddonFact>>,
 }
 
 /// A machine's face in its cluster.
@@ -280,6 +284,7 @@ impl State {
             }
             // The first of them know already while the others are still being told.
             Change::Mesh { ends } => self.connect(at, &ends[..ends.len() / 2]),
+            Change::Install { addons, .. } => self.begin_install(of, addons),
             Change::Equip { .. }
             | Change::Balance { .. }
             | Change::Init { .. }
@@ -328,6 +333,7 @@ impl State {
                 self.join(of, *version);
             }
             Change::Join { version } => self.join(of, *version),
+            Change::Install { addons, remove } => self.install(of, addons, remove),
             Change::Drain => self.edit(of, |node| node.duty = Duty::Drained),
             Change::Upgrade { version } => {
                 self.edit(of, |node| {

@@ -185,6 +185,7 @@ impl State {
             | Change::Balance { .. }
             | Change::Init { .. }
             | Change::Join { .. }
+            | Change::Install { .. }
             | Change::Uncordon
             | Change::Release => {}
         }

@@ -250,9 +250,11 @@ pub(crate) fn effect(task: &Task, now: Timestamp) -> Vec<Observation> {
         Action::Uncordon => vec![joined("v1.34.1".parse().unwrap(), false)],
         Action::Leave => vec![Fact::Node(machine.id, NodeFact::Absent)],
         Action::Delete | Action::Release => vec![Fact::Machine(machine.id, MachineFact::Absent)],
-        Action::Key | Action::Equip { .. } | Action::Mesh { .. } | Action::Balance { .. } => {
-            Vec::new()
-        }
+        Action::Key
+        | Action::Equip { .. }
+        | Action::Mesh { .. }
+        | Action::Balance { .. }
+        | Action::Install { .. } => Vec::new(),
     };
     facts
         .into_iter()

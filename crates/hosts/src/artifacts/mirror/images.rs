@@ -11,8 +11,8 @@ use tempfile::TempDir;
 /// A mirror of links, gone when dropped.
 #[derive(Debug)]
 pub struct Lent {
-    directory: TempDir,
-    wishes: Vec<Wish>,
+    pub(super) directory: TempDir,
+    pub(super) wishes: Vec<Wish>,
 }
 
 impl Lent {

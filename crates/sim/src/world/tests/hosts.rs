@@ -110,6 +110,7 @@ fn told(world: &World, machine: &Machine) -> Option<HostFact> {
         | Fact::Node(..)
         | Fact::ControlPlane(_)
         | Fact::Certificates(..)
+        | Fact::Addons(_)
         | Fact::Access(_) => None,
     })
 }

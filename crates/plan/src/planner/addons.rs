@@ -1,0 +1,114 @@
+//! What a cluster has besides Kubernetes: who connects its pods as soon as there is an API, the rest
+//! as soon as there is a node to run it.
+//!
+//! All that is lacking is one task: whoever does it goes on where one of them fails, so that none
+//! keeps another waiting. Nothing here is taken out of service, and nothing else waits for it.
+
+use super::draft::Draft;
+use super::survey::{Life, Place};
+use crate::held::Reason;
+use model::addon::{Addon, AddonFact, AddonName};
+use model::cluster::Role;
+use model::task::{Action, Kind};
+
+/// Add-ons that should be and are not, or not as they should be, and those that should not be.
+pub(super) fn addons(draft: &mut Draft<'_>) {
+    let view = draft.view;
+    if !view.observed.initialised {
+        return;
+    }
+    let wished = &view.desired.addons;
+    let lacks = |addon: &&Addon| seen(draft, addon.name).is_none_or(|fact| !fact.is(addon));
+    let mut lacking: Vec<Addon> = wished.iter().filter(lacks).cloned().collect();
+    // Without it no node is ready, so nothing else could run.
+    let connects = lacking.iter().position(|addon| addon.name.connects());
+    let connects = connects.filter(|at| seen(draft, lacking[*at].name).is_none_or(|it| !it.whole));
+    if let Some(at) = connects {
+        let addons = vec![lacking.swap_remove(at)];
+        let remove = Vec::new();
+        if let Some(place) = place(draft, joined) {
+            draft.want(&place, Action::Install { addons, remove });
+        }
+        return;
+    }
+    let remove = unwished(draft);
+    let Some(place) = place(draft, Place::ready_control).filter(|_| can_run(draft)) else {
+        return;
+    };
+    if let Some(outdated) = outdated(draft) {
+        // What is there is changed when all nodes have the version that it is meant for.
+        let (fresh, later): (Vec<_>, Vec<_>) = lacking
+            .into_iter()
+            .partition(|addon| seen(draft, addon.name).is_none_or(|fact| !fact.whole));
+        lacking = fresh;
+        if !later.is_empty() {
+            let after = outdated.machine.name.clone();
+            draft.hold(&place, Kind::Install, Reason::Turn { after });
+        }
+    }
+    if !lacking.is_empty() || !remove.is_empty() {
+        let addons = lacking;
+        draft.want(&place, Action::Install { addons, remove });
+    } else {
+        unwell(draft, &place);
+    }
+}
+
+/// What was last seen of an add-on.
+fn seen<'a>(draft: &Draft<'a>, name: AddonName) -> Option<&'a AddonFact> {
+    let (seen, _) = draft.view.observed.addons.as_ref()?;
+    seen.get(&name)
+}
+
+/// What is there and is not wished.
+fn unwished(draft: &Draft<'_>) -> Vec<AddonName> {
+    let wished = &draft.view.desired.addons;
+    let seen = draft.view.observed.addons.iter();
+    let seen = seen.flat_map(|(seen, _)| seen.keys().copied());
+    seen.filter(|name| !wished.iter().any(|addon| addon.name == *name))
+        .collect()
+}
+
+/// The machine from which add-ons are installed: the one that does it, else the first member of
+/// the control plane that fits and has nothing else to do, else the first.
+fn place<'a>(draft: &Draft<'a>, fits: impl Fn(&Place<'a>) -> bool) -> Option<Place<'a>> {
+    let control = |place: &&&Place<'a>| place.machine.role == Role::Control && fits(place);
+    let wanted: Vec<&Place<'a>> = draft.survey.wanted().collect();
+    let members: Vec<&&Place<'a>> = wanted.iter().filter(control).collect();
+    let doing = members.iter().find(|place| place.doing(Kind::Install));
+    let idle = members.iter().find(|place| !draft.is_busy(place));
+    let chosen = doing.or(idle).or(members.first())?;
+    Some(***chosen)
+}
+
+/// Whether a machine is a member of the control plane that answers, ready or not.
+fn joined(place: &Place<'_>) -> bool {
+    place.node.is_some() && place.life == Life::Running
+}
+
+/// Whether there is a node that may run what is installed. Members of the control plane leave
+/// that to others, where there are to be any.
+fn can_run(draft: &Draft<'_>) -> bool {
+    let compute = |place: &&Place<'_>| place.machine.role == Role::Compute;
+    let mut others = draft.survey.wanted().filter(compute).peekable();
+    others.peek().is_none() || others.any(Place::in_service)
+}
+
+/// The first node that has not the version of Kubernetes that it should have.
+fn outdated<'a>(draft: &Draft<'a>) -> Option<Place<'a>> {
+    let version = draft.view.desired.version;
+    let older = |place: &&Place<'a>| place.node.is_some_and(|node| node.version < version);
+    draft.survey.wanted().find(older).copied()
+}
+
+/// Tells of what is there as it should be and does not do its work.
+fn unwell(draft: &mut Draft<'_>, place: &Place<'_>) {
+    let wished = &draft.view.desired.addons;
+    for addon in wished {
+        let wrong = seen(draft, addon.name).and_then(|fact| fact.wrong.clone());
+        if let Some(because) = wrong {
+            let addon = addon.name;
+            draft.hold(place, Kind::Install, Reason::Unwell { addon, because });
+        }
+    }
+}
