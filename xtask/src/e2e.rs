@@ -12,7 +12,7 @@ use lab::kubernetes::VERSIONS;
 
 use crate::test::programs::{self, Program};
 use crate::test::{self, SKIPS, Skip, Suite};
-use crate::{hosts, kubernetes, workspace};
+use crate::{addons, hosts, kubernetes, workspace};
 
 /// The story that CI tells.
 const SMOKE: &str = "smoke";
@@ -46,6 +46,9 @@ pub(crate) fn stories(word: &str, versions: &[&str], by: Option<&Path>) -> Resul
     let versions: Vec<String> = versions.iter().map(|&version| version.to_owned()).collect();
     if let Err(error) = kubernetes::run(&versions) {
         println!("missing, Kubernetes: {error:#}");
+    }
+    if !smoke && let Err(error) = addons::run(&[]) {
+        println!("missing, add-ons: {error:#}");
     }
     // Of the whole workspace, so that what it is made of is the same as for all other tests.
     let built = programs::built(&["--workspace", "--test", "e2e"])?;

@@ -6,9 +6,9 @@
 //! plane as they are. Both are built elsewhere and then renamed: what has an index is whole.
 //! `docs/lab-kubernetes.md` is the page for people.
 
-mod go;
-mod images;
-mod shelf;
+pub(crate) mod go;
+pub(crate) mod images;
+pub(crate) mod shelf;
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +16,7 @@ use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use lab::kubernetes::{VERSIONS, platform};
+use lab::kubernetes::{VERSIONS, cache, platform};
 
 use crate::hosts::{self, Got};
 use crate::mirror::{self, Look};
@@ -26,7 +26,7 @@ use images::{Image, Wanted};
 use shelf::Shelf;
 
 /// The mirror of a version, in its directory.
-const MADE: &str = "mirror";
+pub(crate) const MADE: &str = "mirror";
 /// The programs of a version that tests run as they are, in its directory.
 const LOOSE: &str = "programs";
 
@@ -69,9 +69,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     };
     let place = mirror::place(&workspace::target_directory()?);
     for version in &versions {
-        let shelf = Shelf::new(version);
+        let shelf = shelf(version);
         shelf.fill(|work| build(version, work))?;
-        shelf.put_into(version, &place)?;
+        shelf.put_into(&format!("kubernetes/{version}/"), &place)?;
         println!("{version} is in {}", place.display());
     }
     Ok(ExitCode::SUCCESS)
@@ -81,10 +81,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
 pub(crate) fn cached(target: &Path) -> Result<Got> {
     let mut missing = Vec::new();
     for version in VERSIONS {
-        let parsed = Version::parse(version)?;
-        let shelf = Shelf::new(&parsed);
+        let shelf = shelf(&Version::parse(version)?);
         if shelf.check(Look::Sizes).is_ok() {
-            shelf.put_into(&parsed, &mirror::place(target))?;
+            shelf.put_into(&format!("kubernetes/{version}/"), &mirror::place(target))?;
         } else {
             missing.push(*version);
         }
@@ -125,6 +124,11 @@ impl std::fmt::Display for Version {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.pad(&format!("v1.{}.{}", self.minor, self.patch))
     }
+}
+
+/// Where a version is kept.
+fn shelf(version: &Version) -> Shelf {
+    Shelf::new(cache().join(version.to_string()), recipe())
 }
 
 /// What was built this way has this mark.
@@ -333,7 +337,7 @@ fn pauses(listed: &str) -> Vec<String> {
     names
 }
 
-fn write(path: &Path, content: &[u8]) -> Result<()> {
+pub(crate) fn write(path: &Path, content: &[u8]) -> Result<()> {
     fs::write(path, content).with_context(|| format!("could not write {}", path.display()))
 }
 

@@ -15,6 +15,7 @@
 
 use std::process::ExitCode;
 
+mod addons;
 mod bench;
 mod demo;
 mod digest;
@@ -79,6 +80,11 @@ const VERBS: &[Verb] = &[
         name: "kubernetes",
         about: "build a real Kubernetes for the lab from Go modules: [VERSION…]; once, it is kept",
         run: kubernetes::run,
+    },
+    Verb {
+        name: "addons",
+        about: "build the add-ons that the stories install, from Go modules; once, it is kept",
+        run: addons::run,
     },
     Verb {
         name: "tools",

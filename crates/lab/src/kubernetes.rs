@@ -5,8 +5,14 @@ use std::path::{Path, PathBuf};
 /// The versions that the long proofs need, the one they begin with first.
 pub const VERSIONS: &[&str] = &["v1.34.4", "v1.35.8"];
 
+/// The versions of the node exporter that stories install, one after the other.
+pub const EXPORTERS: &[&str] = &["v1.9.1", "v1.10.2"];
+
 /// Names a mirror to be used instead of that of the build directory.
 const MIRROR: &str = "SLIPWAY_MIRROR";
+
+/// What the image archive of the node exporter is called in mirrors.
+pub const EXPORTER: &str = "node-exporter";
 
 /// Where the mirror is, below the build directory.
 const BUILT: &str = "tools/mirror";
@@ -46,6 +52,15 @@ pub fn programs(version: &str) -> Option<Programs> {
         kubelet: program("kubelet")?,
         kubectl: program("kubectl")?,
     })
+}
+
+/// Whether the mirror has the image of a version of the node exporter.
+pub fn exporter(version: &str) -> bool {
+    let archive = format!(
+        "addons/node-exporter/{version}/{}/images/{EXPORTER}.tar",
+        platform()
+    );
+    mirror().is_some_and(|mirror| mirror.join(archive).is_file())
 }
 
 /// Why there is no Kubernetes to test with, for [`crate::skip`].

@@ -21,40 +21,40 @@ const PATIENCE: Duration = Duration::from_hours(2);
 const GLANCE: Duration = Duration::from_millis(100);
 
 /// Programs of one module, or of several with one version.
-pub(super) struct Source {
+pub(crate) struct Source {
     /// What it is called here.
-    pub(super) name: &'static str,
+    pub(crate) name: &'static str,
     /// The modules; the first one tells what comes from beside it.
-    pub(super) modules: Vec<&'static str>,
+    pub(crate) modules: Vec<&'static str>,
     /// Their version.
-    pub(super) version: String,
+    pub(crate) version: String,
     /// The version of what comes from beside them.
-    pub(super) beside: String,
+    pub(crate) beside: String,
     /// The packages that are programs.
-    pub(super) packages: Vec<String>,
+    pub(crate) packages: Vec<String>,
     /// Variables that the linker sets.
-    pub(super) variables: Vec<(String, String)>,
+    pub(crate) variables: Vec<(String, String)>,
 }
 
 /// A program of ours that is one file.
-pub(super) struct OurFile<'a> {
+pub(crate) struct OurFile<'a> {
     /// What it is called.
-    pub(super) name: &'a str,
+    pub(crate) name: &'a str,
     /// What is in the file.
-    pub(super) text: &'a str,
+    pub(crate) text: &'a str,
     /// What it says when it is asked for its version.
-    pub(super) version: &'a str,
+    pub(crate) version: &'a str,
 }
 
 /// A Go that can build what we want.
-pub(super) struct Go {
+pub(crate) struct Go {
     /// What it says of itself.
     version: String,
 }
 
 impl Go {
     /// Looks for it.
-    pub(super) fn find() -> Result<Self> {
+    pub(crate) fn find() -> Result<Self> {
         let (major, minor) = OLDEST;
         let wanted = format!(
             "Kubernetes is built from its modules, which needs Go {major}.{minor} or newer in PATH \
@@ -75,7 +75,7 @@ impl Go {
     }
 
     /// Compiles the programs of a source into a directory, which may be there.
-    pub(super) fn build(&self, source: &Source, work: &Path, to: &Path) -> Result<()> {
+    pub(crate) fn build(&self, source: &Source, work: &Path, to: &Path) -> Result<()> {
         let directory = work.join(source.name);
         let failed = || format!("could not prepare {}", source.name);
         fs::create_dir_all(&directory).with_context(failed)?;
@@ -87,7 +87,7 @@ impl Go {
     }
 
     /// Compiles one program that is a single file of ours, and tells it its version.
-    pub(super) fn build_file(&self, file: &OurFile<'_>, work: &Path, to: &Path) -> Result<()> {
+    pub(crate) fn build_file(&self, file: &OurFile<'_>, work: &Path, to: &Path) -> Result<()> {
         let OurFile {
             name,
             text,

@@ -34,7 +34,7 @@ const CALLED: &[&str] = &[
 const NFT: &str = "/usr/sbin/nft";
 
 /// An image that is being put together.
-pub(super) struct Image {
+pub(crate) struct Image {
     layer: Archive,
     run: Value,
 }
@@ -43,7 +43,7 @@ impl Image {
     /// An image that begins with the first of these programs.
     ///
     /// They are at paths as upstream has them, because kubeadm's manifests name some.
-    pub(super) fn new(programs: &[(&Path, &str)]) -> Result<Self> {
+    pub(crate) fn new(programs: &[(&Path, &str)]) -> Result<Self> {
         let (_, first) = programs.first().context("an image has a program")?;
         let mut image = Self {
             layer: Archive::new(TIME),
@@ -59,13 +59,13 @@ impl Image {
     }
 
     /// Says who runs it, by number.
-    pub(super) fn user(mut self, user: u32) -> Self {
+    pub(crate) fn user(mut self, user: u32) -> Self {
         self.run["User"] = json!(format!("{user}:{user}"));
         self
     }
 
     /// Adds the programs that kube-proxy tells the kernel with, as this machine has them.
-    pub(super) fn with_packet_filter(mut self) -> Result<Self> {
+    pub(crate) fn with_packet_filter(mut self) -> Result<Self> {
         let (iptables, nft) = (Path::new(IPTABLES), Path::new(NFT));
         let mut files = BTreeSet::from([iptables.to_owned(), nft.to_owned()]);
         let libraries = libraries(&[iptables, nft])?;
@@ -86,7 +86,7 @@ impl Image {
     }
 
     /// The archive of the image under these names.
-    pub(super) fn pack(self, names: &[String]) -> Result<Vec<u8>> {
+    pub(crate) fn pack(self, names: &[String]) -> Result<Vec<u8>> {
         let layout = Layout {
             names,
             architecture: oci::architecture(std::env::consts::ARCH),
@@ -163,11 +163,11 @@ fn extensions(libraries: &BTreeSet<PathBuf>) -> Result<BTreeSet<PathBuf>> {
 }
 
 /// The images that kubeadm wants, by the last part of their name without the tag.
-pub(super) struct Wanted(Vec<String>);
+pub(crate) struct Wanted(Vec<String>);
 
 impl Wanted {
     /// Reads what `kubeadm config images list` prints.
-    pub(super) fn parse(text: &str) -> Self {
+    pub(crate) fn parse(text: &str) -> Self {
         let lines = text.lines().map(str::trim);
         Self(
             lines
@@ -178,7 +178,7 @@ impl Wanted {
     }
 
     /// The full reference of an image, and its tag.
-    pub(super) fn get(&self, name: &str) -> Result<(&str, &str)> {
+    pub(crate) fn get(&self, name: &str) -> Result<(&str, &str)> {
         let parts = self.0.iter().filter_map(|reference| {
             let (path, tag) = reference.rsplit_once(':')?;
             path.ends_with(&format!("/{name}"))

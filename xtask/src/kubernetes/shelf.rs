@@ -3,57 +3,59 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, ensure};
-use lab::kubernetes::cache;
-
-use super::{LOOSE, MADE, Version, recipe, write};
+use super::{LOOSE, MADE, write};
 use crate::mirror::{self, Look};
+use anyhow::{Context, Result, ensure};
 
 /// The file that tells how a directory was made.
 const RECIPE: &str = ".recipe";
 
-/// Where one version is kept: its directory in the cache, with its lock and what is being built
-/// beside it.
-pub(super) struct Shelf(PathBuf);
+/// Where one version of something is kept: its directory in the cache, with its lock and what is
+/// being built beside it.
+pub(crate) struct Shelf {
+    place: PathBuf,
+    /// The mark of how it is built now.
+    recipe: String,
+}
 
 impl Shelf {
-    pub(super) fn new(version: &Version) -> Self {
-        Self(cache().join(version.to_string()))
+    pub(crate) fn new(place: PathBuf, recipe: String) -> Self {
+        Self { place, recipe }
     }
 
     /// A path beside it.
     fn beside(&self, end: &str) -> PathBuf {
-        let name = self.0.file_name().unwrap_or_default();
-        self.0
+        let name = self.place.file_name().unwrap_or_default();
+        self.place
             .with_file_name(format!("{}.{end}", name.to_string_lossy()))
     }
 
     fn mirror(&self) -> PathBuf {
-        self.0.join(MADE)
+        self.place.join(MADE)
     }
 
     fn programs(&self) -> PathBuf {
-        self.0.join(LOOSE)
+        self.place.join(LOOSE)
     }
 
     /// What is there, when it is whole and was built as it would be now.
-    pub(super) fn check(&self, look: Look) -> Result<mirror::Index> {
+    pub(crate) fn check(&self, look: Look) -> Result<mirror::Index> {
         let index = mirror::check(&self.mirror(), look)?;
         let recipe = fs::read_to_string(self.mirror().join(RECIPE)).unwrap_or_default();
-        ensure!(recipe == self::recipe(), "it was built in another way");
-        if ours(&self.programs()) {
+        ensure!(recipe == self.recipe, "it was built in another way");
+        if self.programs().exists() && ours(&self.programs()) {
             mirror::check(&self.programs(), look)?;
         }
         Ok(index)
     }
 
     /// Has what belongs there built, unless it is there: in a directory that is given.
-    pub(super) fn fill(&self, build: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+    pub(crate) fn fill(&self, build: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
         let _lock = mirror::locked(&self.beside("lock"))?;
         if self.mirror().exists() {
             match self.check(Look::Digests) {
                 Ok(_) => return Ok(()),
-                Err(why) => println!("{} cannot be used: {why:#}", self.0.display()),
+                Err(why) => println!("{} cannot be used: {why:#}", self.place.display()),
             }
         }
         self.sweep()?;
@@ -67,7 +69,7 @@ impl Shelf {
 
     /// Removes what runs left that were killed.
     fn sweep(&self) -> Result<()> {
-        let above = self.0.parent().context("the cache has no place")?;
+        let above = self.place.parent().context("the cache has no place")?;
         let prefix = self.beside("part-");
         let prefix = prefix.file_name().unwrap_or_default().to_string_lossy();
         for entry in fs::read_dir(above)? {
@@ -81,16 +83,19 @@ impl Shelf {
 
     /// Lists what was made, and has it take its place; the mirror last, which vouches for all.
     fn keep(&self, work: &Path) -> Result<()> {
-        fs::create_dir_all(&self.0)
-            .with_context(|| format!("could not make {}", self.0.display()))?;
+        fs::create_dir_all(&self.place)
+            .with_context(|| format!("could not make {}", self.place.display()))?;
         for (name, place) in [(LOOSE, self.programs()), (MADE, self.mirror())] {
             if !ours(&place) {
                 println!("{} is not of our making and stays", place.display());
                 continue;
             }
             let made = work.join(name);
+            if !made.exists() {
+                continue;
+            }
             let index = mirror::list(&made)?;
-            write(&made.join(RECIPE), recipe().as_bytes())?;
+            write(&made.join(RECIPE), self.recipe.as_bytes())?;
             mirror::write(&made, &index)?;
             let failed = || format!("could not make {}", place.display());
             // Moved away whole: half of it could be taken for somebody else's.
@@ -102,15 +107,10 @@ impl Shelf {
         self.check(Look::Sizes).map(drop)
     }
 
-    /// Brings all of it into a mirror.
-    pub(super) fn put_into(&self, version: &Version, to: &Path) -> Result<()> {
+    /// Brings all of it into a mirror, instead of what is there below a name.
+    pub(crate) fn put_into(&self, instead: &str, to: &Path) -> Result<()> {
         let index = mirror::read(&self.mirror())?;
-        mirror::merge(
-            &self.mirror(),
-            &index,
-            &format!("kubernetes/{version}/"),
-            to,
-        )
+        mirror::merge(&self.mirror(), &index, instead, to)
     }
 }
 
@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn what_was_built_in_another_way_or_was_damaged_is_refused() {
         let place = std::env::temp_dir().join(format!("xtask-shelf-{}", std::process::id()));
-        let shelf = Shelf(place.join("v1.0.0"));
+        let shelf = Shelf::new(place.join("v1.0.0"), "as now".to_owned());
         let work = shelf.beside("part-1");
         let fill = || {
             for name in ["mirror", "programs"] {
@@ -140,7 +140,7 @@ mod tests {
         fill();
         assert_eq!(shelf.check(Look::Digests).unwrap().len(), 1);
         let spoilt = |name: &str, text: &str| {
-            fs::write(shelf.0.join(name), text).unwrap();
+            fs::write(shelf.place.join(name), text).unwrap();
             let why = shelf.check(Look::Digests).unwrap_err().to_string();
             fill();
             why
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn what_others_put_there_stays() {
         let place = std::env::temp_dir().join(format!("xtask-others-{}", std::process::id()));
-        let shelf = Shelf(place.join("v1.0.0"));
+        let shelf = Shelf::new(place.join("v1.0.0"), "as now".to_owned());
         let work = shelf.beside("part-1");
         for directory in [
             &work.join("mirror"),

@@ -51,11 +51,16 @@ pub(crate) fn answered(address: &str, port: u16) {
 
 /// Asks for `/` once; answers what was sent back, or why nothing was.
 pub(crate) fn asked(address: &str, port: u16) -> Result<String, String> {
+    asked_for("/", address, port)
+}
+
+/// Asks for a path once.
+pub(crate) fn asked_for(path: &str, address: &str, port: u16) -> Result<String, String> {
     let told = |error: std::io::Error| error.to_string();
     let at: SocketAddr = format!("{address}:{port}").parse().unwrap();
     let mut stream = TcpStream::connect_timeout(&at, PATIENCE).map_err(told)?;
     stream.set_read_timeout(Some(PATIENCE)).map_err(told)?;
-    let question = format!("GET / HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    let question = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
     stream.write_all(question.as_bytes()).map_err(told)?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).map_err(told)?;

@@ -10,6 +10,7 @@
     reason = "helpers of tests fail as tests do, and say what they saw"
 )]
 
+mod addon;
 #[path = "../../../hosts/tests/sandbox/apart.rs"]
 mod apart;
 mod asking;

@@ -21,6 +21,8 @@ pub(crate) struct Shape {
     pub(crate) compute: usize,
     /// Whether there is a load balancer before both.
     pub(crate) balanced: bool,
+    /// What it has besides Kubernetes, as manifests say it.
+    pub(crate) addons: &'static str,
 }
 
 impl Shape {
@@ -31,6 +33,7 @@ impl Shape {
             control: 1,
             compute,
             balanced: false,
+            addons: "[]",
         }
     }
 
@@ -47,6 +50,7 @@ impl Shape {
             control,
             compute,
             balanced,
+            addons,
         } = self;
         let pool = |name: &str, count: usize| {
             format!(
@@ -77,7 +81,7 @@ spec:
     dynamic:
 {pools}  kubernetes:
     clusters:
-      - {{name: {NAME}, version: {version}, network: 10.20.0.0/24, pools: {{control: [control], compute: [compute]}}}}
+      - {{name: {NAME}, version: {version}, network: 10.20.0.0/24, addons: {addons}, pools: {{control: [control], compute: [compute]}}}}
 {doors}"
         )
     }

@@ -11,6 +11,7 @@ pub(crate) const WHOLE: Shape = Shape {
     control: 3,
     compute: 2,
     balanced: true,
+    addons: "[]",
 };
 
 /// Makes it, with a pod on each compute machine that answers through the load balancer; answers
