@@ -3,6 +3,7 @@
 //! No server is asked: a mirror is made on a machine that reaches the sources, carried over, and
 //! used there as a directory, or served by `slipway mirror serve` or any web server.
 
+mod addons;
 mod kubernetes;
 mod serve;
 mod show;
@@ -43,6 +44,7 @@ pub(crate) enum Verb {
   slipway mirror create --to mirror --from /srv/mirror envoy/1.40.0/linux-amd64/envoy
   slipway mirror create --to mirror --from /srv/mirror --from http://mirror.example deb/
   slipway mirror create --to mirror --kubernetes v1.34.4 --images archives
+  slipway mirror create --to mirror --addon flannel --addon longhorn=v1.10.0
 
 Sources are asked in the order in which they stand. What is there already and is good is not
 fetched again: to go on after an interruption, give the same command once more. The directory can
@@ -52,12 +54,15 @@ pub(crate) struct Create {
     #[arg(long, value_name = "DIR")]
     to: PathBuf,
     /// Where to fetch from: a directory, or an http:// address; may be repeated
-    #[arg(long, value_name = "PLACE", required_unless_present = "kubernetes", value_parser = source)]
+    #[arg(long, value_name = "PLACE", required_unless_present_any = ["kubernetes", "addon"], value_parser = source)]
     from: Vec<Source>,
     #[command(flatten)]
     kubernetes: kubernetes::Kubernetes,
+    #[command(flatten)]
+    addons: addons::Addons,
     /// What to fetch; with a slash at its end, all that the sources list below it [default:
-    /// everything that this version of slipway brings to hosts, unless --kubernetes is given]
+    /// everything that this version of slipway brings to hosts, unless --kubernetes or --addon is
+    /// given]
     #[arg(value_name = "NAME")]
     names: Vec<Wish>,
 }
@@ -156,14 +161,21 @@ async fn act(verb: Verb, watch: &Watch) -> Result<(Told, Option<Failure>), hosts
     match verb {
         Verb::Create(create) => {
             let to = create.to;
-            let (from, wishes, lent) = if create.kubernetes.is_wished() {
+            let objects = create.addons.lent(&tell).await?;
+            let (mut from, mut wishes, lent) = if create.kubernetes.is_wished() {
                 let wish = create.kubernetes.wish(create.from, create.names, &tell);
                 wish.await?
+            } else if objects.is_some() {
+                (create.from, create.names, None)
             } else {
                 (create.from, wished(create.names), None)
             };
+            if let Some(objects) = &objects {
+                from.insert(0, objects.source());
+                wishes.extend_from_slice(objects.wishes());
+            }
             let made = mirror::create(&to, &from, &wishes, Patience::default(), &tell).await?;
-            drop(lent);
+            drop((lent, objects));
             let told = Told::made(&to, &made);
             let first = made.failed.into_iter().next().map(|(_, error)| error);
             Ok((told, first.map(failure)))

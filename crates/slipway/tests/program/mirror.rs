@@ -243,3 +243,58 @@ fn interrupted_it_says_how_to_go_on() {
     assert!(mirror(&["verify", text(&to)]).status.success());
     assert!(!to.join(".parts").exists());
 }
+
+/// Answers every request with what is published at its path, for as long as anybody asks.
+fn publisher(path: &'static str, body: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut asked = [0; 4096];
+            let length = stream.read(&mut asked).unwrap();
+            let asked = String::from_utf8_lossy(&asked[..length]).into_owned();
+            let there = asked.starts_with(&format!("GET {path} "));
+            let (status, body) = if there {
+                ("200 OK", body)
+            } else {
+                ("404 Not Found", "")
+            };
+            let answer = format!(
+                "HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+                body.len()
+            );
+            stream.write_all(answer.as_bytes()).unwrap();
+        }
+    });
+    server
+}
+
+#[test]
+fn a_mirror_is_filled_with_the_objects_of_add_ons() {
+    let home = tempfile::tempdir().unwrap();
+    let to = home.path().join("to");
+    let path = "/flannel-io/flannel/v0.27.4/Documentation/kube-flannel.yml";
+    let server = publisher(path, "kind: Namespace\n");
+    let create = |addon: &str| {
+        let words = ["create", "--to", text(&to), "--addon", addon];
+        mirror(&[&words[..], &["--addon-upstream", &server]].concat())
+    };
+    let made = create("flannel");
+    assert!(made.status.success(), "{made:?}");
+    let file = to.join("addons/flannel/v0.27.4.yaml");
+    assert_eq!(std::fs::read_to_string(file).unwrap(), "kind: Namespace\n");
+    assert!(mirror(&["verify", text(&to)]).status.success());
+    assert!(create("flannel").status.success(), "a second time");
+    let absent = create("flannel=v9.9.9");
+    assert!(!absent.status.success());
+    let said = String::from_utf8_lossy(&absent.stderr).into_owned();
+    assert!(
+        said.contains("ARTIFACT-009") && said.contains("v9.9.9"),
+        "{said}"
+    );
+    assert!(
+        !create("node-exporter").status.success(),
+        "ours is not fetched"
+    );
+}
