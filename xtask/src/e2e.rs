@@ -47,7 +47,9 @@ pub(crate) fn stories(word: &str, versions: &[&str], by: Option<&Path>) -> Resul
     if let Err(error) = kubernetes::run(&versions) {
         println!("missing, Kubernetes: {error:#}");
     }
-    if word != SMOKE && let Err(error) = addons::run(&[]) {
+    if word != SMOKE
+        && let Err(error) = addons::run(&[])
+    {
         println!("missing, add-ons: {error:#}");
     }
     // Of the whole workspace, so that what it is made of is the same as for all other tests.

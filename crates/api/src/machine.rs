@@ -243,6 +243,7 @@ impl From<&(NodeFact, model::time::Timestamp)> for NodeSeen {
                 ready,
                 cordoned,
                 version,
+                care: _,
             } => Self {
                 joined: true,
                 ready: *ready,

@@ -83,6 +83,7 @@ fn a_machine_shows_what_should_be_beside_what_was_seen() {
         ready: true,
         cordoned: false,
         version: "v1.35.2".parse().unwrap(),
+        care: None,
     };
     let seen = Seen {
         machine: Some((running, Timestamp::from_millis(0))),
@@ -140,6 +141,7 @@ fn a_generation_of_a_cluster_tells_where_its_machines_come_from() {
         proxy: None,
         addons: Vec::new(),
         playbooks: Playbooks::default(),
+        marks: BTreeMap::new(),
         tombstone: false,
         disruption: model::disruption::Disruption::default(),
     };

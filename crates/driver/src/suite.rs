@@ -13,6 +13,7 @@ mod rules;
 use crate::{Clock, Context, Driver, Keeping, Log, NoSecrets, Open, Opening, Outcome, Output};
 use model::addon::{Addon, AddonName};
 use model::balancer::{Balance, Listener, Protocol};
+use model::care::{Care, Marks, Taint, TaintEffect};
 use model::cluster::{Generation, Machine, Origin, Role};
 use model::host::{Proxy, Recipe};
 use model::id::{self, ClusterId, MachineId, TaskId};
@@ -151,7 +152,15 @@ impl Cast {
     /// As far as a control plane and one joined machine.
     fn founding(&self) -> Vec<Beat> {
         let (version, network) = (self.version, self.network);
-        let (init, join) = (Action::Init { version, network }, Action::Join { version });
+        let init = Action::Init {
+            version,
+            network,
+            care: self.care(&self.control, 1),
+        };
+        let join = Action::Join {
+            version,
+            care: self.care(&self.compute, 1),
+        };
         let (control, compute) = (&self.control, &self.compute);
         if !self.hosts() {
             return vec![
@@ -177,6 +186,7 @@ impl Cast {
     fn prime(&self) -> Vec<Beat> {
         let join = Action::Join {
             version: self.version,
+            care: self.care(&self.given, 1),
         };
         let upgrade = Action::Upgrade {
             version: self.next_version,
@@ -198,6 +208,10 @@ impl Cast {
         }
         if self.hosts() {
             beats.push(act(compute, equip_through_proxy(compute)));
+        }
+        for machine in [control, compute] {
+            let care = self.care(machine, 2);
+            beats.push(act(machine, Action::Tend { care }));
         }
         for machine in [control, compute] {
             beats.push(act(machine, Action::Drain));
@@ -230,6 +244,32 @@ impl Cast {
         }
         beats.push(act(control, Action::Delete));
         beats
+    }
+
+    /// What a node of the cast carries, in one of its times.
+    pub fn care(&self, machine: &Machine, time: u32) -> Care {
+        let taint = Taint {
+            key: "lab/slow".to_owned(),
+            effect: TaintEffect::PreferNoSchedule,
+            value: time.to_string(),
+        };
+        let label = |key: &str, value: String| (key.to_owned(), value);
+        let labels = [
+            label("lab/stays", "always".to_owned()),
+            label("lab/changes", time.to_string()),
+            label(&format!("lab/goes-{time}"), String::new()),
+        ];
+        Care {
+            marks: Marks {
+                labels: labels.into(),
+                annotations: [label("lab/note", format!("it is time {time}"))].into(),
+                taints: vec![taint],
+            },
+            api: match machine.role {
+                Role::Control | Role::Balancer => Vec::new(),
+                Role::Compute => vec![self.control.address],
+            },
+        }
     }
 
     /// Every machine of the cast.

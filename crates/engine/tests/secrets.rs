@@ -8,6 +8,7 @@
 use driver::{Clock, Context, Driver, Outcome, Output, Target};
 use engine::{Engine, Settings};
 use model::admit::admit;
+use model::care::Care;
 use model::cluster::Machine;
 use model::id::{ClusterId, MachineId};
 use model::name::Name;
@@ -64,23 +65,25 @@ impl Hands {
             reference: machine.name.to_string(),
             address: IpAddr::V4(machine.address),
         };
-        let joined = |version| NodeFact::Joined {
+        let joined = |version, care: &Care| NodeFact::Joined {
             ready: true,
             cordoned: false,
             version,
+            care: Some(care.fingerprint()),
         };
         let mut facts = self.facts.lock().unwrap();
         match &task.action {
             Action::Create | Action::Prepare => {
                 facts.insert((machine.id, 0), Fact::Machine(machine.id, running));
             }
-            Action::Init { version, .. }
-            | Action::Join { version }
-            | Action::Upgrade { version } => {
+            Action::Init { version, care, .. } | Action::Join { version, care } => {
                 *self.started.lock().unwrap() = true;
-                facts.insert((machine.id, 1), Fact::Node(machine.id, joined(*version)));
+                let fact = Fact::Node(machine.id, joined(*version, care));
+                facts.insert((machine.id, 1), fact);
             }
-            Action::Drain
+            Action::Upgrade { .. }
+            | Action::Tend { .. }
+            | Action::Drain
             | Action::Uncordon
             | Action::Leave
             | Action::Delete

@@ -171,6 +171,7 @@ impl Hosts {
             Action::Init { .. }
             | Action::Join { .. }
             | Action::Install { .. }
+            | Action::Tend { .. }
             | Action::Drain
             | Action::Upgrade { .. }
             | Action::Uncordon

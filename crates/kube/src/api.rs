@@ -1,10 +1,12 @@
 //! What is asked of an API server, and the door through which it is asked.
 
 pub mod addon;
+pub mod carried;
 pub mod csr;
 pub mod drain;
 pub mod manifest;
 pub mod node;
+pub mod proxy;
 pub mod settings;
 pub mod wish;
 pub mod workload;

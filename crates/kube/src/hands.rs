@@ -9,6 +9,7 @@ mod coming;
 mod going;
 mod installing;
 mod look;
+mod tending;
 mod trouble;
 
 use crate::api::{Dialling, Door, Health, Limits, Stream};
@@ -21,6 +22,7 @@ use hosts::program::{Program, Report};
 use hosts::recipe;
 use hosts::recipe::item::Item;
 use hosts::ssh::Pull;
+use model::care::Care;
 use model::cluster::Machine;
 use model::id::ClusterId;
 use model::kubernetes::API_PORT;
@@ -77,8 +79,11 @@ impl Kube {
             Error::new(Kind::Garbage, what)
         })?;
         match &task.action {
-            Action::Init { version, .. } => self.init(cx, task, around, *version).await,
-            Action::Join { version } => self.join(cx, task, around, *version).await,
+            Action::Init { version, care, .. } => {
+                self.init(cx, task, around, (*version, care)).await
+            }
+            Action::Join { version, care } => self.join(cx, task, around, (*version, care)).await,
+            Action::Tend { care } => self.tend(cx, task, around, care).await,
             Action::Upgrade { version } => self.upgrade(cx, task, around, *version).await,
             Action::Install { addons, remove } => {
                 self.install(cx, (task, around), (addons, remove)).await
@@ -105,7 +110,7 @@ impl Kube {
         cx: &Context,
         task: &'a Task,
         around: &'a Around,
-        version: Version,
+        (version, care): (Version, &'a Care),
     ) -> Result<Node<'a>, Trouble> {
         let at = self.hosts.address(cx, task.cluster, &task.machine).await?;
         Ok(Node {
@@ -114,6 +119,7 @@ impl Kube {
             around,
             version,
             outside: Some(at),
+            care,
         })
     }
 
@@ -291,10 +297,12 @@ impl Kube {
                     ready,
                     cordoned,
                     version: runs,
+                    care,
                 }) if runs == version && (ready || until == Until::Known) => Ok(NodeFact::Joined {
                     ready,
                     cordoned,
                     version,
+                    care,
                 }),
                 Some(NodeFact::Joined { .. } | NodeFact::Absent) | None => {
                     Err(look::not_ready(&node, version))

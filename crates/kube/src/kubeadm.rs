@@ -7,17 +7,20 @@
 mod certificates;
 mod config;
 mod etcd;
+mod found;
 mod pods;
 mod said;
 
 pub use certificates::{certificates, certificates_end};
 pub use config::{Discovery, init_config, join_config};
 pub use etcd::told_members;
+pub use found::{found, stale_pods};
 pub use said::trouble;
 
 use hosts::program::{Program, quoted};
 use hosts::recipe::item::Item;
 use hosts::recipe::{self, Kubernetes as Programs};
+use model::care::Care;
 use model::cluster::{Machine, Role};
 use model::kubernetes::api_name;
 use model::name::Name;
@@ -75,15 +78,14 @@ pub struct Node<'a> {
     pub version: Version,
     /// Where it answers people.
     pub outside: Option<IpAddr>,
+    /// What it carries, and where it finds the API.
+    pub care: &'a Care,
 }
 
 impl Node<'_> {
     /// Where it finds the API once it is a node: those that run one ask their own.
     pub fn api(&self) -> Vec<Ipv4Addr> {
-        match self.machine.role {
-            Role::Control => vec![self.machine.address],
-            Role::Compute | Role::Balancer => self.around.api.clone(),
-        }
+        api(self.machine, self.around, self.care)
     }
 
     /// Everything that is on the host before kubeadm runs. `config` is what kubeadm reads, `more`
@@ -166,6 +168,24 @@ impl Node<'_> {
         let items = recipe::kubelet(&self.version.to_string(), programs);
         recipe::render(&items, "kubelet", ITEMS_MAX)
     }
+}
+
+/// Where a node finds the API: those that run one ask their own. Who was told nothing asks those
+/// by whom we reach it.
+pub fn api(machine: &Machine, around: &Around, care: &Care) -> Vec<Ipv4Addr> {
+    match machine.role {
+        Role::Control => vec![machine.address],
+        Role::Compute | Role::Balancer if care.api.is_empty() => {
+            let through = around.through.iter();
+            through.map(|member| member.address).take(1).collect()
+        }
+        Role::Compute | Role::Balancer => care.api.clone(),
+    }
+}
+
+/// What a node says that its provider calls it.
+pub fn provider_id(machine: &Machine) -> String {
+    format!("slipway://{}", machine.id)
 }
 
 /// What kubeadm is to do.

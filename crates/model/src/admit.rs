@@ -10,6 +10,7 @@ mod fields;
 mod jump;
 mod kubernetes;
 mod manifest;
+mod marks;
 mod playbooks;
 mod proxy;
 mod references;

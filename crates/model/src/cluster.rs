@@ -2,6 +2,7 @@
 
 use crate::addon::Addon;
 use crate::balancer::Protocol;
+use crate::care::Marks;
 use crate::disruption::Disruption;
 use crate::host::{Playbooks, Proxy, Purpose, Recipe};
 use crate::id::{ClusterId, MachineId};
@@ -77,6 +78,9 @@ pub struct Desired {
     /// What it has besides Kubernetes, every choice made: who connects its pods comes first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub addons: Vec<Addon>,
+    /// What nodes carry besides what all do, by their pool.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub marks: BTreeMap<Name, Marks>,
     /// An explicit wish that the whole cluster be removed.
     pub tombstone: bool,
     /// How many of its machines may be out of service at once, and when that may begin.
@@ -120,8 +124,7 @@ impl Desired {
     /// Where nodes that have no API of their own find it: on the machines of the load balancer
     /// that passes it on, else on the first machine that runs one.
     pub fn api(&self) -> Vec<Ipv4Addr> {
-        let passes = |balancer: &&Balancer| balancer.roles.iter().any(|role| self.is_api(role));
-        let balancer = self.balancers.iter().find(passes);
+        let balancer = self.api_balancer();
         let serves = |machine: &&Machine| match balancer {
             Some(balancer) => machine.balancer.as_ref() == Some(&balancer.name),
             None => machine.role == Role::Control,
@@ -132,6 +135,20 @@ impl Desired {
             Some(_) => addresses.collect(),
             None => addresses.take(1).collect(),
         }
+    }
+
+    /// The port by which a machine passes the API on, if it is of the load balancer that does.
+    pub fn api_role(&self, machine: &Machine) -> Option<&Forward> {
+        let balancer = self.api_balancer()?;
+        let of_this = machine.balancer.as_ref() == Some(&balancer.name);
+        let mut roles = balancer.roles.iter().filter(|_| of_this);
+        roles.find(|role| self.is_api(role))
+    }
+
+    /// The load balancer that passes the API on.
+    fn api_balancer(&self) -> Option<&Balancer> {
+        let passes = |balancer: &&Balancer| balancer.roles.iter().any(|role| self.is_api(role));
+        self.balancers.iter().find(passes)
     }
 
     /// Whether a port of a load balancer leads to the API, on the port where nodes look for it.
@@ -498,8 +515,8 @@ mod tests {
             free.map(Kind::as_str).collect()
         };
         let made = [
-            "key", "prepare", "equip", "mesh", "balance", "init", "join", "install", "drain",
-            "upgrade", "uncordon", "leave", "release",
+            "key", "prepare", "equip", "mesh", "balance", "init", "join", "install", "tend",
+            "drain", "upgrade", "uncordon", "leave", "release",
         ];
         assert_eq!(without(&desired.machines[0]), made);
         assert_eq!(without(&desired.machines[1]), ["uncordon"]);

@@ -16,6 +16,7 @@ pub mod addon;
 pub mod admit;
 pub mod audit;
 pub mod balancer;
+pub mod care;
 pub mod cluster;
 pub mod disruption;
 pub mod endpoint;

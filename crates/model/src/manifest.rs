@@ -4,6 +4,7 @@
 //! every reference leads somewhere, every name is usable, every network has room.
 
 use crate::addon;
+use crate::care::Marks;
 use crate::cluster::Forward;
 use crate::disruption::{PoolBudget, UNAVAILABLE_DEFAULT, Windows};
 use crate::host::{Playbooks, Proxy};
@@ -139,6 +140,9 @@ pub struct Dynamic {
     /// How many of them may be out of service at once.
     #[serde(default)]
     pub budget: PoolBudget,
+    /// What their nodes carry.
+    #[serde(default, skip_serializing_if = "Marks::is_empty")]
+    pub marks: Marks,
 }
 
 /// The machines of a static pool.
@@ -154,6 +158,9 @@ pub struct Static {
     /// How many of them may be out of service at once.
     #[serde(default)]
     pub budget: PoolBudget,
+    /// What their nodes carry.
+    #[serde(default, skip_serializing_if = "Marks::is_empty")]
+    pub marks: Marks,
 }
 
 /// One given machine.
@@ -232,6 +239,14 @@ impl Pool {
         match self {
             Self::Dynamic(dynamic) => &dynamic.budget,
             Self::Static(fixed) => &fixed.budget,
+        }
+    }
+
+    /// What its nodes carry.
+    pub const fn marks(&self) -> &Marks {
+        match self {
+            Self::Dynamic(dynamic) => &dynamic.marks,
+            Self::Static(fixed) => &fixed.marks,
         }
     }
 }

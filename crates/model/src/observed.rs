@@ -145,6 +145,9 @@ pub enum NodeFact {
         cordoned: bool,
         /// What it runs.
         version: Version,
+        /// What it was last told to carry and where to find the API, if it still carries it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        care: Option<Fingerprint>,
     },
 }
 

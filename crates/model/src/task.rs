@@ -2,6 +2,7 @@
 
 use crate::addon::{Addon, AddonName};
 use crate::balancer::Balance;
+use crate::care::Care;
 use crate::cluster::{Generation, Machine, Origin};
 use crate::host::Recipe;
 use crate::id::{ClusterId, MachineId, TaskId};
@@ -12,7 +13,6 @@ use crate::network::Network;
 use crate::time::Timestamp;
 use crate::version::Version;
 use serde::{Deserialize, Serialize};
-use std::net::Ipv4Addr;
 
 /// One piece of work for one driver on one machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,8 +43,6 @@ pub struct Around {
     pub network: Network,
     /// What was decided when the cluster was made.
     pub kubernetes: Kubernetes,
-    /// Where nodes that have no API of their own find it, in the order in which they try.
-    pub api: Vec<Ipv4Addr>,
     /// Members of the control plane by which the API is reached, in the order in which they are
     /// tried. Nobody can help the first one.
     pub through: Vec<Machine>,
@@ -76,6 +74,7 @@ impl Task {
             | Action::Init { .. }
             | Action::Join { .. }
             | Action::Install { .. }
+            | Action::Tend { .. }
             | Action::Drain
             | Action::Upgrade { .. }
             | Action::Uncordon
@@ -117,11 +116,22 @@ pub enum Action {
         version: Version,
         /// The cluster's private network.
         network: Network,
+        /// What its node carries.
+        #[serde(default)]
+        care: Care,
     },
     /// Join it to the running cluster, in its role.
     Join {
         /// Which Kubernetes.
         version: Version,
+        /// What its node carries, and where it finds the API.
+        #[serde(default)]
+        care: Care,
+    },
+    /// Have the node carry what it should, and find the API where it is.
+    Tend {
+        /// What it carries, and where that is.
+        care: Care,
     },
     /// Have the cluster have these add-ons as they should be, and not have others; by the API, from
     /// this machine on.
@@ -162,6 +172,7 @@ pub enum Kind {
     Init,
     Join,
     Install,
+    Tend,
     Drain,
     Upgrade,
     Uncordon,
@@ -209,6 +220,7 @@ impl Action {
             Self::Init { .. } => Kind::Init,
             Self::Join { .. } => Kind::Join,
             Self::Install { .. } => Kind::Install,
+            Self::Tend { .. } => Kind::Tend,
             Self::Drain => Kind::Drain,
             Self::Upgrade { .. } => Kind::Upgrade,
             Self::Uncordon => Kind::Uncordon,
@@ -223,7 +235,7 @@ impl Action {
     /// The version that the node runs afterwards, where the action decides it.
     pub const fn version(&self) -> Option<Version> {
         match self {
-            Self::Init { version, .. } | Self::Join { version } | Self::Upgrade { version } => {
+            Self::Init { version, .. } | Self::Join { version, .. } | Self::Upgrade { version } => {
                 Some(*version)
             }
             Self::Key
@@ -233,6 +245,7 @@ impl Action {
             | Self::Mesh { .. }
             | Self::Balance { .. }
             | Self::Install { .. }
+            | Self::Tend { .. }
             | Self::Drain
             | Self::Uncordon
             | Self::Leave
@@ -244,7 +257,7 @@ impl Action {
 
 impl Kind {
     /// Every kind, in the order of a machine's life.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Key,
         Self::Create,
         Self::Prepare,
@@ -254,6 +267,7 @@ impl Kind {
         Self::Init,
         Self::Join,
         Self::Install,
+        Self::Tend,
         Self::Drain,
         Self::Upgrade,
         Self::Uncordon,
@@ -274,6 +288,7 @@ impl Kind {
             Self::Init => "init",
             Self::Join => "join",
             Self::Install => "install",
+            Self::Tend => "tend",
             Self::Drain => "drain",
             Self::Upgrade => "upgrade",
             Self::Uncordon => "uncordon",
@@ -289,6 +304,7 @@ impl Kind {
             Self::Init
             | Self::Join
             | Self::Install
+            | Self::Tend
             | Self::Drain
             | Self::Upgrade
             | Self::Uncordon
@@ -312,6 +328,7 @@ impl Kind {
             | Self::Mesh
             | Self::Balance
             | Self::Install
+            | Self::Tend
             | Self::Upgrade
             | Self::Uncordon => Effect::InPlace,
             Self::Drain | Self::Leave | Self::Release => Effect::Disturb,
@@ -333,6 +350,7 @@ impl Kind {
             | Self::Balance
             | Self::Join
             | Self::Install
+            | Self::Tend
             | Self::Drain
             | Self::Upgrade
             | Self::Uncordon

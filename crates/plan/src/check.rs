@@ -5,6 +5,7 @@
 
 mod addons;
 mod balancers;
+mod tending;
 
 use crate::planner::{Plan, View};
 use model::cluster::{Machine, Role};
@@ -107,13 +108,14 @@ fn alone(view: &View<'_>, task: &Task) -> Vec<&'static str> {
     {
         broken.push("an upgrade goes forward, one minor release at a time");
     }
-    if let Action::Join { version } = task.action
-        && oldest_control(view).is_some_and(|oldest| version > oldest)
+    if let Action::Join { version, .. } = &task.action
+        && oldest_control(view).is_some_and(|oldest| *version > oldest)
     {
         broken.push("no node is ahead of the control plane");
     }
     broken.extend(host(view, task));
     broken.extend(addons::alone(view, task));
+    broken.extend(tending::alone(view, task));
     let mut secrets = task.machine.origin.secrets_for(kind);
     if secrets.any(|secret| view.missing.contains(secret)) {
         broken.push("nothing is begun without the secret that it needs");
@@ -131,7 +133,7 @@ fn host(view: &View<'_>, task: &Task) -> Option<&'static str> {
     let node = joins
         || matches!(
             kind,
-            Kind::Install | Kind::Drain | Kind::Upgrade | Kind::Uncordon | Kind::Leave
+            Kind::Install | Kind::Tend | Kind::Drain | Kind::Upgrade | Kind::Uncordon | Kind::Leave
         );
     if node && !machine.role.is_node() {
         Some("a load balancer is no node")
@@ -178,6 +180,7 @@ fn together(view: &View<'_>, plan: &Plan) -> Vec<Note> {
     if !view.desired.tombstone {
         notes.extend(quorum(view, plan));
         notes.extend(balancers::check(view, plan));
+        notes.extend(tending::check(view, plan));
     }
     notes
 }

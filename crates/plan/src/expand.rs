@@ -9,6 +9,7 @@ mod growing;
 mod refused;
 
 use model::addon;
+use model::care::Marks;
 use model::cluster::{Balancer, Desired, Generation, Machine, Origin, Role};
 use model::disruption::Disruption;
 use model::fault::{Fault, Faults};
@@ -156,6 +157,7 @@ fn born(
         proxy: None,
         playbooks: Playbooks::default(),
         addons: Vec::new(),
+        marks: BTreeMap::new(),
         tombstone: false,
         disruption: Disruption::default(),
     }
@@ -186,6 +188,7 @@ fn same_but_for_the_gone(grown: &Desired, before: &Desired) -> bool {
         && grown.proxy == before.proxy
         && grown.playbooks == before.playbooks
         && grown.addons == before.addons
+        && grown.marks == before.marks
         && grown.disruption == before.disruption.only(&pools(grown))
         && grown.machines == before.machines
         && grown
@@ -239,6 +242,7 @@ fn grow(
         reopen(machine, manifest);
     }
     grown.disruption = disruption(manifest, cluster, &grown);
+    grown.marks = marks(manifest, &grown);
     grown
 }
 
@@ -292,6 +296,19 @@ fn disruption(manifest: &Manifest, cluster: &Cluster, grown: &Desired) -> Disrup
     }
     allowed.groups.extend(manifest.groups.clone());
     allowed.only(&pools(grown))
+}
+
+/// What the manifest gives to the nodes of the cluster; to those of a pool that it declares no
+/// more, what it gave before.
+fn marks(manifest: &Manifest, grown: &Desired) -> BTreeMap<Name, Marks> {
+    let nodes = grown.all().filter(|machine| machine.role.is_node());
+    let pools: BTreeSet<_> = nodes.map(|machine| &machine.pool).collect();
+    let marks = pools.into_iter().filter_map(|pool| {
+        let declared = manifest.pools.get(pool).map(Pool::marks);
+        let marks = declared.or_else(|| grown.marks.get(pool))?;
+        Some((pool.clone(), marks.clone()))
+    });
+    marks.filter(|(_, marks)| !marks.is_empty()).collect()
 }
 
 /// The pools of its machines.

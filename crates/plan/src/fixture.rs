@@ -62,6 +62,7 @@ impl World {
                 proxy: None,
                 playbooks: Playbooks::default(),
                 addons: Vec::new(),
+                marks: BTreeMap::new(),
                 tombstone: want.is_empty(),
                 disruption: Disruption::default(),
             },
@@ -76,7 +77,43 @@ impl World {
         for word in have.split_whitespace() {
             world.see(word);
         }
+        world.tend();
         world
+    }
+
+    /// Every node was told what it should be.
+    fn tend(&mut self) {
+        let Self {
+            desired, observed, ..
+        } = self;
+        let ready = |machine: &&Machine| {
+            let seen = observed.machines.get(&machine.id);
+            let node = seen.and_then(|seen| seen.node.as_ref());
+            let silent = seen.is_some_and(|seen| {
+                matches!(seen.machine, Some((MachineFact::Unreachable { .. }, _)))
+            });
+            let ready = matches!(node, Some((NodeFact::Joined { ready: true, .. }, _)));
+            machine.role == Role::Control && ready && !silent
+        };
+        let api: Vec<_> = desired
+            .all()
+            .find(ready)
+            .map(|at| at.address)
+            .into_iter()
+            .collect();
+        for machine in desired.all() {
+            let api = if machine.role == Role::Control {
+                &[]
+            } else {
+                &api[..]
+            };
+            let seen = observed.machines.get_mut(&machine.id);
+            if let Some((NodeFact::Joined { care, .. }, _)) =
+                seen.and_then(|seen| seen.node.as_mut())
+            {
+                *care = Some(crate::care::care(desired, machine, api).fingerprint());
+            }
+        }
     }
 
     fn see(&mut self, word: &str) {
@@ -115,6 +152,7 @@ impl World {
             ready: !marked('!'),
             cordoned: marked('/'),
             version: format!("1.{minor}.0").parse().unwrap(),
+            care: None,
         });
         self.observed.initialised |= joined && machine.role == Role::Control;
         let seen = Seen {
@@ -472,6 +510,9 @@ fn details(action: &Action) -> String {
             format!(" ({} > {targets})", listener.port)
         };
         balance.listeners.iter().map(listener).collect()
+    } else if let Action::Tend { care } = action {
+        let api: Vec<_> = care.api.iter().map(ToString::to_string).collect();
+        format!(" (api > {})", api.join(" "))
     } else {
         String::new()
     }

@@ -12,6 +12,7 @@
 //! `clippy.toml` beside it forbids clocks, files and unordered maps.
 
 mod blast;
+mod care;
 mod check;
 mod expand;
 #[cfg(test)]

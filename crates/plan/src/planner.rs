@@ -6,6 +6,7 @@ mod draft;
 mod hosts;
 mod rules;
 mod survey;
+mod tending;
 
 use crate::check::Note;
 use crate::held::{Held, Owner, Reason};
@@ -23,6 +24,7 @@ use model::time::Timestamp;
 
 use draft::Draft;
 use survey::Survey;
+use tending::Cares;
 
 /// All that a plan is made from.
 #[derive(Debug, Clone, Copy)]
@@ -146,14 +148,16 @@ pub fn plan(view: &View<'_>) -> Plan {
     if view.desired.tombstone {
         rules::tear_down(&mut draft);
     } else {
+        let cares = Cares::of(&draft);
         rules::create(&mut draft);
         hosts::equip(&mut draft);
         hosts::mesh(&mut draft);
-        rules::start_control_plane(&mut draft);
-        rules::join_compute(&mut draft);
+        rules::start_control_plane(&mut draft, &cares);
+        rules::join_compute(&mut draft, &cares);
         rules::uncordon(&mut draft);
-        rules::remove(&mut draft);
+        rules::remove(&mut draft, &cares);
         rules::upgrade(&mut draft);
+        tending::tend(&mut draft, &cares);
         hosts::balancers::balance(&mut draft);
         addons::addons(&mut draft);
     }

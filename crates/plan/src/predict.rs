@@ -25,6 +25,7 @@ pub fn predict(observed: &mut Observed, machine: &Machine, action: &Action, now:
         | Action::Equip { .. }
         | Action::Balance { .. }
         | Action::Join { .. }
+        | Action::Tend { .. }
         | Action::Drain
         | Action::Upgrade { .. }
         | Action::Uncordon
@@ -55,15 +56,21 @@ pub fn predict(observed: &mut Observed, machine: &Machine, action: &Action, now:
             host.balance = Some(all_answer(balance));
         }
         Action::Key | Action::Mesh { .. } | Action::Install { .. } => {}
-        Action::Init { version, .. } | Action::Join { version } => {
+        Action::Init { version, care, .. } | Action::Join { version, care } => {
             seen.node = Some((
                 NodeFact::Joined {
                     ready: true,
                     cordoned: false,
                     version: *version,
+                    care: Some(care.fingerprint()),
                 },
                 now,
             ));
+        }
+        Action::Tend { care: told } => {
+            if let Some((NodeFact::Joined { care, .. }, _)) = &mut seen.node {
+                *care = Some(told.fingerprint());
+            }
         }
         Action::Drain => change(seen, |cordoned, _| *cordoned = true),
         Action::Uncordon => change(seen, |cordoned, _| *cordoned = false),
@@ -127,6 +134,7 @@ fn change(seen: &mut Seen, edit: impl FnOnce(&mut bool, &mut model::version::Ver
             cordoned,
             version,
             ready: _,
+            care: _,
         },
         _,
     )) = &mut seen.node
@@ -143,6 +151,7 @@ pub const fn minutes(kind: Kind) -> u32 {
         | Kind::Prepare
         | Kind::Mesh
         | Kind::Balance
+        | Kind::Tend
         | Kind::Uncordon
         | Kind::Leave
         | Kind::Delete

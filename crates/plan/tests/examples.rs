@@ -86,18 +86,20 @@ fn maintenance_is_built_at_once_and_upgraded_within_its_windows() {
                 4  join backoffice-control-03 + join 3 of compute-a              create        2 min
           ends ready after about 9 min, 6 machines touched
         cluster shop
-                   wait for the window that opens Sat 2026-03-07 12:00 UTC                   1 d 3 h
-              1-9  3 of control, one at a time: drain, upgrade, uncordon         disturb      18 min
-            10-15  2 times 1 of compute-a + 2 of compute-b: drain, upgrade, uncordon  disturb      12 min
-               16  drain shop-compute-a-03                                       disturb       2 min
-               17  upgrade shop-compute-a-03                                     in place      3 min
-               18  uncordon shop-compute-a-03                                    in place      1 min
-            19-24  2 of spare, one at a time: drain, upgrade, uncordon           disturb      12 min
+                1  tend 3 of control + tend 3 of compute-a + tend 4 of compute-b + tend 2 of spare  in place      1 min
+                   wait for the window that opens Sat 2026-03-07 12:00 UTC                   1 d 2 h
+             2-10  3 of control, one at a time: drain, upgrade, uncordon         disturb      18 min
+            11-16  2 times 1 of compute-a + 2 of compute-b: drain, upgrade, uncordon  disturb      12 min
+               17  drain shop-compute-a-03                                       disturb       2 min
+               18  upgrade shop-compute-a-03                                     in place      3 min
+               19  uncordon shop-compute-a-03                                    in place      1 min
+            20-25  2 of spare, one at a time: drain, upgrade, uncordon           disturb      12 min
           ends ready after about 1 d 3 h, 12 machines touched
         cluster backoffice
+                1  tend 3 of control + tend 3 of compute-a                       in place      1 min
                    wait for the window that opens Sat 2026-03-07 03:30 UTC                      18 h
-              1-9  3 of control, one at a time: drain, upgrade, uncordon         disturb      18 min
-            10-18  3 of compute-a, one at a time: drain, upgrade, uncordon       disturb      18 min
+             2-10  3 of control, one at a time: drain, upgrade, uncordon         disturb      18 min
+            11-19  3 of compute-a, one at a time: drain, upgrade, uncordon       disturb      18 min
           ends ready after about 19 h, 6 machines touched
     "#]].assert_eq(&journeys);
 }
@@ -130,7 +132,11 @@ fn seen(desired: &Desired) -> Observed {
         predict(
             &mut observed,
             machine,
-            &Action::Init { version, network },
+            &Action::Init {
+                version,
+                network,
+                care: model::care::Care::default(),
+            },
             NOW,
         );
     }

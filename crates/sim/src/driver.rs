@@ -188,6 +188,7 @@ impl Simulated {
                 Ok(Lent::Here)
             }
             Action::Install { .. }
+            | Action::Tend { .. }
             | Action::Drain
             | Action::Upgrade { .. }
             | Action::Uncordon
@@ -310,6 +311,7 @@ impl Simulated {
             | Kind::Init
             | Kind::Join
             | Kind::Install
+            | Kind::Tend
             | Kind::Drain
             | Kind::Upgrade
             | Kind::Uncordon
@@ -475,6 +477,7 @@ fn outputs(task: &Task) -> Vec<Output> {
         | Action::Balance { .. }
         | Action::Join { .. }
         | Action::Install { .. }
+        | Action::Tend { .. }
         | Action::Drain
         | Action::Upgrade { .. }
         | Action::Uncordon

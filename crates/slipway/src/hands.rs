@@ -61,6 +61,7 @@ impl Driver for Hands {
             Kind::Init
             | Kind::Join
             | Kind::Install
+            | Kind::Tend
             | Kind::Drain
             | Kind::Upgrade
             | Kind::Uncordon

@@ -408,6 +408,7 @@ fn said_of_node(fact: &NodeFact) -> String {
             ready,
             cordoned,
             version,
+            care: _,
         } => {
             let ready = if *ready { "ready" } else { "not ready" };
             let cordoned = if *cordoned {

@@ -139,6 +139,7 @@ fn needs(machine: &MachineView, cluster: &ClusterView, kind: TaskKind) -> bool {
         TaskKind::Mesh | TaskKind::Balance => !machine.leaving && made,
         TaskKind::Prepare | TaskKind::Init | TaskKind::Join => !machine.leaving && node.is_none(),
         TaskKind::Install => !machine.leaving && node.is_some(),
+        TaskKind::Tend => node.is_some(),
         TaskKind::Drain => machine.leaving || old,
         TaskKind::Upgrade => !machine.leaving && old,
         TaskKind::Uncordon => !machine.leaving && node.is_some_and(|node| node.cordoned),

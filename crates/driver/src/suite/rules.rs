@@ -3,6 +3,7 @@
 use super::{Beat, Fixture, Play, Verdict, done, equip, equip_through_proxy, finished, told};
 use crate::{Driver, Outcome, Target};
 use model::addon::{Addon, AddonName, AddonsFact};
+use model::care::Care;
 use model::cluster::Machine;
 use model::id::MachineId;
 use model::mesh::{Member, Mesh};
@@ -505,9 +506,10 @@ pub(super) async fn told_is_told<F: Fixture>(play: Play<'_, F>) -> Verdict {
                 fact.is_some_and(|fact| fact.told == balance.fingerprint())
             }),
             Action::Install { addons, remove } => installed(&seen, addons, remove),
-            Action::Init { .. }
-            | Action::Join { .. }
-            | Action::Drain
+            Action::Init { care, .. } | Action::Join { care, .. } | Action::Tend { care } => {
+                carries(&seen, task.machine.id, care)
+            }
+            Action::Drain
             | Action::Upgrade { .. }
             | Action::Uncordon
             | Action::Leave
@@ -519,6 +521,14 @@ pub(super) async fn told_is_told<F: Fixture>(play: Play<'_, F>) -> Verdict {
         }
     }
     Ok(())
+}
+
+/// Whether the node of a machine was seen to carry this.
+fn carries(seen: &[Observation], machine: MachineId, told: &Care) -> bool {
+    seen.iter().any(|seen| {
+        matches!(&seen.fact, Fact::Node(id, NodeFact::Joined { care, .. })
+            if *id == machine && *care == Some(told.fingerprint()))
+    })
 }
 
 pub(super) async fn equipped_in_place<F: Fixture>(play: Play<'_, F>) -> Verdict {

@@ -6,14 +6,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1 as core;
+use model::host::Fingerprint;
 use serde::{Deserialize, Serialize};
 
 use super::Door;
-use super::node::Taint;
+use super::carried::{CARE, memory};
+use super::node::{Node, Taint};
 use crate::error::{Error, Kind};
 
 /// The annotation that remembers what of a node is ours.
 pub const OURS: &str = "slipway.dev/ours";
+
+/// The taint with which nodes come, so that they take no pods before they carry what they should.
+pub const COMING: &str = "slipway.dev/coming";
 
 /// What a node should carry; what others put there stays.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -26,6 +31,8 @@ pub struct Wish {
     pub taints: Vec<Taint>,
     /// What the provider calls the machine; it can be said once.
     pub provider_id: Option<String>,
+    /// What the node remembers of having been told all this.
+    pub told: Option<Fingerprint>,
 }
 
 /// What of a node is ours, as it is remembered.
@@ -58,27 +65,29 @@ fn bring(node: &mut core::Node, wish: &Wish) -> Result<(), Error> {
         .and_then(|text| serde_json::from_str::<Ours>(&text).ok())
         .unwrap_or_default();
     ours.annotations.remove(OURS);
+    annotations.remove(CARE);
     merge(annotations, &wish.annotations, &mut ours.annotations);
     let labels = node.metadata.labels.get_or_insert_default();
     merge(labels, &wish.labels, &mut ours.labels);
     let spec = node.spec.get_or_insert_default();
     let taints = spec.taints.get_or_insert_default();
     merge_taints(taints, &wish.taints, &mut ours.taints);
+    taints.retain(|taint| taint.key != COMING);
     name_provider(spec, wish, node.metadata.name.as_deref())?;
     if spec.taints.as_ref().is_some_and(Vec::is_empty) {
         spec.taints = None;
     }
     if ours != Ours::default() {
-        let text = serde_json::to_string(&ours).map_err(|error| {
-            Error::new(
-                Kind::Garbage,
-                format!("could not write down what is ours: {error}"),
-            )
-        })?;
+        let text = serde_json::to_string(&ours).map_err(unwritten)?;
         node.metadata
             .annotations
             .get_or_insert_default()
             .insert(OURS.to_owned(), text);
+    }
+    if let Some(told) = &wish.told {
+        let text = memory(&Node::from(node.clone()), wish, told).map_err(unwritten)?;
+        let annotations = node.metadata.annotations.get_or_insert_default();
+        annotations.insert(CARE.to_owned(), text);
     }
     node.metadata.annotations = node
         .metadata
@@ -87,6 +96,15 @@ fn bring(node: &mut core::Node, wish: &Wish) -> Result<(), Error> {
         .filter(|all| !all.is_empty());
     node.metadata.labels = node.metadata.labels.take().filter(|all| !all.is_empty());
     Ok(())
+}
+
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "errors are handed over by whoever has them"
+)]
+fn unwritten(error: serde_json::Error) -> Error {
+    let what = format!("could not write down what a node was told: {error}");
+    Error::new(Kind::Garbage, what)
 }
 
 /// Sets what is wished, removes what was ours and is not wished any more.

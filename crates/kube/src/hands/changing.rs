@@ -5,6 +5,7 @@ use super::{Done, Kube, Trouble, Until};
 use crate::api::drain::Draining;
 use crate::kubeadm;
 use driver::Context;
+use model::care::Care;
 use model::cluster::Role;
 use model::observed::Fact;
 use model::task::{Around, Task};
@@ -20,7 +21,8 @@ impl Kube {
         version: Version,
     ) -> Result<Done, Trouble> {
         let machine = &task.machine;
-        let node = self.node(cx, task, around, version).await?;
+        let nothing = Care::default();
+        let node = self.node(cx, task, around, (version, &nothing)).await?;
         let staging = self
             .hosts
             .stage(cx, task.cluster, machine, version, stage(machine.role));
@@ -79,7 +81,7 @@ impl Kube {
         self.seen(cx, task, &door).await
     }
 
-    async fn seen(
+    pub(super) async fn seen(
         &self,
         cx: &Context,
         task: &Task,

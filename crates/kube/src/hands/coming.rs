@@ -8,6 +8,7 @@ use crate::kubeadm::{
 use driver::Context;
 use hosts::hands::{Stage, Staged};
 use hosts::recipe::item::Item;
+use model::care::Care;
 use model::cluster::{Machine, Role};
 use model::kubernetes::{API_PORT, api_name};
 use model::observed::{ControlPlaneFact, Fact};
@@ -30,9 +31,9 @@ impl Kube {
         cx: &Context,
         task: &Task,
         around: &Around,
-        version: Version,
+        (version, care): (Version, &Care),
     ) -> Result<Done, Trouble> {
-        let node = self.node(cx, task, around, version).await?;
+        let node = self.node(cx, task, around, (version, care)).await?;
         if self.marked(cx, task).await?.is_none() {
             let staged = self.staged(cx, task, version).await?;
             self.addon_images(cx, task, around).await?;
@@ -48,6 +49,7 @@ impl Kube {
         let door = self
             .opened(cx, task.cluster, &task.machine, &kubeconfig.value)
             .await?;
+        self.bring(cx, &door, &task.machine, care).await?;
         // Where somebody else connects pods, nobody can before there is an API to ask.
         let until = match around.kubernetes.through_mesh() {
             Some(_) => Until::Ready,
@@ -69,10 +71,10 @@ impl Kube {
         cx: &Context,
         task: &Task,
         around: &Around,
-        version: Version,
+        (version, care): (Version, &Care),
     ) -> Result<Done, Trouble> {
         let (door, member) = self.door(cx, task.cluster, &around.through).await?;
-        let node = self.node(cx, task, around, version).await?;
+        let node = self.node(cx, task, around, (version, care)).await?;
         if self.marked(cx, task).await?.is_none() {
             let staged = self.staged(cx, task, version).await?;
             self.addon_images(cx, task, around).await?;
@@ -96,6 +98,7 @@ impl Kube {
         } else {
             cx.log("it has joined already");
         }
+        self.bring(cx, &door, &task.machine, care).await?;
         let node = (&task.machine, version);
         let ready = self.ready(cx, &door, node, Until::Ready).await?;
         match task.machine.role {
@@ -127,7 +130,11 @@ impl Kube {
         more.files
             .push(secret_file(DISCOVERY, kubeconfig.as_bytes()));
         let config = join_config(node, &invitation.token());
-        let by = [member.address];
+        // A member has no API of its own yet and asks the one that lets it in.
+        let by = match task.machine.role {
+            Role::Control => vec![member.address],
+            Role::Compute | Role::Balancer => node.api(),
+        };
         let before = node.before(&staged.programs, &by, &config, more.files);
         self.items(cx, task, &before).await?;
         self.kubeadm(cx, task, node, Verb::Join).await?;

@@ -38,7 +38,7 @@ impl Kube {
         let (door, _) = self.door(cx, task.cluster, &around.through).await?;
         let (mut failed, mut brought) = (Vec::new(), Vec::new());
         for addon in wished {
-            match self.bring(cx, (task, around), &door, addon).await {
+            match self.install_one(cx, (task, around), &door, addon).await {
                 Ok(memory) => brought.push(memory),
                 Err(trouble) => failed.push((addon.name, trouble)),
             }
@@ -72,7 +72,7 @@ impl Kube {
     }
 
     /// Brings one add-on, or changes it to what it should be.
-    async fn bring(
+    async fn install_one(
         &self,
         cx: &Context,
         (task, around): (&Task, &Around),

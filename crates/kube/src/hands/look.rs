@@ -208,6 +208,7 @@ pub(super) fn fact(node: &api::node::Node) -> Option<NodeFact> {
         ready: node.ready,
         cordoned: node.cordoned,
         version: node.kubelet.parse().ok()?,
+        care: node.care(),
     })
 }
 

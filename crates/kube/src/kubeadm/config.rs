@@ -1,6 +1,7 @@
 //! What kubeadm is told, in its own words.
 
-use super::{DISCOVERY, Node};
+use super::{DISCOVERY, Node, provider_id};
+use crate::api::wish::COMING;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use model::cluster::Role;
@@ -13,6 +14,9 @@ const FORM: &str = "kubeadm.k8s.io/v1beta4";
 
 /// Where containerd listens.
 const SOCKET: &str = "unix:///run/containerd/containerd.sock";
+
+/// What keeps workloads away from the control plane.
+const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
 
 /// How a node that comes introduces itself, and whom it believes.
 pub struct Discovery<'a> {
@@ -93,9 +97,19 @@ fn registration(node: &Node<'_>) -> Value {
         "imagePullPolicy": "IfNotPresent",
         "kubeletExtraArgs": [
             { "name": "node-ip", "value": machine.address },
-            { "name": "provider-id", "value": format!("slipway://{}", machine.id) },
+            { "name": "provider-id", "value": provider_id(machine) },
         ],
+        "taints": taints(machine.role),
     })
+}
+
+/// What keeps pods away until the node carries what it should, and what kubeadm itself would say.
+fn taints(role: Role) -> Value {
+    let taint = |key: &str| json!({ "key": key, "effect": "NoSchedule" });
+    match role {
+        Role::Control => json!([taint(CONTROL_PLANE), taint(COMING)]),
+        Role::Compute | Role::Balancer => json!([taint(COMING)]),
+    }
 }
 
 fn cluster(node: &Node<'_>) -> Value {

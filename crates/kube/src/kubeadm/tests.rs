@@ -28,7 +28,6 @@ fn around(cni: Cni) -> Around {
             proxy,
             ..Kubernetes::default()
         },
-        api: vec![[10, 8, 0, 9].into()],
         through: Vec::new(),
         leads: true,
         addons: Vec::new(),
@@ -38,12 +37,17 @@ fn around(cni: Cni) -> Around {
 
 fn with<T>(role: &str, cni: Cni, then: impl FnOnce(&Node<'_>) -> T) -> T {
     let (machine, around) = (machine(role, 2), around(cni));
+    let care = Care {
+        api: vec![[10, 8, 0, 9].into()],
+        ..Care::default()
+    };
     then(&Node {
         machine: &machine,
         cluster: &"edge".parse().unwrap(),
         around: &around,
         version: "v1.34.4".parse().unwrap(),
         outside: Some([192, 0, 2, 7].into()),
+        care: &care,
     })
 }
 
@@ -131,6 +135,7 @@ fn a_shell_can_read_every_program() {
             node.run(Verb::Init),
             node.run(Verb::Join),
             node.after(),
+            found(node.cluster, &machine("compute", 3), &api),
             node.newer_kubeadm(&programs),
             node.upgrade(),
             node.newer_kubelet(&programs),

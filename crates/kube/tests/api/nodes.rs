@@ -2,12 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use k8s_openapi::api::core::v1::Node;
+use kube::api::carried::CARE;
 use kube::api::node::Taint;
-use kube::api::wish::{OURS, Wish};
+use kube::api::wish::{COMING, OURS, Wish};
 use kube::error::Kind;
+use kube_client::Api;
+use kube_client::api::{Patch, PatchParams};
+use model::host::Fingerprint;
 use serde_json::json;
 
-use crate::world::{make, node, ready};
+use crate::world::{both, make, node, ready};
 
 fn map(entries: &[(&str, &str)]) -> BTreeMap<String, String> {
     entries
@@ -85,6 +90,7 @@ async fn only_what_is_ours_is_taken_away() {
             taint("dedicated", "db", "NoExecute"),
         ],
         provider_id: Some("slipway://1".to_owned()),
+        told: None,
     };
     door.bring_node("ours", &wish).await.unwrap();
     let first = door.node("ours").await.unwrap();
@@ -224,4 +230,60 @@ async fn changes_at_the_same_time_are_all_kept() {
         assert_eq!(seen.taints.contains(&out), dead, "{seen:?}");
         assert!(seen.cordoned);
     }
+}
+
+#[tokio::test]
+async fn what_a_node_was_told_is_remembered_until_somebody_changes_it() {
+    let test = "what_a_node_was_told_is_remembered_until_somebody_changes_it";
+    let Some((door, somebody)) = both(test).await else {
+        return;
+    };
+    let nodes: Api<Node> = Api::all(somebody);
+    let mut comes = node("told");
+    comes["metadata"]["labels"] = json!({ "both": "same" });
+    comes["spec"] = json!({ "taints": [{ "key": COMING, "effect": "NoSchedule" }] });
+    make(&door, comes).await;
+    assert_eq!(door.node("told").await.unwrap().care(), None);
+    let told = Fingerprint::of_text("once");
+    let wish = Wish {
+        labels: map(&[("team", "blue"), ("both", "same")]),
+        annotations: map(&[("note", "x")]),
+        taints: vec![taint("slow", "", "PreferNoSchedule")],
+        provider_id: None,
+        told: Some(told.clone()),
+    };
+    let bring = async || {
+        door.bring_node("told", &wish).await.unwrap();
+        let node = door.node("told").await.unwrap();
+        assert_eq!(node.care(), Some(told.clone()), "{node:?}");
+        assert!(!node.taints.iter().any(|taint| taint.key == COMING));
+    };
+    bring().await;
+    let before = door.node("told").await.unwrap();
+    bring().await;
+    assert_eq!(
+        door.node("told").await.unwrap(),
+        before,
+        "a second time changes nothing"
+    );
+    // What others add changes nothing; what they change of ours does, whoever put it there first.
+    let change = async |patch: &serde_json::Value| {
+        let patch = Patch::Merge(patch);
+        let params = PatchParams::default();
+        nodes.patch("told", &params, &patch).await.unwrap();
+        door.node("told").await.unwrap().care()
+    };
+    let kept = change(&json!({ "metadata": { "labels": { "theirs": "1" } } })).await;
+    assert_eq!(kept, Some(told.clone()), "what is theirs does not matter");
+    for drift in [
+        json!({ "metadata": { "labels": { "team": "red" } } }),
+        json!({ "metadata": { "labels": { "both": null } } }),
+        json!({ "metadata": { "annotations": { "note": "y" } } }),
+        json!({ "metadata": { "annotations": { CARE: "nonsense" } } }),
+        json!({ "spec": { "taints": null } }),
+    ] {
+        assert_eq!(change(&drift).await, None, "{drift}");
+        bring().await;
+    }
+    door.delete_node("told", None).await.unwrap();
 }

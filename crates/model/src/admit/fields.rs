@@ -318,7 +318,8 @@ impl<'v> Fields<'v> {
     }
 }
 
-fn wrong(faults: &mut Faults, path: String, found: &Value, wanted: &str) {
+/// Notes that something else is written there than belongs there.
+pub(super) fn wrong(faults: &mut Faults, path: String, found: &Value, wanted: &str) {
     let kind = match found {
         Value::Null | Value::List(_) | Value::Map(_) => String::new(),
         Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Text(_) => {

@@ -1,6 +1,7 @@
 //! The manifest language, field by field.
 
 use super::fields::Fields;
+use super::marks::{self, Source};
 use super::{
     addons, balancers, disruption, jump, kubernetes, playbooks, proxy, references, secrets,
 };
@@ -220,6 +221,7 @@ fn dynamic_of(
         }
     }
     let budget = disruption::of_pool(&mut fields, groups, faults);
+    let marks = marks::of_pool(&mut fields, Source::Made, faults);
     fields.finish(faults);
     let whole = || {
         let (provider, region, zone) = spec?;
@@ -233,6 +235,7 @@ fn dynamic_of(
             server_type,
             image,
             budget,
+            marks,
         })
     };
     (name, whole())
@@ -294,6 +297,7 @@ fn static_of(
         hosts.extend(host_of(node, &path, faults));
     }
     let budget = disruption::of_pool(&mut fields, groups, faults);
+    let marks = marks::of_pool(&mut fields, Source::Given, faults);
     fields.finish(faults);
     let whole = hosts.len() == count;
     let pool = jump.ok().filter(|_| whole).map(|jump| Static {
@@ -301,6 +305,7 @@ fn static_of(
         ssh_port,
         jump,
         budget,
+        marks,
     });
     (name, pool)
 }

@@ -29,7 +29,7 @@ pub(super) fn check(view: &View<'_>, plan: &Plan) -> Vec<Note> {
 }
 
 /// What a machine that answers tells of what it passes on.
-fn passing<'a>(view: &View<'a>, id: MachineId) -> Option<&'a BalanceFact> {
+pub(super) fn passing<'a>(view: &View<'a>, id: MachineId) -> Option<&'a BalanceFact> {
     let seen = view.observed.machines.get(&id)?;
     let runs = matches!(seen.machine, Some((MachineFact::Running { .. }, _)));
     let (host, _) = seen.host.as_ref().filter(|_| runs)?;

@@ -117,7 +117,9 @@ impl History {
         let desired = self.desired.clone().unwrap();
         let version = desired.version;
         for machine in &desired.machines {
-            crate::predict(&mut self.observed, machine, &Action::Join { version }, NOW);
+            let care = model::care::Care::default();
+            let join = Action::Join { version, care };
+            crate::predict(&mut self.observed, machine, &join, NOW);
         }
         self
     }
@@ -336,6 +338,7 @@ fn a_version_that_no_node_came_to_run_can_be_taken_back() {
     let init = |version| Action::Init {
         version,
         network: "10.8.0.0/24".parse().unwrap(),
+        care: model::care::Care::default(),
     };
     let before = &manifest(1, 1, "1.34.0", &[]);
     begun(init, State::Stuck).next(before);

@@ -32,7 +32,6 @@ pub(super) fn around(draft: &Draft<'_>, place: &Place<'_>, action: &Action) -> O
     Some(Around {
         network: desired.network,
         kubernetes: desired.kubernetes.clone(),
-        api: desired.api(),
         through: through.collect(),
         leads: version.is_some() && !members().any(newer),
         addons: desired.addons.clone(),

@@ -59,7 +59,7 @@ fn under_way(place: &Place<'_>) -> bool {
 }
 
 /// Whether the last attempt at its unfinished task failed.
-fn failed(place: &Place<'_>) -> bool {
+pub(super) fn failed(place: &Place<'_>) -> bool {
     place.open.is_some_and(|open| open.error.is_some())
 }
 

@@ -6,6 +6,7 @@
 use super::draft::Draft;
 use super::hosts::{self, balancers};
 use super::survey::{Life, Place, Survey, count};
+use super::tending::{Cares, still_asked};
 use crate::held::Reason;
 use model::cluster::{Machine, Origin, Role};
 use model::observed::MachineFact;
@@ -96,7 +97,7 @@ fn joinable(place: &Place<'_>) -> bool {
 }
 
 /// The first member of the control plane, then the others one after the other.
-pub(super) fn start_control_plane(draft: &mut Draft<'_>) {
+pub(super) fn start_control_plane(draft: &mut Draft<'_>, cares: &Cares) {
     let desired = draft.view.desired;
     let control = |place: &&Place<'_>| place.machine.role == Role::Control && joinable(place);
     let waiting: Vec<_> = draft.survey.wanted().filter(control).collect();
@@ -124,13 +125,14 @@ pub(super) fn start_control_plane(draft: &mut Draft<'_>) {
             Action::Init {
                 version: desired.version,
                 network: desired.network,
+                care: cares.wished(first),
             },
         );
     } else if let Some(reason) = cannot_join(draft.survey) {
         draft.hold(first, Kind::Join, reason);
     } else {
-        let version = join_version(draft);
-        draft.want(first, Action::Join { version });
+        let (version, care) = (join_version(draft), cares.wished(first));
+        draft.want(first, Action::Join { version, care });
     }
     for place in waiting {
         if place.machine.id != first.machine.id {
@@ -173,7 +175,7 @@ fn starting_elsewhere<'s, 'a>(survey: &'s Survey<'a>, but: &Place<'_>) -> Option
 }
 
 /// Why nothing can join a control plane that was started.
-fn cannot_join(survey: &Survey<'_>) -> Option<Reason> {
+pub(super) fn cannot_join(survey: &Survey<'_>) -> Option<Reason> {
     let members = count(survey.members());
     let ready = count(survey.members().filter(|place| place.ready_control()));
     if members == 0 {
@@ -199,7 +201,7 @@ fn join_version(draft: &Draft<'_>) -> Version {
 }
 
 /// Workers, all at once, as soon as the control plane can do without one of its members.
-pub(super) fn join_compute(draft: &mut Draft<'_>) {
+pub(super) fn join_compute(draft: &mut Draft<'_>, cares: &Cares) {
     let version = join_version(draft);
     let wanted = count(
         draft
@@ -233,7 +235,10 @@ pub(super) fn join_compute(draft: &mut Draft<'_>) {
                 let waiting_for = missing.machine.name.clone();
                 draft.hold(place, Kind::Join, Reason::ControlPlane { waiting_for });
             }
-            (None, Some(_) | None) => draft.want(place, Action::Join { version }),
+            (None, Some(_) | None) => {
+                let care = cares.wished(place);
+                draft.want(place, Action::Join { version, care });
+            }
         }
     }
 }
@@ -415,7 +420,7 @@ fn remains(place: &Place<'_>) -> bool {
 }
 
 /// Machines that should go: out of service, out of the cluster, out of the world.
-pub(super) fn remove(draft: &mut Draft<'_>) {
+pub(super) fn remove(draft: &mut Draft<'_>, cares: &Cares) {
     let nodes: Vec<_> = draft
         .survey
         .leaving()
@@ -439,7 +444,10 @@ pub(super) fn remove(draft: &mut Draft<'_>) {
         };
         let closed = draft.closed().filter(|_| !out_already(place));
         match (place.node, ahead) {
-            (None, _) if let Some(reason) = balancers::still_needed(draft, place) => {
+            (None, _)
+                if let Some(reason) = balancers::still_needed(draft, place)
+                    .or_else(|| still_asked(draft, cares, place)) =>
+            {
                 draft.hold(place, dispose(place.machine).kind(), reason);
             }
             (None, _) => draft.want(place, dispose(place.machine)),
@@ -454,7 +462,8 @@ pub(super) fn remove(draft: &mut Draft<'_>) {
                 );
             }
             (Some(_), Some(_) | None) => {
-                remove_node(draft, place, (missing.clone(), untold.clone()));
+                let told = untold.clone().or_else(|| still_asked(draft, cares, place));
+                remove_node(draft, place, (missing.clone(), told));
             }
         }
     }

@@ -23,6 +23,8 @@ pub(super) struct Place<'a> {
     pub(super) host: Option<&'a HostFact>,
     /// As Kubernetes shows it.
     pub(super) node: Option<Node>,
+    /// What the node was last told to carry, if it still does.
+    pub(super) care: Option<&'a Fingerprint>,
     /// The unfinished task that touches it.
     pub(super) open: Option<&'a Open>,
     /// Whether it holds a row of the disruption ledger, and still needs it.
@@ -122,6 +124,7 @@ impl Place<'_> {
             | Kind::Init
             | Kind::Join
             | Kind::Install
+            | Kind::Tend
             | Kind::Uncordon
             | Kind::Delete
             | Kind::Release => false,
@@ -220,6 +223,7 @@ impl<'a> Survey<'a> {
                 life: life(seen),
                 host: host(seen),
                 node,
+                care: carried(seen),
                 open,
                 slot: false,
                 blocked: view.blocked.contains(&machine.name),
@@ -308,10 +312,19 @@ fn node(seen: Option<&Seen>) -> Option<Node> {
             ready,
             cordoned,
             version,
+            care: _,
         } => Some(Node {
             ready: *ready,
             cordoned: *cordoned,
             version: *version,
         }),
+    }
+}
+
+/// What the node was last told to carry, if it still does.
+fn carried(seen: Option<&Seen>) -> Option<&Fingerprint> {
+    match &seen?.node.as_ref()?.0 {
+        NodeFact::Absent => None,
+        NodeFact::Joined { care, .. } => care.as_ref(),
     }
 }

@@ -10,6 +10,7 @@ use model::task::{Action, Kind, Open, Task};
 use model::time::Timestamp;
 use plan::{Plan, Slot, View, minutes};
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 /// What the ledger would say after a step, against what may be. `before` are its rows after
@@ -116,7 +117,10 @@ pub(crate) fn later(now: Timestamp, step: &Plan, going: &[Open]) -> Timestamp {
 
 /// What load balancers were told since somebody watched.
 #[derive(Default)]
-pub(crate) struct Told(BTreeMap<MachineId, Balance>);
+pub(crate) struct Told(BTreeMap<MachineId, Balance>, Led);
+
+/// Where nodes were led to find the API.
+type Led = BTreeMap<MachineId, Vec<Ipv4Addr>>;
 
 impl Told {
     /// Takes in what ends well.
@@ -124,13 +128,41 @@ impl Told {
         if let Action::Balance { balance } = action {
             self.0.insert(machine, balance.clone());
         }
+        if let Action::Join { care, .. } | Action::Tend { care } = action {
+            self.1.insert(machine, care.api.clone());
+        }
     }
 
     /// What a step does to those that load balancers send to, or to them, and must not.
     pub(crate) fn misled(&self, view: &View<'_>, step: &Plan) -> Option<String> {
         let leave = step.tasks.iter().find_map(|task| self.leaves(view, task));
         let empty = step.tasks.iter().find_map(|task| self.empties(view, task));
-        leave.or(empty)
+        let asked = step.tasks.iter().find_map(|task| self.asked(view, task));
+        leave.or(empty).or(asked)
+    }
+
+    /// Who goes while a node looks for the API there.
+    fn asked(&self, view: &View<'_>, task: &Task) -> Option<String> {
+        let goes = match task.machine.role {
+            Role::Control => task.action.kind() == Kind::Leave,
+            Role::Balancer => matches!(task.action.kind(), Kind::Delete | Kind::Release),
+            Role::Compute => false,
+        };
+        let asks = |node: &&Machine| {
+            let seen = view.observed.machines.get(&node.id);
+            let fact = seen.and_then(|seen| seen.machine.as_ref());
+            let led = self.1.get(&node.id);
+            matches!(fact, Some((MachineFact::Running { .. }, _)))
+                && joined(view.observed, node)
+                && led.is_some_and(|api| api.contains(&task.machine.address))
+        };
+        let by = view.desired.all().find(asks);
+        let by = by.filter(|_| goes && !view.desired.tombstone)?;
+        let gone = &task.machine.name;
+        Some(format!(
+            "{gone} goes and {} looks for the API there",
+            by.name
+        ))
     }
 
     fn leaves(&self, view: &View<'_>, task: &Task) -> Option<String> {

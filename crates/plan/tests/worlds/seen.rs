@@ -4,6 +4,7 @@ use crate::NOW;
 use crate::declared::{grown, manifest};
 use crate::shape::{Kit, Sight, World};
 use model::balancer::{Balance, BalanceFact};
+use model::care::Care;
 use model::cluster::{Desired, Machine, Origin, Role};
 use model::host::{Fingerprint, Recipe};
 use model::id::TaskId;
@@ -72,6 +73,7 @@ pub(crate) fn made(world: &World) -> (Desired, Observed) {
                     ready,
                     cordoned,
                     version,
+                    care: None,
                 };
                 (running, machine.role.is_node().then_some(node))
             }
@@ -220,13 +222,20 @@ pub(crate) fn under_way(world: &World, desired: &Desired, observed: &Observed) -
         Kind::Init => Action::Init {
             version,
             network: desired.network,
+            care: Care::default(),
         },
         Kind::Create if given(machine) => Action::Prepare,
         Kind::Delete if given(machine) => Action::Release,
-        Kind::Join => Action::Join { version },
+        Kind::Join => Action::Join {
+            version,
+            care: Care::default(),
+        },
         Kind::Install => Action::Install {
             addons: desired.addons.clone(),
             remove: Vec::new(),
+        },
+        Kind::Tend => Action::Tend {
+            care: Care::default(),
         },
         Kind::Drain => Action::Drain,
         Kind::Leave => Action::Leave,
@@ -240,7 +249,7 @@ pub(crate) fn under_way(world: &World, desired: &Desired, observed: &Observed) -
         Kind::Balance => machine.role == Role::Balancer,
         Kind::Init => machine.role == Role::Control && !observed.initialised,
         Kind::Install => machine.role == Role::Control && observed.initialised,
-        Kind::Join | Kind::Drain | Kind::Upgrade | Kind::Uncordon | Kind::Leave => {
+        Kind::Join | Kind::Tend | Kind::Drain | Kind::Upgrade | Kind::Uncordon | Kind::Leave => {
             machine.role.is_node()
         }
         Kind::Create | Kind::Prepare | Kind::Delete | Kind::Release => true,

@@ -83,6 +83,7 @@ pub(crate) fn work() -> impl Strategy<Value = Option<(Kind, State)>> {
     let kind = prop_oneof![
         Just(Kind::Create),
         Just(Kind::Join),
+        Just(Kind::Tend),
         Just(Kind::Drain),
         Just(Kind::Leave),
         Just(Kind::Delete),

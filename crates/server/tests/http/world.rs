@@ -13,6 +13,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use metrics_exporter_prometheus::PrometheusRecorder;
 use model::access::{Role, TokenId};
+use model::care::Care;
 use model::id::MachineId;
 use model::observed::{ControlPlaneFact, Fact, MachineFact, NodeFact, Observation};
 use model::task::{Action, Task};
@@ -357,13 +358,14 @@ fn seen(task: &Task, at: Timestamp) -> Vec<Observation> {
         ..
     } = task;
     let id: MachineId = machine.id;
-    let node = |ready, cordoned, version| {
+    let node = |ready, cordoned, version, care: Option<&Care>| {
         Fact::Node(
             id,
             NodeFact::Joined {
                 ready,
                 cordoned,
                 version,
+                care: care.map(Care::fingerprint),
             },
         )
     };
@@ -375,14 +377,14 @@ fn seen(task: &Task, at: Timestamp) -> Vec<Observation> {
                 MachineFact::Running { reference, address },
             )]
         }
-        Action::Init { version, .. } => {
+        Action::Init { version, care, .. } => {
             vec![
                 Fact::ControlPlane(ControlPlaneFact::started()),
-                node(true, false, *version),
+                node(true, false, *version, Some(care)),
             ]
         }
-        Action::Join { version } => vec![node(true, false, *version)],
-        Action::Upgrade { version } => vec![node(true, true, *version)],
+        Action::Join { version, care } => vec![node(true, false, *version, Some(care))],
+        Action::Upgrade { version } => vec![node(true, true, *version, None)],
         Action::Leave => vec![Fact::Node(id, NodeFact::Absent)],
         Action::Delete | Action::Release => {
             vec![
@@ -390,7 +392,8 @@ fn seen(task: &Task, at: Timestamp) -> Vec<Observation> {
                 Fact::Node(id, NodeFact::Absent),
             ]
         }
-        Action::Drain
+        Action::Tend { .. }
+        | Action::Drain
         | Action::Uncordon
         | Action::Key
         | Action::Equip { .. }

@@ -9,6 +9,7 @@ use ::driver::{
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use expect_test::{Expect, expect};
+use model::care::Care;
 use model::cluster::{Machine, Origin, Role};
 use model::id::{self, ClusterId, MachineId};
 use model::manifest::Provider;
@@ -499,7 +500,14 @@ async fn a_started_control_plane_gives_a_kubeconfig() {
     let cast = lab.cast();
     let mut given = Vec::new();
     let (version, network) = (cast.version, cast.network);
-    for action in [Action::Create, Action::Init { version, network }] {
+    for action in [
+        Action::Create,
+        Action::Init {
+            version,
+            network,
+            care: Care::default(),
+        },
+    ] {
         let task = cast.task(&cast.control, action);
         let stop = CancellationToken::new();
         let cx = Context::new(lab.clock, Arc::new(Unheard), Arc::new(NoSecrets), stop, 1);
@@ -560,9 +568,16 @@ async fn a_driver_for_kubernetes_alone_borrows_machines_and_gives_them_back() {
     };
     let (control, given) = (&cast.control, &cast.given);
     for _ in 0..2 {
-        let init = Action::Init { version, network };
+        let init = Action::Init {
+            version,
+            network,
+            care: Care::default(),
+        };
         assert_eq!(act(control, init).await, "done, 2 seen, 1 kept");
-        let join = Action::Join { version };
+        let join = Action::Join {
+            version,
+            care: Care::default(),
+        };
         assert_eq!(act(given, join).await, "done, 1 seen, 0 kept");
     }
     assert_eq!((lab.world.machines(), lab.world.hosts()), (1, 1));

@@ -453,6 +453,7 @@ fn seen(seen: &Seen) -> String {
             ready,
             cordoned,
             version,
+            care: _,
         }) => {
             let ready = if *ready { "ready" } else { "not ready" };
             let cordoned = if *cordoned { ", cordoned" } else { "" };

@@ -2,6 +2,7 @@
 
 use super::kit::{End, Passing, ends};
 use model::addon::{Addon, AddonName};
+use model::care::Care;
 use model::cluster::{Machine, Origin, Role};
 use model::host::Fingerprint;
 use model::id::{ClusterId, MachineId};
@@ -150,14 +151,24 @@ pub(crate) enum Change {
     /// A load balancer is told what to do.
     Balance { passing: Passing },
     /// A control plane is started.
-    Init { version: Version },
+    Init {
+        version: Version,
+        #[serde(default)]
+        told: Told,
+    },
     /// A node joins.
-    Join { version: Version },
+    Join {
+        version: Version,
+        #[serde(default)]
+        told: Told,
+    },
     /// Add-ons come and go.
     Install {
         addons: Vec<Addon>,
         remove: Vec<AddonName>,
     },
+    /// A node is told what to carry, and where the API is.
+    Tend { told: Told },
     /// Workloads move away.
     Drain,
     /// Another version is installed.
@@ -170,6 +181,24 @@ pub(crate) enum Change {
     Delete,
     /// A given host is cleaned.
     Release,
+}
+
+/// What a node was told.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Told {
+    /// What it carries; nothing that anybody here knows of where it was told elsewhere.
+    pub(crate) care: Option<Fingerprint>,
+    /// Where it finds the API, if not on itself and as far as anybody here knows.
+    pub(crate) api: Vec<Ipv4Addr>,
+}
+
+impl Told {
+    pub(crate) fn of(care: &Care) -> Self {
+        Self {
+            care: Some(care.fingerprint()),
+            api: care.api.clone(),
+        }
+    }
 }
 
 impl Change {
@@ -188,11 +217,21 @@ impl Change {
             Action::Init {
                 version,
                 network: _,
-            } => Self::Init { version: *version },
-            Action::Join { version } => Self::Join { version: *version },
+                care,
+            } => Self::Init {
+                version: *version,
+                told: Told::of(care),
+            },
+            Action::Join { version, care } => Self::Join {
+                version: *version,
+                told: Told::of(care),
+            },
             Action::Install { addons, remove } => Self::Install {
                 addons: addons.clone(),
                 remove: remove.clone(),
+            },
+            Action::Tend { care } => Self::Tend {
+                told: Told::of(care),
             },
             Action::Drain => Self::Drain,
             Action::Upgrade { version } => Self::Upgrade { version: *version },
@@ -213,6 +252,7 @@ impl Change {
             Self::Init { .. } => Kind::Init,
             Self::Join { .. } => Kind::Join,
             Self::Install { .. } => Kind::Install,
+            Self::Tend { .. } => Kind::Tend,
             Self::Drain => Kind::Drain,
             Self::Upgrade { .. } => Kind::Upgrade,
             Self::Uncordon => Kind::Uncordon,
@@ -231,6 +271,7 @@ impl Change {
             | Self::Balance { .. }
             | Self::Init { .. }
             | Self::Join { .. }
+            | Self::Tend { .. }
             | Self::Upgrade { .. }
             | Self::Release => true,
             Self::Mesh { .. }

@@ -66,10 +66,12 @@ impl State {
             ready: _,
             cordoned,
             version,
+            care,
         }) = node
         {
             let kube = self.clusters.entry(cluster).or_default();
             let mut node = Node::joined(machine.name.clone(), machine.role, on, *version);
+            node.told.care.clone_from(care);
             if *cordoned {
                 node.duty = Duty::Drained;
             }

@@ -1,6 +1,6 @@
 //! What a driver finds when it looks: facts, and whether a task may begin.
 
-use super::effect::{Change, Computer, endpoint};
+use super::effect::{Change, Computer, Told, endpoint};
 use super::kit::{End, Kit, Passing, ends};
 use super::state::{Course, Duty, Kube, State};
 use crate::world;
@@ -103,9 +103,11 @@ impl State {
             Action::Init { .. } => self.step_init(task, now),
             Action::Join { .. } => self.step_join(task, now),
             Action::Install { addons, remove } => self.step_install(task, (addons, remove), now),
-            Action::Drain | Action::Upgrade { .. } | Action::Uncordon | Action::Leave => {
-                self.step_node(task, now)
-            }
+            Action::Tend { .. }
+            | Action::Drain
+            | Action::Upgrade { .. }
+            | Action::Uncordon
+            | Action::Leave => self.step_node(task, now),
             Action::Delete => Ok(self.step_delete(machine)),
             Action::Release => self.step_release(machine),
         }
@@ -314,6 +316,7 @@ impl State {
                 | Action::Init { .. }
                 | Action::Join { .. }
                 | Action::Install { .. }
+                | Action::Tend { .. }
                 | Action::Delete
                 | Action::Release => Err(later(
                     format!("{} is no node of {}", machine.name, task.cluster_name),
@@ -321,11 +324,12 @@ impl State {
                 )),
             };
         };
-        let done = match task.action {
+        let done = match &task.action {
+            Action::Tend { care } => node.told == Told::of(care),
             Action::Drain => node.duty == Duty::Drained,
             Action::Uncordon => node.duty == Duty::Serves,
             Action::Upgrade { version } => {
-                node.version >= version && node.course != Course::Changing
+                node.version >= *version && node.course != Course::Changing
             }
             Action::Leave
             | Action::Key
@@ -343,7 +347,8 @@ impl State {
         if done {
             return Ok(Step::Done);
         }
-        if matches!(task.action, Action::Upgrade { .. }) && !self.carries(node, now) {
+        let there = matches!(task.action, Action::Upgrade { .. } | Action::Tend { .. });
+        if there && !self.carries(node, now) {
             return Err(silent(machine));
         }
         Ok(Step::Begin(Some(node.on)))
@@ -467,6 +472,7 @@ impl State {
                 ready: self.ready(node, now),
                 cordoned: node.duty != Duty::Serves,
                 version: node.version,
+                care: node.told.care.clone(),
             },
         };
         Some(Fact::Node(machine.id, node))

@@ -72,6 +72,9 @@ impl State {
                 line.push_str(word);
             }
         }
+        if let Some(care) = &node.told.care {
+            line.push_str(&format!(", carries {care}"));
+        }
         line
     }
 }

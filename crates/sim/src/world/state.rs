@@ -7,7 +7,7 @@
 //!
 //! **Invariant:** equal effects at equal times give equal states; the journal relies on it.
 
-use super::effect::{Bearer, Change, Computer, Effect, Operation};
+use super::effect::{Bearer, Change, Computer, Effect, Operation, Told};
 use super::kit::Kit;
 use super::watch::Violation;
 use model::addon::{AddonFact, AddonName};
@@ -115,6 +115,8 @@ pub(crate) struct Node {
     pub(crate) version: Version,
     pub(crate) duty: Duty,
     pub(crate) course: Course,
+    #[serde(default)]
+    pub(crate) told: Told,
 }
 
 /// What a node does for workloads.
@@ -151,6 +153,7 @@ impl Node {
             version,
             duty: Duty::Serves,
             course: Course::Steady,
+            told: Told::default(),
         }
     }
 }
@@ -289,6 +292,7 @@ impl State {
             | Change::Balance { .. }
             | Change::Init { .. }
             | Change::Join { .. }
+            | Change::Tend { .. }
             | Change::Uncordon => {}
             Change::Drain => self.edit(of, |node| {
                 if node.duty == Duty::Serves {
@@ -326,13 +330,17 @@ impl State {
             Change::Equip { recipe } => self.equip(of, recipe),
             Change::Mesh { ends } => self.connect(at, ends),
             Change::Balance { passing } => self.balance(of, passing),
-            Change::Init { version } => {
+            Change::Init { version, told } => {
                 self.watch_init(at, of);
                 let kube = self.clusters.entry(of.by.cluster).or_default();
                 kube.started = Some(of.by.machine);
-                self.join(of, *version);
+                self.join(at, of, *version, told);
             }
-            Change::Join { version } => self.join(of, *version),
+            Change::Join { version, told } => self.join(at, of, *version, told),
+            Change::Tend { told } => {
+                self.watch_led(at, of, told);
+                self.edit(of, |node| node.told = told.clone());
+            }
             Change::Install { addons, remove } => self.install(of, addons, remove),
             Change::Drain => self.edit(of, |node| node.duty = Duty::Drained),
             Change::Upgrade { version } => {
@@ -363,8 +371,10 @@ impl State {
         }
     }
 
-    fn join(&mut self, of: &Operation, version: Version) {
-        let node = Node::joined(of.by.name.clone(), of.role, of.on, version);
+    fn join(&mut self, at: Timestamp, of: &Operation, version: Version, told: &Told) {
+        self.watch_led(at, of, told);
+        let mut node = Node::joined(of.by.name.clone(), of.role, of.on, version);
+        node.told = told.clone();
         let kube = self.clusters.entry(of.by.cluster).or_default();
         kube.nodes.insert(of.by.machine, node);
     }

@@ -4,7 +4,8 @@
 //! that by itself; a rehearsal tells it with `condemn`. A world on a file, where nobody may
 //! tell it, watches only that nothing is made or started twice, until somebody asks for more.
 
-use super::effect::{Bearer, Change, Computer, Operation};
+use super::effect::{Bearer, Change, Computer, Operation, Told};
+use super::kit::{Kit, Targets};
 use super::state::{Course, Duty, State};
 use model::cluster::Role;
 use model::time::Timestamp;
@@ -48,6 +49,10 @@ pub enum Rule {
     NotConnected,
     /// A node was taken out of its cluster while a load balancer sent to it.
     StillTarget,
+    /// A node was led to a machine that does not pass the API on.
+    LedNowhere,
+    /// A machine went while a node looked for the API there.
+    StillAsked,
 }
 
 impl Rule {
@@ -65,6 +70,8 @@ impl Rule {
             Self::NotEquipped => "was to become a node before it was equipped",
             Self::NotConnected => "was to become a node before it was part of the mesh",
             Self::StillTarget => "left while a load balancer sent to it",
+            Self::LedNowhere => "was led to a machine that does not pass the API on",
+            Self::StillAsked => "went while a node looked for the API there",
         }
     }
 }
@@ -142,6 +149,9 @@ impl State {
                 self.violated(at, &of.by, rule);
             }
         }
+        if self.is_asked(of, at) {
+            self.violated(at, &of.by, Rule::StillAsked);
+        }
         let Some(kube) = self.clusters.get(&of.by.cluster) else {
             return;
         };
@@ -186,6 +196,7 @@ impl State {
             | Change::Init { .. }
             | Change::Join { .. }
             | Change::Install { .. }
+            | Change::Tend { .. }
             | Change::Uncordon
             | Change::Release => {}
         }
@@ -229,6 +240,54 @@ impl State {
                 .roles
                 .values()
                 .any(|targets| targets.include(address))
+        })
+    }
+
+    /// Whether a machine goes on which a node that answers looks for the API.
+    fn is_asked(&self, of: &Operation, at: Timestamp) -> bool {
+        let goes = matches!(of.change, Change::Leave | Change::Delete | Change::Release);
+        let end = self.kit(of.on).and_then(|kit| kit.end.as_ref());
+        let Some(address) = end.map(|end| end.address).filter(|_| goes) else {
+            return false;
+        };
+        let kube = self.clusters.get(&of.by.cluster);
+        let mut nodes = kube.into_iter().flat_map(|kube| &kube.nodes);
+        nodes.any(|(machine, node)| {
+            let other = *machine != of.by.machine && node.told.api.contains(&address);
+            other && self.carries(node, at)
+        })
+    }
+
+    /// A node is led to where it is to find the API.
+    pub(super) fn watch_led(&mut self, at: Timestamp, of: &Operation, told: &Told) {
+        let kits = self.vms.iter().filter_map(|(number, vm)| {
+            let here = vm.by.cluster == of.by.cluster;
+            let answers = self.answers(Computer::Vm(*number), at);
+            vm.kit.as_ref().filter(|_| here && answers)
+        });
+        let nowhere = |kit: &Kit| {
+            let end = kit.end.as_ref();
+            let led = end.is_some_and(|end| told.api.contains(&end.address));
+            let balancer = kit.passing.as_ref();
+            let passes = balancer.is_some_and(|passing| {
+                let mut roles = passing.roles.values();
+                roles.any(|targets| self.has_member(of, targets))
+            });
+            led && balancer.is_some() && !passes
+        };
+        if kits.into_iter().any(nowhere) && self.watches(&of.by) {
+            self.violated(at, &of.by, Rule::LedNowhere);
+        }
+    }
+
+    /// Whether a member of the control plane is among those to whom something is passed.
+    fn has_member(&self, of: &Operation, targets: &Targets) -> bool {
+        let kube = self.clusters.get(&of.by.cluster);
+        let mut nodes = kube.into_iter().flat_map(|kube| kube.nodes.values());
+        nodes.any(|node| {
+            let end = self.kit(node.on).and_then(|kit| kit.end.as_ref());
+            let address = end.map(|end| end.address);
+            node.role == Role::Control && address.is_some_and(|at| targets.include(at))
         })
     }
 

@@ -16,6 +16,7 @@ mod apart;
 mod asking;
 mod bad;
 mod byhand;
+mod endpoint;
 mod hosts_within;
 mod killed;
 mod reboot;

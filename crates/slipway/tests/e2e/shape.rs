@@ -23,6 +23,8 @@ pub(crate) struct Shape {
     pub(crate) balanced: bool,
     /// What it has besides Kubernetes, as manifests say it.
     pub(crate) addons: &'static str,
+    /// What nodes of compute machines carry: fields of their pool.
+    pub(crate) marks: &'static str,
 }
 
 impl Shape {
@@ -34,6 +36,7 @@ impl Shape {
             compute,
             balanced: false,
             addons: "[]",
+            marks: "",
         }
     }
 
@@ -51,16 +54,17 @@ impl Shape {
             compute,
             balanced,
             addons,
+            marks,
         } = self;
-        let pool = |name: &str, count: usize| {
+        let pool = |name: &str, count: usize, more: &str| {
             format!(
-                "      - {{name: {name}, providerSpec: {{name: here, region: local}}, count: {count}, serverType: systemd, image: debian-12}}\n"
+                "      - {{name: {name}, providerSpec: {{name: here, region: local}}, count: {count}, serverType: systemd, image: debian-12{more}}}\n"
             )
         };
-        let mut pools = pool("control", control) + &pool("compute", compute);
+        let mut pools = pool("control", control, "") + &pool("compute", compute, marks);
         let mut doors = String::new();
         if balanced {
-            pools += &pool("door", 1);
+            pools += &pool("door", 1, "");
             doors = format!(
                 "  loadBalancers:
     roles:

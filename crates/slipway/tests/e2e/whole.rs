@@ -12,6 +12,7 @@ pub(crate) const WHOLE: Shape = Shape {
     compute: 2,
     balanced: true,
     addons: "[]",
+    marks: "",
 };
 
 /// Makes it, with a pod on each compute machine that answers through the load balancer; answers

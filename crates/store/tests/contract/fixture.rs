@@ -1,6 +1,7 @@
 //! The smallest world a store test can be written in.
 
 use model::admit::admit;
+use model::care::Care;
 use model::cluster::{Desired, Generation, Machine};
 use model::id::ClusterId;
 use model::manifest::Manifest;
@@ -227,27 +228,30 @@ pub(crate) async fn settle(store: &Store, cluster: ClusterId, now: Timestamp) {
 /// What would be seen after a task was done.
 pub(crate) fn effect(task: &Task, now: Timestamp) -> Vec<Observation> {
     let machine = &task.machine;
-    let joined = |version: Version, cordoned: bool| {
+    let joined = |version: Version, cordoned: bool, care: Option<&Care>| {
         Fact::Node(
             machine.id,
             NodeFact::Joined {
                 ready: true,
                 cordoned,
                 version,
+                care: care.map(Care::fingerprint),
             },
         )
     };
     let facts = match &task.action {
         Action::Create | Action::Prepare => vec![running(machine)],
-        Action::Init { version, .. } => {
+        Action::Init { version, care, .. } => {
             vec![
                 Fact::ControlPlane(ControlPlaneFact::started()),
-                joined(*version, false),
+                joined(*version, false, Some(care)),
             ]
         }
-        Action::Join { version } | Action::Upgrade { version } => vec![joined(*version, false)],
-        Action::Drain => vec![joined("v1.34.1".parse().unwrap(), true)],
-        Action::Uncordon => vec![joined("v1.34.1".parse().unwrap(), false)],
+        Action::Join { version, care } => vec![joined(*version, false, Some(care))],
+        Action::Tend { care } => vec![joined("v1.34.1".parse().unwrap(), false, Some(care))],
+        Action::Upgrade { version } => vec![joined(*version, false, None)],
+        Action::Drain => vec![joined("v1.34.1".parse().unwrap(), true, None)],
+        Action::Uncordon => vec![joined("v1.34.1".parse().unwrap(), false, None)],
         Action::Leave => vec![Fact::Node(machine.id, NodeFact::Absent)],
         Action::Delete | Action::Release => vec![Fact::Machine(machine.id, MachineFact::Absent)],
         Action::Key

@@ -7,6 +7,7 @@
 
 use crate::held::Reason;
 use crate::planner::draft::Draft;
+use crate::planner::hosts::failed;
 use crate::planner::rules::at_its_address;
 use crate::planner::survey::{Life, Place, Survey, count};
 use model::balancer::{API_PORT, Balance, BalanceFact, Listener};
@@ -35,7 +36,7 @@ fn is_kept(draft: &Draft<'_>, place: &Place<'_>) -> bool {
 }
 
 /// Whether a load balancer is to be told something now.
-pub(super) fn is_to_be_told(draft: &Draft<'_>, place: &Place<'_>) -> bool {
+pub(in crate::planner) fn is_to_be_told(draft: &Draft<'_>, place: &Place<'_>) -> bool {
     place.machine.role == Role::Balancer && matches!(untold(draft, place), Some(Ok(_)))
 }
 
@@ -58,6 +59,41 @@ fn untold(draft: &Draft<'_>, place: &Place<'_>) -> Option<Result<Balance, Reason
     let waiting = roles.filter(|(_, listener)| idle(listener) && (first || works(listener)));
     let mut waiting = waiting.filter_map(|(forward, _)| coming(draft, forward));
     Some(waiting.next().map_or(Ok(balance), Err))
+}
+
+/// Whether a machine of a load balancer passes the API on to somebody who answers.
+pub(in crate::planner) fn passes_api(draft: &Draft<'_>, place: &Place<'_>) -> bool {
+    let answers = healthy_api(draft, place).is_some_and(|targets| targets > 0);
+    answers && place.life == Life::Running
+}
+
+/// Whether a machine of a load balancer was told to pass the API on, and serves for some time to
+/// come.
+pub(in crate::planner) fn knows_api(draft: &Draft<'_>, place: &Place<'_>) -> bool {
+    healthy_api(draft, place).is_some()
+}
+
+/// How many answer to whom a machine of a load balancer passes the API on, where it was told to.
+fn healthy_api(draft: &Draft<'_>, place: &Place<'_>) -> Option<u32> {
+    let role = draft.view.desired.api_role(place.machine)?;
+    let fact = told(place).filter(|_| is_kept(draft, place))?;
+    fact.healthy.get(&role.name).copied()
+}
+
+/// The machine of a load balancer that is about to pass the API on: who would be led elsewhere now
+/// would be led back at once.
+pub(in crate::planner) fn api_to_come<'s, 'a>(draft: &'s Draft<'a>) -> Option<&'s Place<'a>> {
+    let comes = |place: &&Place<'_>| {
+        let api = draft.view.desired.api_role(place.machine).is_some();
+        let comes = is_to_be_told(draft, place) && !failed(place);
+        api && comes && healthy_api(draft, place).is_none()
+    };
+    draft.survey.wanted().find(comes)
+}
+
+/// Whether a machine of a load balancer passes on anything.
+pub(in crate::planner) fn is_told(place: &Place<'_>) -> bool {
+    told(place).is_some()
 }
 
 fn told<'a>(place: &Place<'a>) -> Option<&'a BalanceFact> {

@@ -6,6 +6,7 @@ mod equip;
 mod mesh;
 mod playbooks;
 mod targets;
+mod tending;
 
 use super::{drawn, plan};
 use crate::fixture::{World, host, picture};
@@ -41,6 +42,11 @@ fn init() -> Action {
     Action::Init {
         version: "1.34.0".parse().unwrap(),
         network: "10.8.0.0/16".parse().unwrap(),
+        care: crate::care::care(
+            &World::hosts("c1").desired,
+            &crate::fixture::host("c1"),
+            &[],
+        ),
     }
 }
 
@@ -100,6 +106,8 @@ fn a_cluster_of_hosts_behind_a_load_balancer_is_built_in_order() {
             balance  b1 (443 > ) (6443 > 10.8.0.1)
             scheduled
             7
+            tend     w1 (api > 10.8.48.1)
+            tend     s1 (api > 10.8.48.1)
             balance  b1 (443 > 10.8.16.1 10.8.32.1) (6443 > 10.8.0.1)
             scheduled
             8
@@ -177,9 +185,10 @@ fn what_drifted_from_what_it_was_told_is_told_again() {
     drawn(
         &passing,
         &expect![[r#"
-        balance  b1 (443 > 10.8.16.1 10.8.16.2) (6443 > 10.8.0.1)
-        scheduled
-    "#]],
+            balance  b1 (443 > 10.8.16.1 10.8.16.2) (6443 > 10.8.0.1)
+            held     tend w1 and 1 more: one at a time, after b1
+            scheduled
+        "#]],
     );
     let mut bare = World::hosts("c1 w1 w2 b1").settled();
     bare.host("w2").equipped = None;

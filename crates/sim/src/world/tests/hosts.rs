@@ -5,6 +5,7 @@ use super::super::{Begun, LetGo, Rule, Step};
 use super::{Pace, Refusal, World, create};
 use ::driver::Clock;
 use model::balancer::{Balance, Listener, Protocol};
+use model::care::Care;
 use model::cluster::{Machine, Origin, Role};
 use model::host::{Proxy, Purpose, Recipe};
 use model::id::{self, MachineId};
@@ -250,6 +251,7 @@ async fn hosts_that_are_made_or_joined_too_early_are_noticed() {
     let init = Action::Init {
         version: "1.34.0".parse().unwrap(),
         network: "10.8.0.0/24".parse().unwrap(),
+        care: Care::default(),
     };
     done(&world, &one, init).await;
     let broken: Vec<_> = world.violations().iter().map(|one| one.rule).collect();
@@ -293,8 +295,25 @@ async fn served(world: &World) -> [Machine; 3] {
     done(world, one, Action::Mesh { mesh }).await;
     let version = "1.34.0".parse().unwrap();
     let network = "10.8.0.0/24".parse().unwrap();
-    done(world, one, Action::Init { version, network }).await;
-    done(world, two, Action::Join { version }).await;
+    done(
+        world,
+        one,
+        Action::Init {
+            version,
+            network,
+            care: Care::default(),
+        },
+    )
+    .await;
+    done(
+        world,
+        two,
+        Action::Join {
+            version,
+            care: Care::default(),
+        },
+    )
+    .await;
     let balance = to(door, &[two]);
     done(world, door, Action::Balance { balance }).await;
     machines
@@ -389,6 +408,7 @@ fn what_is_lent_carries_a_node_until_it_is_taken_back() {
         let init = Action::Init {
             version: "1.34.0".parse().unwrap(),
             network: "10.8.0.0/24".parse().unwrap(),
+            care: Care::default(),
         };
         let task = task(&machine, init);
         begin(&open(), &task);
@@ -411,6 +431,7 @@ async fn of_what_is_lent_only_the_node_is_told() {
     let init = Action::Init {
         version: "1.34.0".parse().unwrap(),
         network: "10.8.0.0/24".parse().unwrap(),
+        care: Care::default(),
     };
     done(&world, &one, init).await;
     assert_eq!(told(&world, &one), None, "its host is elsewhere");

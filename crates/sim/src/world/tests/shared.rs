@@ -6,6 +6,7 @@ use crate::world::journal::COMPACT_FROM;
 use crate::world::{Change, Error, Pace, Refusal, Rule, World};
 use ::driver::{Clock, Context, Driver, NoSecrets, Outcome, Target};
 use expect_test::expect;
+use model::care::Care;
 use model::cluster::Origin;
 use model::task::{Action, Task};
 use model::time::Timestamp;
@@ -239,6 +240,7 @@ async fn destroy_a_node(world: &World) {
     let init = Action::Init {
         version: "1.34.0".parse().unwrap(),
         network: "10.8.0.0/24".parse().unwrap(),
+        care: Care::default(),
     };
     for action in [Action::Create, init, Action::Delete] {
         let driver = Simulated::new(world.clone());

@@ -1,7 +1,7 @@
 //! What a task on a node tells of the cluster around it.
 
 use super::plan;
-use crate::fixture::World;
+use crate::fixture::{World, host};
 use model::cluster::Balancer;
 use model::task::{Action, Kind, State, Task};
 
@@ -27,16 +27,10 @@ fn who_joins_is_told_by_whom_the_api_is_reached_and_where_it_will_be() {
         panic!("{joins:?}");
     };
     assert_eq!(through(join), ["c1"], "only those that are ready can help");
-    let around = join.around.as_ref().unwrap();
-    let api = world.desired.api();
     let door = |machine: &&model::cluster::Machine| machine.balancer.is_some();
     let doors = world.desired.machines.iter().filter(door);
     let doors: Vec<_> = doors.map(|machine| machine.address).collect();
-    assert_eq!(
-        (&around.api, &api),
-        (&doors, &doors),
-        "behind the load balancer"
-    );
+    assert_eq!(world.desired.api(), doors, "behind the load balancer");
 
     let mut without = world.desired.clone();
     without.balancers = Vec::<Balancer>::new();
@@ -57,8 +51,9 @@ fn the_first_starts_alone_and_machines_of_the_simulated_world_need_nothing() {
 #[test]
 fn what_waits_for_one_who_is_gone_is_begun_anew() {
     let version = "1.34.0".parse().unwrap();
-    let join = Action::Join { version };
     let world = World::hosts("c1 w1").after(5);
+    let care = crate::care::care(&world.desired, &host("w1"), &[host("c1").address]);
+    let join = Action::Join { version, care };
     let mut world = world.open("w1", join, State::Waiting, Some("c0 is silent"));
     assert_eq!(
         tasks(&world, Kind::Join).len(),

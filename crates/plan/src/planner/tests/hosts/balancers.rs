@@ -44,58 +44,68 @@ fn machines_of_a_load_balancer_are_replaced_one_after_the_other() {
     told(
         world,
         &expect![[r#"
-        1
-        create   b3
-        held     create b4: one at a time, after b3
-        held     delete b1 and 1 more: additions come first: 2 not ready yet (b3)
-        scheduled
-        2
-        equip    b3
-        held     create b4: one at a time, after b3
-        held     delete b1 and 1 more: additions come first: 2 not ready yet (b3)
-        scheduled
-        3
-        mesh     c1 (5 members, to c1 w1 b3 b1 b2)
-        held     create b4: one at a time, after b3
-        held     delete b1 and 1 more: additions come first: 2 not ready yet (b3)
-        scheduled
-        4
-        balance  b3 (443 > 10.8.16.1) (6443 > 10.8.0.1)
-        held     create b4: one at a time, after b3
-        held     delete b1 and 1 more: additions come first: 2 not ready yet (b3)
-        scheduled
-        5
-        delete   b1
-        held     create b4: one at a time, after b1
-        held     delete b2: additions come first: 1 not ready yet (b4)
-        scheduled
-        6
-        create   b4
-        held     mesh c1: additions come first: 1 not ready yet (b4)
-        held     delete b2: additions come first: 1 not ready yet (b4)
-        scheduled
-        7
-        equip    b4
-        held     mesh c1: additions come first: 1 not ready yet (b4)
-        held     delete b2: additions come first: 1 not ready yet (b4)
-        scheduled
-        8
-        mesh     c1 (5 members, to c1 w1 b3 b4 b2)
-        held     delete b2: additions come first: 1 not ready yet (b4)
-        scheduled
-        9
-        balance  b4 (443 > 10.8.16.1) (6443 > 10.8.0.1)
-        held     delete b2: additions come first: 1 not ready yet (b4)
-        scheduled
-        10
-        delete   b2
-        scheduled
-        11
-        mesh     c1 (4 members, to c1 w1 b3 b4)
-        scheduled
-        12
-        done
-    "#]],
+            1
+            create   b3
+            held     create b4: one at a time, after b3
+            held     delete b1 and 1 more: additions come first: 2 not ready yet (b3)
+            scheduled
+            2
+            equip    b3
+            held     create b4: one at a time, after b3
+            held     delete b1 and 1 more: additions come first: 2 not ready yet (b3)
+            scheduled
+            3
+            mesh     c1 (5 members, to c1 w1 b3 b1 b2)
+            held     create b4: one at a time, after b3
+            held     delete b1 and 1 more: additions come first: 2 not ready yet (b3)
+            scheduled
+            4
+            balance  b3 (443 > 10.8.16.1) (6443 > 10.8.0.1)
+            held     create b4: one at a time, after b3
+            held     delete b1 and 1 more: additions come first: 2 not ready yet (b3)
+            scheduled
+            5
+            tend     w1 (api > 10.8.48.2 10.8.48.3)
+            held     create b4: one at a time, after b1
+            held     delete b1: one at a time, after w1
+            held     delete b2: additions come first: 1 not ready yet (b4)
+            scheduled
+            6
+            delete   b1
+            held     create b4: one at a time, after b1
+            held     delete b2: additions come first: 1 not ready yet (b4)
+            scheduled
+            7
+            create   b4
+            held     mesh c1: additions come first: 1 not ready yet (b4)
+            held     delete b2: additions come first: 1 not ready yet (b4)
+            scheduled
+            8
+            equip    b4
+            held     mesh c1: additions come first: 1 not ready yet (b4)
+            held     delete b2: additions come first: 1 not ready yet (b4)
+            scheduled
+            9
+            mesh     c1 (5 members, to c1 w1 b3 b4 b2)
+            held     delete b2: additions come first: 1 not ready yet (b4)
+            scheduled
+            10
+            balance  b4 (443 > 10.8.16.1) (6443 > 10.8.0.1)
+            held     delete b2: additions come first: 1 not ready yet (b4)
+            scheduled
+            11
+            tend     w1 (api > 10.8.48.3 10.8.48.4)
+            held     delete b2: one at a time, after w1
+            scheduled
+            12
+            delete   b2
+            scheduled
+            13
+            mesh     c1 (4 members, to c1 w1 b3 b4)
+            scheduled
+            14
+            done
+        "#]],
     );
 }
 
@@ -105,9 +115,10 @@ fn a_machine_of_a_load_balancer_goes_when_its_successor_reaches_what_it_reached(
     drawn(
         &world(),
         &expect![[r#"
-        delete   b1
-        scheduled
-    "#]],
+            tend     w1 (api > 10.8.48.2)
+            held     delete b1: one at a time, after w1
+            scheduled
+        "#]],
     );
     let mut unreached = world();
     let web = "web".parse().unwrap();
@@ -121,9 +132,10 @@ fn a_machine_of_a_load_balancer_goes_when_its_successor_reaches_what_it_reached(
     drawn(
         &unreached,
         &expect![[r#"
-        held     delete b1: additions come first: 1 not ready yet (b2)
-        scheduled
-    "#]],
+            tend     w1 (api > 10.8.48.1 10.8.48.2)
+            held     delete b1: additions come first: 1 not ready yet (b2)
+            scheduled
+        "#]],
     );
     // Where nobody answers, nothing is lost.
     let web = "web".parse().unwrap();
@@ -137,9 +149,10 @@ fn a_machine_of_a_load_balancer_goes_when_its_successor_reaches_what_it_reached(
     drawn(
         &unreached,
         &expect![[r#"
-        delete   b1
-        scheduled
-    "#]],
+            tend     w1 (api > 10.8.48.2)
+            held     delete b1: one at a time, after w1
+            scheduled
+        "#]],
     );
 }
 
@@ -148,8 +161,8 @@ fn fewer_machines_of_a_load_balancer_go_at_once() {
     drawn(
         &World::hosts("c1 w1 b1 b2 b3").settled().want("c1 w1 b1"),
         &expect![[r#"
-            delete   b2
-            delete   b3
+            tend     w1 (api > 10.8.48.1)
+            held     delete b2 and 1 more: one at a time, after w1
             scheduled
         "#]],
     );
@@ -158,11 +171,12 @@ fn fewer_machines_of_a_load_balancer_go_at_once() {
     drawn(
         &world.seen("b1", '?'),
         &expect![[r#"
-        delete   b2
-        held     balance b1: the machine does not answer
-        held     delete b3: additions come first: 1 not ready yet (b1)
-        error
-    "#]],
+            tend     w1 (api > 10.8.48.3)
+            held     balance b1: the machine does not answer
+            held     delete b2: one at a time, after w1
+            held     delete b3: additions come first: 1 not ready yet (b1)
+            error
+        "#]],
     );
 }
 
@@ -187,56 +201,71 @@ fn given_machines_of_a_load_balancer_make_room_one_after_the_other() {
     told(
         world,
         &expect![[r#"
-        1
-        mesh     c1 (4 members, to c1 w1)
-        release  b1
-        held     prepare b3: one at a time, after b1
-        held     prepare b4: one at a time, after b2
-        held     release b2: additions come first: 2 not ready yet (b3)
-        scheduled
-        2
-        prepare  b3
-        held     prepare b4: one at a time, after b2
-        held     mesh c1: additions come first: 1 not ready yet (b3)
-        held     release b2: additions come first: 2 not ready yet (b3)
-        scheduled
-        3
-        equip    b3
-        held     prepare b4: one at a time, after b2
-        held     mesh c1: additions come first: 1 not ready yet (b3)
-        held     release b2: additions come first: 2 not ready yet (b3)
-        scheduled
-        4
-        mesh     c1 (4 members, to c1 w1 b3 b2)
-        held     prepare b4: one at a time, after b2
-        held     release b2: additions come first: 2 not ready yet (b3)
-        scheduled
-        5
-        balance  b3 (443 > 10.8.16.1) (6443 > 10.8.0.1)
-        held     prepare b4: one at a time, after b2
-        held     release b2: additions come first: 2 not ready yet (b3)
-        scheduled
-        6
-        release  b2
-        held     prepare b4: one at a time, after b2
-        scheduled
-        7
-        prepare  b4
-        held     mesh c1: additions come first: 1 not ready yet (b4)
-        scheduled
-        8
-        equip    b4
-        held     mesh c1: additions come first: 1 not ready yet (b4)
-        scheduled
-        9
-        mesh     c1 (4 members, to c1 w1 b3 b4)
-        scheduled
-        10
-        balance  b4 (443 > 10.8.16.1) (6443 > 10.8.0.1)
-        scheduled
-        11
-        done
-    "#]],
+            1
+            mesh     c1 (4 members, to c1 w1)
+            tend     w1 (api > 10.8.48.2)
+            held     prepare b3: one at a time, after b1
+            held     prepare b4: one at a time, after b2
+            held     release b1: one at a time, after w1
+            held     release b2: additions come first: 2 not ready yet (b3)
+            scheduled
+            2
+            release  b1
+            held     prepare b3: one at a time, after b1
+            held     prepare b4: one at a time, after b2
+            held     release b2: additions come first: 2 not ready yet (b3)
+            scheduled
+            3
+            prepare  b3
+            held     prepare b4: one at a time, after b2
+            held     mesh c1: additions come first: 1 not ready yet (b3)
+            held     release b2: additions come first: 2 not ready yet (b3)
+            scheduled
+            4
+            equip    b3
+            held     prepare b4: one at a time, after b2
+            held     mesh c1: additions come first: 1 not ready yet (b3)
+            held     release b2: additions come first: 2 not ready yet (b3)
+            scheduled
+            5
+            mesh     c1 (4 members, to c1 w1 b3 b2)
+            held     prepare b4: one at a time, after b2
+            held     release b2: additions come first: 2 not ready yet (b3)
+            scheduled
+            6
+            balance  b3 (443 > 10.8.16.1) (6443 > 10.8.0.1)
+            held     prepare b4: one at a time, after b2
+            held     release b2: additions come first: 2 not ready yet (b3)
+            scheduled
+            7
+            tend     w1 (api > 10.8.48.3)
+            held     prepare b4: one at a time, after b2
+            held     release b2: one at a time, after w1
+            scheduled
+            8
+            release  b2
+            held     prepare b4: one at a time, after b2
+            scheduled
+            9
+            prepare  b4
+            held     mesh c1: additions come first: 1 not ready yet (b4)
+            scheduled
+            10
+            equip    b4
+            held     mesh c1: additions come first: 1 not ready yet (b4)
+            scheduled
+            11
+            mesh     c1 (4 members, to c1 w1 b3 b4)
+            scheduled
+            12
+            balance  b4 (443 > 10.8.16.1) (6443 > 10.8.0.1)
+            scheduled
+            13
+            tend     w1 (api > 10.8.48.3 10.8.48.4)
+            scheduled
+            14
+            done
+        "#]],
     );
 }
 
@@ -271,16 +300,19 @@ fn who_is_replaced_together_finds_each_other_meanwhile() {
             held     delete b1: additions come first: 1 not ready yet (b2)
             scheduled
             5
-            delete   b1
+            tend     w2 (api > 10.8.48.2)
+            tend     w1 (api > 10.8.48.2)
             balance  b2 (443 > 10.8.16.1 10.8.16.2) (6443 > 10.8.0.1)
             held     drain w1: one at a time, after b2
+            held     delete b1: one at a time, after w2
             scheduled
             6
-            mesh     c1 (4 members, to c1 w2 b2 w1)
             drain    w1
+            delete   b1
             balance  b2 (443 > 10.8.16.2) (6443 > 10.8.0.1)
             scheduled
             7
+            mesh     c1 (4 members, to c1 w2 b2)
             leave    w1
             scheduled
             8

@@ -238,7 +238,10 @@ fn a_machine_on_which_something_fails_is_told_of_its_peers_all_the_same() {
     world.host("w1").mesh = None;
     let world = world.open(
         "w1",
-        Action::Join { version },
+        Action::Join {
+            version,
+            care: model::care::Care::default(),
+        },
         State::Stuck,
         Some("no route"),
     );

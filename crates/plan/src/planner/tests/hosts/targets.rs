@@ -73,20 +73,22 @@ fn a_load_balancer_that_cannot_be_equipped_is_still_told_its_targets() {
     drawn(
         &world,
         &expect![[r#"
-        balance  b1 (443 > 10.8.16.1) (6443 > 10.8.0.1)
-        withdraw 1
-        scheduled
-    "#]],
+            tend     w1 (api > 10.8.0.1)
+            balance  b1 (443 > 10.8.16.1) (6443 > 10.8.0.1)
+            withdraw 1
+            scheduled
+        "#]],
     );
     // And what is told is not given up for what fails.
-    let next = plan(&world.view()).tasks.remove(0).action;
+    let next = plan(&world.view()).tasks.pop().unwrap().action;
     world.open.clear();
     drawn(
         &world.open("b1", next, State::Waiting, Some("timeout")),
         &expect![[r#"
-        held     balance b1: tried 1×: timeout
-        scheduled
-    "#]],
+            tend     w1 (api > 10.8.0.1)
+            held     balance b1: tried 1×: timeout
+            scheduled
+        "#]],
     );
 }
 

@@ -1,0 +1,148 @@
+//! What a plan must not do to nodes that look for the API.
+
+use super::{Note, joined};
+use crate::care::care;
+use crate::planner::{Plan, View};
+use model::cluster::{Machine, Role};
+use model::id::MachineId;
+use model::intent::Wish;
+use model::observed::{MachineFact, NodeFact};
+use model::task::{Action, Kind, Task};
+use std::net::Ipv4Addr;
+
+/// What one task breaks by itself.
+pub(super) fn alone(view: &View<'_>, task: &Task) -> Option<&'static str> {
+    let care = match &task.action {
+        Action::Tend { .. } if !joined(view, task.machine.id) => {
+            return Some("only a node is tended");
+        }
+        Action::Tend { care } | Action::Join { care, .. } => care,
+        Action::Key
+        | Action::Create
+        | Action::Prepare
+        | Action::Equip { .. }
+        | Action::Mesh { .. }
+        | Action::Balance { .. }
+        | Action::Init { .. }
+        | Action::Install { .. }
+        | Action::Drain
+        | Action::Upgrade { .. }
+        | Action::Uncordon
+        | Action::Leave
+        | Action::Delete
+        | Action::Release => return None,
+    };
+    let nowhere = task.machine.role == Role::Compute && care.api.is_empty();
+    let leads = |at: &Ipv4Addr| {
+        let mut all = view.desired.all();
+        let there = all.find(|machine| machine.address == *at);
+        there.is_some_and(|machine| match machine.role {
+            Role::Control => joined(view, machine.id),
+            Role::Balancer => answers(view, machine),
+            Role::Compute => false,
+        })
+    };
+    (nowhere || !care.api.iter().all(leads)).then_some("nodes are led to where the API is")
+}
+
+/// Whether somebody goes to whom nodes may be led.
+pub(super) fn check(view: &View<'_>, plan: &Plan) -> Vec<Note> {
+    let goes = |task: &&Task| match (task.machine.role, task.action.kind()) {
+        (Role::Control, kind) => kind == Kind::Leave,
+        (Role::Balancer, kind) => {
+            matches!(kind, Kind::Delete | Kind::Release) && serves(view, task.machine.id)
+        }
+        (Role::Compute, _) => false,
+    };
+    let leaves = plan.tasks.iter().filter(goes);
+    let early = leaves.filter(|task| {
+        let mut nodes = view.desired.all();
+        nodes.any(|node| asks(view, node, &task.machine))
+    });
+    let note = |task: &Task| Note {
+        machine: task.machine.name.clone(),
+        broken: "nodes are led away before what they were led to goes",
+    };
+    early.map(note).collect()
+}
+
+/// Whether a node that answers may look for the API on a machine.
+fn asks(view: &View<'_>, node: &Machine, there: &Machine) -> bool {
+    let seen = view.observed.machines.get(&node.id);
+    let runs =
+        seen.is_some_and(|seen| matches!(seen.machine, Some((MachineFact::Running { .. }, _))));
+    let Some(NodeFact::Joined { care: told, .. }) = super::node(view, node.id) else {
+        return false;
+    };
+    let elsewhere = |api: &Vec<Ipv4Addr>| {
+        let print = care(view.desired, node, api).fingerprint();
+        !api.contains(&there.address) && told.as_ref() == Some(&print)
+    };
+    let alone = node.role != Role::Compute || !runs || given_up(view, node.id);
+    !alone && !places(view).iter().any(elsewhere)
+}
+
+/// All that nodes may have been told of where the API is.
+fn places(view: &View<'_>) -> Vec<Vec<Ipv4Addr>> {
+    let members = view.desired.all().filter(|machine| {
+        let member = machine.role == Role::Control;
+        member && joined(view, machine.id)
+    });
+    let mut places: Vec<_> = members.map(|machine| vec![machine.address]).collect();
+    for passes in [answers, knows] {
+        let passes = |machine: &&Machine| passes(view, machine);
+        let address = |machine: &Machine| machine.address;
+        let stay = view.desired.machines.iter().filter(passes).map(address);
+        let stay: Vec<_> = stay.collect();
+        let leave = view.desired.leaving.iter().filter(passes).map(address);
+        // Those to leave are asked until others can be, one less each time.
+        for some in 0..=leave.clone().count() {
+            let leave = leave.clone().skip(some);
+            let mut place: Vec<_> = stay.iter().copied().chain(leave).collect();
+            place.sort();
+            places.push(place);
+        }
+    }
+    places
+}
+
+/// Whether a machine was told to pass the API on.
+fn knows(view: &View<'_>, machine: &Machine) -> bool {
+    passes(view, machine).is_some()
+}
+
+/// Whether a machine that answers passes the API on to somebody who does.
+fn answers(view: &View<'_>, machine: &Machine) -> bool {
+    serves(view, machine.id) && passes(view, machine).is_some_and(|targets| targets > 0)
+}
+
+/// How many answer to whom a machine passes the API on, where it was told to.
+fn passes(view: &View<'_>, machine: &Machine) -> Option<u32> {
+    let role = view.desired.api_role(machine)?;
+    let seen = view.observed.machines.get(&machine.id)?;
+    let there = matches!(
+        seen.machine,
+        Some((
+            MachineFact::Running { .. } | MachineFact::Unreachable { .. },
+            _
+        ))
+    );
+    let (host, _) = seen.host.as_ref().filter(|_| there)?;
+    host.balance.as_ref()?.healthy.get(&role.name).copied()
+}
+
+/// Whether a machine that answers passes on anything.
+fn serves(view: &View<'_>, id: MachineId) -> bool {
+    super::balancers::passing(view, id).is_some()
+}
+
+/// Whether somebody asked that a node be left as it is.
+fn given_up(view: &View<'_>, id: MachineId) -> bool {
+    view.intents.iter().any(|intent| {
+        let cancels = matches!(
+            &intent.wish,
+            Wish::Cancel { machine, kind: Kind::Tend, .. } if *machine == id
+        );
+        cancels && intent.counts(view.now)
+    })
+}

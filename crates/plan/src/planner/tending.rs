@@ -1,0 +1,192 @@
+//! What nodes carry, and where they find the API.
+//!
+//! The API has one name, and every node knows for itself where that leads: nodes follow when it
+//! moves, in any order and all at once. Nobody is led to a load balancer before that passes the API
+//! on, and what they were led to stays until they are led away.
+
+use super::draft::Draft;
+use super::hosts::balancers;
+use super::rules::cannot_join;
+use super::survey::{Life, Place};
+use crate::care::care;
+use crate::held::Reason;
+use model::care::Care;
+use model::cluster::Role;
+use model::host::Fingerprint;
+use model::name::Name;
+use model::task::{Action, Kind};
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+/// What nodes of a pool may have been told, for each role: the first is what others are told.
+type Told = BTreeMap<Role, BTreeMap<Name, Vec<(Care, Fingerprint)>>>;
+
+/// What nodes should be told.
+pub(super) struct Cares(Told);
+
+impl Cares {
+    pub(super) fn of(draft: &Draft<'_>) -> Self {
+        let ways = ways(draft);
+        let own = vec![Vec::new()];
+        let mut told = Told::new();
+        for place in &draft.survey.places {
+            let machine = place.machine;
+            let ways = match machine.role {
+                Role::Control => &own,
+                Role::Compute => &ways,
+                Role::Balancer => continue,
+            };
+            // All machines of a pool are alike.
+            let pools = told.entry(machine.role).or_default();
+            if !pools.contains_key(&machine.pool) {
+                let cares = ways
+                    .iter()
+                    .map(|api| care(draft.view.desired, machine, api));
+                let known = cares.map(|care| (care.fingerprint(), care));
+                let known = known.map(|(print, care)| (care, print)).collect();
+                pools.insert(machine.pool.clone(), known);
+            }
+        }
+        Self(told)
+    }
+
+    fn known(&self, place: &Place<'_>) -> &[(Care, Fingerprint)] {
+        let pools = self.0.get(&place.machine.role);
+        let known = pools.and_then(|pools| pools.get(&place.machine.pool));
+        known.map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// What a node should be told. What was begun goes on while it leads somewhere.
+    pub(super) fn wished(&self, place: &Place<'_>) -> Care {
+        let begun = place.open.and_then(|open| match &open.action {
+            Action::Init { care, .. } | Action::Join { care, .. } | Action::Tend { care } => {
+                Some(care)
+            }
+            Action::Key
+            | Action::Create
+            | Action::Prepare
+            | Action::Equip { .. }
+            | Action::Mesh { .. }
+            | Action::Balance { .. }
+            | Action::Install { .. }
+            | Action::Drain
+            | Action::Upgrade { .. }
+            | Action::Uncordon
+            | Action::Leave
+            | Action::Delete
+            | Action::Release => None,
+        });
+        let mut known = self.known(place).iter().map(|(care, _)| care);
+        let goes_on = known.clone().find(|care| Some(*care) == begun);
+        goes_on
+            .or_else(|| known.next())
+            .cloned()
+            .unwrap_or_default()
+    }
+
+    /// Whether a node carries what it should, and finds the API.
+    fn met(&self, place: &Place<'_>) -> bool {
+        self.told(place).is_some()
+    }
+
+    /// What a node was told of all that it may have been.
+    fn told(&self, place: &Place<'_>) -> Option<&Care> {
+        let mut known = self.known(place).iter();
+        let told = known.find(|(_, print)| place.care == Some(print));
+        told.map(|(care, _)| care)
+    }
+}
+
+/// Where nodes without an API of their own may find it; the first is where they are led.
+///
+/// Whoever is led to a load balancer stays with it while it is there, and whoever is led to one
+/// member of the control plane stays with that while it answers: nobody is moved back and forth.
+fn ways(draft: &Draft<'_>) -> Vec<Vec<Ipv4Addr>> {
+    let doors = |which: fn(&Draft<'_>, &Place<'_>) -> bool| {
+        let doors = draft.survey.places.iter();
+        let doors = doors.filter(|place| which(draft, place));
+        let mut doors: Vec<_> = doors.map(|place| place.machine.address).collect();
+        // Who comes and who goes changes nothing but itself.
+        doors.sort();
+        doors
+    };
+    let (open, known) = (doors(balancers::passes_api), doors(balancers::knows_api));
+    let mut ways = if open.is_empty() {
+        members(draft)
+    } else {
+        vec![open]
+    };
+    if !known.is_empty() && !ways.is_empty() && !ways.contains(&known) {
+        ways.push(known);
+    }
+    ways
+}
+
+/// Members of the control plane that answer, each by itself; those to leave where there is no
+/// other. One that we change will answer again, and nobody is led away from it.
+fn members(draft: &Draft<'_>) -> Vec<Vec<Ipv4Addr>> {
+    let some = |which: fn(&Place<'_>) -> bool| {
+        let members = draft.survey.members().filter(move |place| which(place));
+        members.map(|place| vec![place.machine.address])
+    };
+    let mut members: Vec<_> = some(|place| place.wanted && place.ready_control()).collect();
+    if members.is_empty() {
+        return some(|place| !place.wanted && place.ready_control()).collect();
+    }
+    let changing = |place: &Place<'_>| {
+        let changed = place.slot && place.life != Life::Unreachable;
+        place.wanted && changed && !place.ready_control()
+    };
+    members.extend(some(changing));
+    members
+}
+
+/// Nodes that do not carry what they should, or look for the API where it is not. All at once: no
+/// workload is touched.
+pub(super) fn tend(draft: &mut Draft<'_>, cares: &Cares) {
+    let lost = cannot_join(draft.survey);
+    let comes = balancers::api_to_come(draft).map(|door| Reason::Turn {
+        after: door.machine.name.clone(),
+    });
+    for place in &draft.survey.places {
+        let nowhere = cares.known(place).is_empty();
+        if draft.is_busy(place) || nowhere || !untended(cares, place) {
+            continue;
+        }
+        let comes = comes
+            .as_ref()
+            .filter(|_| place.machine.role == Role::Compute);
+        match lost.as_ref().or(comes) {
+            Some(reason) => draft.hold(place, Kind::Tend, reason.clone()),
+            None => {
+                let care = cares.wished(place);
+                draft.want(place, Action::Tend { care });
+            }
+        }
+    }
+}
+
+/// Whether a node that could be told was told something else.
+fn untended(cares: &Cares, place: &Place<'_>) -> bool {
+    place.node.is_some() && place.life == Life::Running && !cares.met(place)
+}
+
+/// Why a machine may not go yet: nodes may look for the API there.
+pub(super) fn still_asked(draft: &Draft<'_>, cares: &Cares, place: &Place<'_>) -> Option<Reason> {
+    let api = match place.machine.role {
+        Role::Control => place.node.is_some(),
+        Role::Balancer => balancers::is_told(place),
+        Role::Compute => false,
+    };
+    let asks = |other: &&Place<'_>| {
+        let given_up = || draft.cancelled(other.machine.id, Kind::Tend).is_some();
+        let told = cares.told(other);
+        let there = told.is_none_or(|care| care.api.contains(&place.machine.address));
+        let node = other.machine.role == Role::Compute && other.node.is_some();
+        node && other.life == Life::Running && there && !given_up()
+    };
+    let asks = draft.survey.places.iter().find(asks).filter(|_| api)?;
+    Some(Reason::Turn {
+        after: asks.machine.name.clone(),
+    })
+}
