@@ -87,14 +87,11 @@ fn values_of(
         let Some(value) = fields.optional(setting.key) else {
             continue;
         };
-        match plain(value).filter(|text| setting.sort.fits(text)) {
-            Some(text) => {
-                values.insert(setting.key.to_owned(), text);
-            }
-            None => {
-                let message = format!("found {value}, allowed: {}", setting.sort.allowed());
-                faults.note(fields.path(setting.key), Code::Format, message);
-            }
+        if let Some(text) = plain(value).filter(|text| setting.sort.fits(text)) {
+            values.insert(setting.key.to_owned(), text);
+        } else {
+            let message = format!("found {value}, allowed: {}", setting.sort.allowed());
+            faults.note(fields.path(setting.key), Code::Format, message);
         }
     }
     fields.finish(faults);

@@ -9,7 +9,7 @@ use super::survey::{Life, Place};
 use crate::held::Reason;
 use model::addon::{Addon, AddonFact, AddonName};
 use model::cluster::Role;
-use model::task::{Action, Kind};
+use model::task::{Action, Kind, State};
 
 /// Add-ons that should be and are not, or not as they should be, and those that should not be.
 pub(super) fn addons(draft: &mut Draft<'_>) {
@@ -27,7 +27,7 @@ pub(super) fn addons(draft: &mut Draft<'_>) {
         let addons = vec![lacking.swap_remove(at)];
         let remove = Vec::new();
         if let Some(place) = place(draft, joined) {
-            draft.want(&place, Action::Install { addons, remove });
+            begin(draft, &place, Action::Install { addons, remove });
         }
         return;
     }
@@ -48,9 +48,26 @@ pub(super) fn addons(draft: &mut Draft<'_>) {
     }
     if !lacking.is_empty() || !remove.is_empty() {
         let addons = lacking;
-        draft.want(&place, Action::Install { addons, remove });
+        begin(draft, &place, Action::Install { addons, remove });
     } else {
         unwell(draft, &place);
+    }
+}
+
+/// Asks for a change of add-ons, unless another machine is still at one: two would undo each
+/// other's work.
+fn begin(draft: &mut Draft<'_>, place: &Place<'_>, action: Action) {
+    let running = |other: &&Place<'_>| {
+        let open = other.open.filter(|_| other.doing(Kind::Install));
+        open.is_some_and(|open| open.state == State::Running)
+    };
+    let mut others = draft.survey.places.iter().filter(running);
+    match others.find(|other| other.machine.id != place.machine.id) {
+        Some(other) => {
+            let after = other.machine.name.clone();
+            draft.hold(place, Kind::Install, Reason::Turn { after });
+        }
+        None => draft.want(place, action),
     }
 }
 
@@ -87,11 +104,14 @@ fn joined(place: &Place<'_>) -> bool {
 }
 
 /// Whether there is a node that may run what is installed. Members of the control plane leave
-/// that to others, where there are to be any.
+/// that to others, where there are to be any. One that takes no new workloads for now will.
 fn can_run(draft: &Draft<'_>) -> bool {
     let compute = |place: &&Place<'_>| place.machine.role == Role::Compute;
     let mut others = draft.survey.wanted().filter(compute).peekable();
-    others.peek().is_none() || others.any(Place::in_service)
+    let ready = |place: &Place<'_>| {
+        place.life != Life::Unreachable && place.node.is_some_and(|node| node.ready)
+    };
+    others.peek().is_none() || others.any(ready)
 }
 
 /// The first node that has not the version of Kubernetes that it should have.

@@ -1,6 +1,7 @@
 //! What must never be: a budget that is exceeded, a control plane that is started twice, a load
 //! balancer that sends to nobody or to those who leave.
 
+use crate::besides;
 use crate::seen::joined;
 use model::balancer::Balance;
 use model::cluster::{Desired, Machine, Role};
@@ -101,8 +102,9 @@ pub(crate) fn unfinished(desired: &Desired, observed: &Observed) -> Option<Strin
             || machine.origin.is_host() && !meshed
             || machine.role == Role::Balancer && !balances
     };
-    let found = desired.machines.iter().find(lacks)?;
-    Some(found.name.to_string())
+    let found = desired.machines.iter().find(lacks);
+    let found = found.map(|machine| machine.name.to_string());
+    found.or_else(|| besides::lacking(desired, observed))
 }
 
 /// The clock after a step.

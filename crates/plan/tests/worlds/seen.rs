@@ -1,6 +1,7 @@
 //! What is seen of a world, and what is under way in it.
 
 use crate::NOW;
+use crate::besides;
 use crate::declared::{grown, manifest};
 use crate::shape::{Kit, Sight, World};
 use model::balancer::{Balance, BalanceFact};
@@ -35,7 +36,7 @@ pub(crate) fn edited(world: &World, minor: u16) -> Desired {
 /// The desired state after an edit, and what is seen of its machines.
 pub(crate) fn made(world: &World) -> (Desired, Observed) {
     let minor = if world.upgrade { 35 } else { 34 };
-    let next = edited(world, minor);
+    let mut next = edited(world, minor);
     let mut observed = Observed::default();
     for (machine, sight) in next.all().zip(world.sights.iter().cycle()) {
         let running = MachineFact::Running {
@@ -87,6 +88,7 @@ pub(crate) fn made(world: &World) -> (Desired, Observed) {
         observed.machines.insert(machine.id, seen);
     }
     kitted(world, &next, &mut observed);
+    besides::addons(world, &mut next, &mut observed);
     let desired = if world.delete {
         retire(Known {
             desired: &next,
@@ -244,16 +246,6 @@ pub(crate) fn under_way(world: &World, desired: &Desired, observed: &Observed) -
             Action::Create
         }
     };
-    let fits = |machine: &Machine, kind: Kind| match kind {
-        Kind::Key | Kind::Equip | Kind::Mesh => machine.origin.is_host(),
-        Kind::Balance => machine.role == Role::Balancer,
-        Kind::Init => machine.role == Role::Control && !observed.initialised,
-        Kind::Install => machine.role == Role::Control && observed.initialised,
-        Kind::Join | Kind::Tend | Kind::Drain | Kind::Upgrade | Kind::Uncordon | Kind::Leave => {
-            machine.role.is_node()
-        }
-        Kind::Create | Kind::Prepare | Kind::Delete | Kind::Release => true,
-    };
     let placed = desired.all().zip(world.work.iter().cycle());
     let mut once = BTreeSet::new();
     placed
@@ -261,7 +253,7 @@ pub(crate) fn under_way(world: &World, desired: &Desired, observed: &Observed) -
             let (kind, state) = (*work)?;
             // Of some there is only ever one.
             let alone = matches!(kind, Kind::Key | Kind::Mesh | Kind::Init | Kind::Install);
-            if !fits(machine, kind) || alone && !once.insert(kind) {
+            if !fits(observed, machine, kind) || alone && !once.insert(kind) {
                 return None;
             }
             Some(Open {
@@ -283,6 +275,20 @@ pub(crate) fn under_way(world: &World, desired: &Desired, observed: &Observed) -
             })
         })
         .collect()
+}
+
+/// Whether such work may be done to a machine.
+fn fits(observed: &Observed, machine: &Machine, kind: Kind) -> bool {
+    match kind {
+        Kind::Key | Kind::Equip | Kind::Mesh => machine.origin.is_host(),
+        Kind::Balance => machine.role == Role::Balancer,
+        Kind::Init => machine.role == Role::Control && !observed.initialised,
+        Kind::Install => machine.role == Role::Control && observed.initialised,
+        Kind::Join | Kind::Tend | Kind::Drain | Kind::Upgrade | Kind::Uncordon | Kind::Leave => {
+            machine.role.is_node()
+        }
+        Kind::Create | Kind::Prepare | Kind::Delete | Kind::Release => true,
+    }
 }
 
 /// The rows that other clusters hold, and the secrets that nobody has set.

@@ -70,6 +70,19 @@ impl Declared {
         }
     }
 
+    /// Who connects pods, and what else there is besides Kubernetes.
+    fn besides(&self) -> String {
+        let cni = self.cni.iter().map(|cni| format!("        cni: {cni}\n"));
+        let addon = |word: &String| match word.split_once('=') {
+            Some((name, version)) => format!("{{ name: {name}, version: {version} }}"),
+            None => format!("{{ name: {word} }}"),
+        };
+        let addons: Vec<_> = self.addons.iter().map(addon).collect();
+        let addons =
+            (!addons.is_empty()).then(|| format!("        addons: [{}]\n", addons.join(", ")));
+        cni.chain(addons).collect()
+    }
+
     /// The text of the manifest.
     pub(super) fn text(&self, name: &Name) -> String {
         let mut pools = String::new();
@@ -114,15 +127,7 @@ impl Declared {
         let proxy = self.proxy.as_ref().map_or(String::new(), |proxy| {
             format!("        installationProxy: {{ mode: \"on\", endpoint: \"{proxy}\" }}\n")
         });
-        let cni = self.cni.iter().map(|cni| format!("        cni: {cni}\n"));
-        let addon = |word: &String| match word.split_once('=') {
-            Some((name, version)) => format!("{{ name: {name}, version: {version} }}"),
-            None => format!("{{ name: {word} }}"),
-        };
-        let addons: Vec<_> = self.addons.iter().map(addon).collect();
-        let addons =
-            (!addons.is_empty()).then(|| format!("        addons: [{}]\n", addons.join(", ")));
-        let more: String = cni.chain(addons).collect();
+        let more = self.besides();
         let balancers = match self.balancers {
             0 => String::new(),
             _ => balancers(name, &compute),

@@ -69,7 +69,7 @@ pub(super) enum Clause {
     Sandboxed,
     /// Who connects pods.
     Connected(String),
-    /// What it has besides Kubernetes, each with or without a version; none are listed as `none`.
+    /// What it has besides Kubernetes, each with or without a version.
     Having(Vec<String>),
     /// Hosts reach the outside through a proxy.
     Through(String),
@@ -168,6 +168,16 @@ fn set(secret: &str, entry: &str, value: &str) -> Result<Command, String> {
     })
 }
 
+/// The add-ons that words begin with, each with or without a version.
+fn addons(words: &[&str]) -> Vec<String> {
+    let named = |word: &&&str| {
+        let (name, _) = word.split_once('=').unwrap_or((word, ""));
+        name.parse::<AddonName>().is_ok()
+    };
+    let named = words.iter().take_while(named);
+    named.map(|word| (*word).to_owned()).collect()
+}
+
 fn clauses(mut words: &[&str]) -> Result<Vec<Clause>, String> {
     let mut clauses = Vec::new();
     while !words.is_empty() {
@@ -193,17 +203,8 @@ fn clauses(mut words: &[&str]) -> Result<Vec<Clause>, String> {
                 clauses.push(Clause::Connected((*cni).to_owned()));
                 rest
             }
-            ["having", "none", rest @ ..] => {
-                clauses.push(Clause::Having(Vec::new()));
-                rest
-            }
             ["having", rest @ ..] => {
-                let named = |word: &&&str| {
-                    let (name, _) = word.split_once('=').unwrap_or((word, ""));
-                    name.parse::<AddonName>().is_ok()
-                };
-                let addons = rest.iter().take_while(named);
-                let addons: Vec<_> = addons.map(|word| (*word).to_owned()).collect();
+                let addons = addons(rest);
                 let behind = &rest[addons.len()..];
                 clauses.push(Clause::Having(addons));
                 behind

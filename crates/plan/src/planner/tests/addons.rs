@@ -205,6 +205,23 @@ fn one_that_fails_keeps_nobody_from_anything() {
 }
 
 #[test]
+fn one_that_is_at_work_elsewhere_is_waited_for() {
+    let install = Action::Install {
+        addons: Vec::new(),
+        remove: vec![AddonName::Dashboard],
+    };
+    let silent = world("c1 c2 c3", "c1? c2 c3", "node-exporter", "dashboard");
+    drawn(
+        &silent.open("c1", install, State::Running, None),
+        &expect![[r#"
+            held     join c1: the machine does not answer
+            held     install c2: one at a time, after c1
+            error
+        "#]],
+    );
+}
+
+#[test]
 fn a_cluster_that_goes_takes_its_add_ons_along() {
     check(
         ("", "c1 w1"),
