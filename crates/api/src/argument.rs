@@ -5,6 +5,7 @@
 use model::id::{IntentId, JourneyId, TaskId, TokenId};
 use model::name::Name;
 use model::secret::EntryName;
+use model::snapshot::SnapshotId;
 
 /// A name of a project, manifest, cluster, pool or machine.
 pub fn name(text: &str) -> Result<String, String> {
@@ -24,6 +25,11 @@ pub fn task(text: &str) -> Result<String, String> {
 /// The id of an intent.
 pub fn intent(text: &str) -> Result<String, String> {
     checked::<IntentId>(text)
+}
+
+/// The id of a snapshot.
+pub fn snapshot(text: &str) -> Result<String, String> {
+    checked::<SnapshotId>(text)
 }
 
 /// The id of a token.

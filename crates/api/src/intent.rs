@@ -52,6 +52,13 @@ pub enum WishRequest {
     },
     /// Nothing new is begun on the cluster.
     Pause {},
+    /// A snapshot of the cluster's etcd, now.
+    Snapshot {},
+    /// The cluster's etcd as it was when this snapshot was taken.
+    Restore {
+        /// Which snapshot.
+        snapshot: String,
+    },
 }
 
 /// A wish that was stored.
@@ -108,6 +115,13 @@ pub enum WishView {
     },
     /// Nothing new is begun on the cluster.
     Pause {},
+    /// A snapshot of the cluster's etcd, now.
+    Snapshot {},
+    /// The cluster's etcd as it was when this snapshot was taken.
+    Restore {
+        /// Which snapshot.
+        snapshot: String,
+    },
 }
 
 impl From<&Wish> for WishView {
@@ -133,6 +147,10 @@ impl From<&Wish> for WishView {
                 machine: machine.to_string(),
             },
             Wish::Pause => Self::Pause {},
+            Wish::Snapshot => Self::Snapshot {},
+            Wish::Restore { snapshot } => Self::Restore {
+                snapshot: snapshot.to_string(),
+            },
         }
     }
 }
@@ -160,6 +178,8 @@ impl std::fmt::Display for WishView {
             Self::Retry { task } => write!(f, "retry {task}"),
             Self::Cancel { task, machine: _ } => write!(f, "cancel {task}"),
             Self::Pause {} => f.write_str("pause"),
+            Self::Snapshot {} => f.write_str("snapshot of etcd"),
+            Self::Restore { snapshot } => write!(f, "restore etcd from {snapshot}"),
         }
     }
 }
@@ -182,6 +202,8 @@ mod tests {
             r#"{"retry":{"task":"task-1"}}"#,
             r#"{"cancel":{"task":"task-1"}}"#,
             r#"{"pause":{}}"#,
+            r#"{"snapshot":{}}"#,
+            r#"{"restore":{"snapshot":"20260307T020000Z-0a1b2c3d"}}"#,
         ] {
             let request = read(wish).unwrap();
             assert_eq!(serde_json::to_string(&request.wish).unwrap(), wish);

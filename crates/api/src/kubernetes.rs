@@ -2,6 +2,7 @@
 //! plane was last seen to be.
 
 use crate::addon::AddonView;
+use crate::snapshot::SnapshotsView;
 use crate::time::{Time, brief};
 use model::cluster::{Desired, Machine, Role};
 use model::endpoint::{Behind, Endpoint};
@@ -36,6 +37,9 @@ pub struct KubernetesView {
     /// What it has besides Kubernetes, as it should be and as it was seen.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub addons: Vec<AddonView>,
+    /// How its etcd is saved, and what is kept; null before there is a control plane.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshots: Option<SnapshotsView>,
 }
 
 /// Where the API of a cluster is.
@@ -131,6 +135,7 @@ impl KubernetesView {
             control_plane: seen.map(|(seen, at)| ControlPlaneSeen::new(seen, (*at).into())),
             certificates: certificates.collect(),
             addons: AddonView::all(desired, observed),
+            snapshots: SnapshotsView::new(desired, observed),
         }
     }
 
@@ -152,6 +157,8 @@ impl KubernetesView {
         }
         let addons = self.addons.iter();
         told.extend(addons.map(|addon| ("add-on", addon.to_string())));
+        let snapshots = self.snapshots.as_ref();
+        told.extend(snapshots.map(|seen| ("snapshots", seen.told(now))));
         let ends = self.certificates.iter();
         let ends: Vec<_> = ends.map(|seen| seen.told(now)).collect();
         told.extend((!ends.is_empty()).then(|| ("certificates", ends.join(", "))));

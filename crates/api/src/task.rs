@@ -33,6 +33,8 @@ pub enum TaskKind {
     Upgrade,
     Uncordon,
     Leave,
+    Snapshot,
+    Restore,
     Delete,
     Release,
 }
@@ -54,6 +56,8 @@ impl From<task::Kind> for TaskKind {
             task::Kind::Upgrade => Self::Upgrade,
             task::Kind::Uncordon => Self::Uncordon,
             task::Kind::Leave => Self::Leave,
+            task::Kind::Snapshot => Self::Snapshot,
+            task::Kind::Restore => Self::Restore,
             task::Kind::Delete => Self::Delete,
             task::Kind::Release => Self::Release,
         }
@@ -78,6 +82,8 @@ impl TaskKind {
             Self::Upgrade => "upgrade",
             Self::Uncordon => "uncordon",
             Self::Leave => "leave",
+            Self::Snapshot => "snapshot",
+            Self::Restore => "restore",
             Self::Delete => "delete",
             Self::Release => "release",
         }

@@ -142,6 +142,7 @@ fn a_generation_of_a_cluster_tells_where_its_machines_come_from() {
         addons: Vec::new(),
         playbooks: Playbooks::default(),
         marks: BTreeMap::new(),
+        etcd_backup: None,
         tombstone: false,
         disruption: model::disruption::Disruption::default(),
     };
@@ -194,6 +195,10 @@ fn every_wish_reads_as_a_sentence() {
             kind: Kind::Join,
         },
         Wish::Pause,
+        Wish::Snapshot,
+        Wish::Restore {
+            snapshot: "20260307T020000Z-0a1b2c3d".parse().unwrap(),
+        },
     ];
     let told: Vec<String> = wishes
         .into_iter()

@@ -29,6 +29,7 @@ pub use error::Error;
 pub use global::{Format, Global, Token};
 pub use verb::Verb;
 pub use verb::backup::Arguments as BackupCreate;
+pub use verb::etcd::Verb as BackupEtcd;
 
 use context::Context;
 use out::Out;

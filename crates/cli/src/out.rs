@@ -119,13 +119,19 @@ impl Out {
         Some(answer)
     }
 
-    /// Asks a question; nothing when nobody is there to answer.
-    pub(crate) fn ask(&mut self, question: &str) -> Option<bool> {
+    /// Asks for a word; nothing when nobody is there to answer.
+    pub(crate) fn ask_for(&mut self, question: &str) -> Option<String> {
         let answers = self.answers.as_mut()?;
-        drop(self.talk.write_all(format!("{question} [y/N] ").as_bytes()));
+        drop(self.talk.write_all(format!("{question} ").as_bytes()));
         drop(self.talk.flush());
         let mut answer = String::new();
         answers.read_line(&mut answer).ok()?;
-        Some(matches!(answer.trim(), "y" | "Y" | "yes"))
+        Some(answer.trim().to_owned())
+    }
+
+    /// Asks a question; nothing when nobody is there to answer.
+    pub(crate) fn ask(&mut self, question: &str) -> Option<bool> {
+        let answer = self.ask_for(&format!("{question} [y/N]"))?;
+        Some(matches!(answer.as_str(), "y" | "Y" | "yes"))
     }
 }

@@ -8,6 +8,7 @@ mod completion;
 mod delete;
 mod describe;
 mod diff;
+pub(crate) mod etcd;
 mod get;
 mod history;
 mod intent;
@@ -87,6 +88,9 @@ pub enum Verb {
     /// Write a backup; the program has it in a group with those verbs that need no server
     #[command(skip)]
     Backup(backup::Arguments),
+    /// Snapshots of a cluster's etcd; the program has them in the same group
+    #[command(skip)]
+    Etcd(etcd::Verb),
 }
 
 impl Verb {
@@ -119,6 +123,7 @@ impl Verb {
             Self::Audit(verb) => audit::run(verb, context).await,
             Self::Completion(arguments) => completion::run(&arguments, context, program),
             Self::Backup(arguments) => backup::run(arguments, context).await,
+            Self::Etcd(verb) => etcd::run(verb, context).await,
         }
     }
 }

@@ -20,7 +20,7 @@ use api::{
 use std::collections::BTreeMap;
 
 /// How far `time` is from `now`, in words.
-fn ago(time: Time, now: Time) -> String {
+pub(crate) fn ago(time: Time, now: Time) -> String {
     if time > now {
         format!("in {}", brief(now.age(time)))
     } else {
@@ -205,9 +205,11 @@ pub(crate) fn tasks(tasks: &[TaskView], now: Time) -> String {
 const fn ends(wish: &WishView) -> &'static str {
     match wish {
         WishView::Scale { .. } => "when the manifest names another count",
-        WishView::Replace { .. } | WishView::Retry { .. } | WishView::Cancel { .. } => {
-            "when fulfilled"
-        }
+        WishView::Replace { .. }
+        | WishView::Retry { .. }
+        | WishView::Cancel { .. }
+        | WishView::Snapshot {}
+        | WishView::Restore { .. } => "when fulfilled",
         WishView::Pause {} => "when withdrawn",
     }
 }

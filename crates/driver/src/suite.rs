@@ -22,6 +22,7 @@ use model::network::Network;
 use model::observed::Observation;
 use model::sealed::Owner;
 use model::secret::{EntryName, Secret, SecretRef};
+use model::snapshot::{Destination, Keep, Taking};
 use model::task::{Action, Kind, Task};
 use model::time::Timestamp;
 use model::version::Version;
@@ -102,6 +103,9 @@ pub enum Beat {
     /// These are connected with each other. What they are told depends on the keys that were
     /// born on them.
     Connect(Vec<Machine>),
+    /// The newest snapshot of etcd is put back on these. Which one that is depends on what was
+    /// saved.
+    PutBack(Vec<Machine>),
 }
 
 impl Beat {
@@ -110,6 +114,7 @@ impl Beat {
         match self {
             Self::Do(_, action) => action.kind(),
             Self::Connect(_) => Kind::Mesh,
+            Self::PutBack(_) => Kind::Restore,
         }
     }
 }
@@ -209,6 +214,8 @@ impl Cast {
         if self.hosts() {
             beats.push(act(compute, equip_through_proxy(compute)));
         }
+        beats.push(act(control, snapshot(self.version, self.next_version)));
+        beats.push(Beat::PutBack(vec![control.clone(), compute.clone()]));
         for machine in [control, compute] {
             let care = self.care(machine, 2);
             beats.push(act(machine, Action::Tend { care }));
@@ -349,6 +356,19 @@ fn addons() -> [Action; 3] {
         remove: vec![name],
     };
     [install("v1.9.1"), install("v1.10.2"), gone]
+}
+
+/// A snapshot before an upgrade.
+fn snapshot(version: Version, next: Version) -> Action {
+    let taking = Taking {
+        version,
+        before: Some(next),
+        wish: None,
+        to: Destination::Directory { name: None },
+        keep: Keep::default(),
+        guard: Some(next),
+    };
+    Action::Snapshot { taking }
 }
 
 /// Passes on connections and datagrams to the same targets.

@@ -86,6 +86,8 @@ impl Hands {
             | Action::Drain
             | Action::Uncordon
             | Action::Leave
+            | Action::Snapshot { .. }
+            | Action::Restore { .. }
             | Action::Delete
             | Action::Release
             | Action::Key

@@ -175,7 +175,9 @@ impl Hosts {
             | Action::Drain
             | Action::Upgrade { .. }
             | Action::Uncordon
-            | Action::Leave => Err(Error::new(
+            | Action::Leave
+            | Action::Snapshot { .. }
+            | Action::Restore { .. } => Err(Error::new(
                 Kind::Failed,
                 format!("{} is not done by hosts", task.action.kind()),
             )),

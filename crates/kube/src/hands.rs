@@ -9,6 +9,8 @@ mod coming;
 mod going;
 mod installing;
 mod look;
+mod restoring;
+mod saving;
 mod tending;
 mod trouble;
 
@@ -32,6 +34,8 @@ use model::secret::{EntryName, Secret};
 use model::task::{Action, Around, Task};
 use model::time::Timestamp;
 use model::version::Version;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 use trouble::Trouble;
 use zeroize::Zeroizing;
@@ -58,6 +62,8 @@ const PAUSE: Duration = Duration::from_millis(500);
 #[derive(Clone)]
 pub struct Kube {
     hosts: Hosts,
+    /// Where snapshots are kept.
+    shelves: Arc<Path>,
     looks: look::Looks,
 }
 
@@ -65,10 +71,12 @@ pub struct Kube {
 type Done = (Vec<(Timestamp, Fact)>, Vec<Output>);
 
 impl Kube {
-    /// A driver that enters machines by the driver of hosts.
-    pub fn new(hosts: Hosts) -> Self {
+    /// A driver that enters machines by the driver of hosts, and keeps snapshots of etcd in a
+    /// directory, which is made when there is one.
+    pub fn new(hosts: Hosts, snapshots: &Path) -> Self {
         Self {
             hosts,
+            shelves: snapshots.into(),
             looks: look::Looks::default(),
         }
     }
@@ -91,6 +99,8 @@ impl Kube {
             Action::Drain => self.drain(cx, task, around).await,
             Action::Uncordon => self.uncordon(cx, task, around).await,
             Action::Leave => self.leave(cx, task, around).await,
+            Action::Snapshot { taking } => self.save(cx, task, taking).await,
+            Action::Restore { restoring } => self.restore(cx, task, restoring).await,
             Action::Key
             | Action::Create
             | Action::Prepare

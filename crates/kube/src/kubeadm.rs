@@ -49,6 +49,18 @@ const UPGRADE: &str = include_str!("kubeadm/upgrade.sh");
 const RUN: &str = include_str!("kubeadm/run.sh");
 const LEAVE: &str = include_str!("kubeadm/leave.sh");
 const MEMBER: &str = include_str!("kubeadm/member.sh");
+const SAVE: &str = include_str!("kubeadm/save.sh");
+const RESTORE: &str = include_str!("kubeadm/restore.sh");
+const KUBELET: &str = include_str!("kubeadm/kubelet.sh");
+
+/// Where the kubelet finds the pods of a control plane.
+const MANIFESTS: &str = "/etc/kubernetes/manifests";
+
+/// Where etcd of a host writes what it knows; nothing else is there.
+const SAVED: &str = "/var/lib/slipway/snapshot";
+
+/// Where a host has what it is put back from.
+const RESTORED: &str = "/var/lib/slipway/restore";
 
 /// The files that all members of a control plane share.
 pub const SHARED: [&str; 8] = [
@@ -213,6 +225,80 @@ pub fn members(without: Option<&Machine>) -> Program {
     ];
     let head = head.each_ref().map(|(key, value)| (*key, value.as_str()));
     script("members of etcd", &head, MEMBER)
+}
+
+/// The file that [`save`] leaves on a host.
+pub fn saved_file() -> String {
+    format!("{SAVED}/db")
+}
+
+/// The file that [`restore`] expects on a host.
+pub fn restored_file() -> String {
+    format!("{RESTORED}/db")
+}
+
+/// Has the member of etcd on a host write what it knows to [`saved_file`].
+pub fn save() -> Program {
+    let manifest = format!("{MANIFESTS}/etcd.yaml");
+    let head = [("directory", SAVED), ("manifest", &manifest)];
+    script("etcd snapshot", &head, SAVE)
+}
+
+/// Removes what [`save`] left on a host.
+pub fn forget_saved() -> Program {
+    recipe::render(&[Item::absent(SAVED)], "forget the snapshot", ITEMS_MAX)
+}
+
+/// A step on the way back to a snapshot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Back {
+    /// Tells whether all is done already.
+    Look,
+    /// Ends the control plane of the machine.
+    Stop,
+    /// Makes the data of its member of etcd anew.
+    Load,
+    /// Starts it again.
+    Start,
+    /// Removes what was there before, and remembers that all is done.
+    Clean,
+}
+
+impl Back {
+    /// The word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Look => "look",
+            Self::Stop => "stop",
+            Self::Load => "load",
+            Self::Start => "start",
+            Self::Clean => "clean",
+        }
+    }
+}
+
+/// One step of one member on the way back to a snapshot, for a wish.
+pub fn restore(step: Back, wish: &str, machine: &Machine, members: &[&Machine]) -> Program {
+    let peer = |machine: &Machine| format!("https://{}:2380", machine.address);
+    let all = members.iter();
+    let all: Vec<_> = all
+        .map(|member| format!("{}={}", member.name, peer(member)))
+        .collect();
+    let head = [
+        ("verb", step.as_str()),
+        ("wish", wish),
+        ("directory", RESTORED),
+        ("manifests", MANIFESTS),
+        ("name", machine.name.as_str()),
+        ("peer", &peer(machine)),
+        ("members", &all.join(",")),
+    ];
+    script(&format!("etcd restore: {}", step.as_str()), &head, RESTORE)
+}
+
+/// Starts the kubelet of a node again when its API has gone back in time.
+pub fn restart_kubelet(wish: &str) -> Program {
+    script("restart kubelet", &[("wish", wish)], KUBELET)
 }
 
 /// Where the one name of the API leads.

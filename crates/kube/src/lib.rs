@@ -9,5 +9,6 @@ pub mod api;
 pub mod error;
 pub mod hands;
 pub mod kubeadm;
+pub mod snapshot;
 
 pub use hands::Kube;

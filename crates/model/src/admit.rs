@@ -15,6 +15,7 @@ mod playbooks;
 mod proxy;
 mod references;
 mod secrets;
+mod snapshots;
 
 pub use manifest::admit;
 

@@ -11,6 +11,7 @@ use crate::manifest::Provider;
 use crate::name::Name;
 use crate::network::Network;
 use crate::secret::SecretRef;
+use crate::snapshot::EtcdBackup;
 use crate::task::Kind;
 use crate::version::Version;
 use serde::{Deserialize, Serialize};
@@ -81,11 +82,27 @@ pub struct Desired {
     /// What nodes carry besides what all do, by their pool.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub marks: BTreeMap<Name, Marks>,
+    /// How its etcd is saved; none where that is switched off.
+    #[serde(default = "usual_backup", skip_serializing_if = "is_usual_backup")]
+    pub etcd_backup: Option<EtcdBackup>,
     /// An explicit wish that the whole cluster be removed.
     pub tombstone: bool,
     /// How many of its machines may be out of service at once, and when that may begin.
     #[serde(default)]
     pub disruption: Disruption,
+}
+
+/// How the etcd of a cluster is saved whose document says nothing of it.
+pub(crate) fn usual_backup() -> Option<EtcdBackup> {
+    Some(EtcdBackup::default())
+}
+
+#[expect(
+    clippy::ref_option,
+    reason = "serde passes what it asks about by reference"
+)]
+fn is_usual_backup(backup: &Option<EtcdBackup>) -> bool {
+    *backup == usual_backup()
 }
 
 impl Desired {
@@ -516,7 +533,7 @@ mod tests {
         };
         let made = [
             "key", "prepare", "equip", "mesh", "balance", "init", "join", "install", "tend",
-            "drain", "upgrade", "uncordon", "leave", "release",
+            "drain", "upgrade", "uncordon", "leave", "snapshot", "restore", "release",
         ];
         assert_eq!(without(&desired.machines[0]), made);
         assert_eq!(without(&desired.machines[1]), ["uncordon"]);

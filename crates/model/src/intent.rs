@@ -2,6 +2,7 @@
 
 use crate::id::{IntentId, MachineId, TaskId};
 use crate::name::Name;
+use crate::snapshot::SnapshotId;
 use crate::task::Kind;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -61,6 +62,13 @@ pub enum Wish {
     },
     /// Nothing new is begun on the cluster.
     Pause,
+    /// A snapshot of the cluster's etcd, now.
+    Snapshot,
+    /// The cluster's etcd as it was when this snapshot was taken.
+    Restore {
+        /// Which snapshot.
+        snapshot: SnapshotId,
+    },
 }
 
 impl Wish {
@@ -72,6 +80,8 @@ impl Wish {
             Self::Retry { .. } => "retry",
             Self::Cancel { .. } => "cancel",
             Self::Pause => "pause",
+            Self::Snapshot => "snapshot",
+            Self::Restore { .. } => "restore",
         }
     }
 }

@@ -32,6 +32,7 @@ pub mod network;
 pub mod observed;
 pub mod sealed;
 pub mod secret;
+pub mod snapshot;
 pub mod source;
 pub mod task;
 pub mod time;

@@ -12,6 +12,7 @@ use crate::kubernetes::Kubernetes;
 use crate::name::Name;
 use crate::network::Network;
 use crate::secret::SecretRef;
+use crate::snapshot::EtcdBackup;
 use crate::version::Version;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -218,6 +219,9 @@ pub struct Cluster {
     /// What it has besides Kubernetes.
     #[serde(default)]
     pub addons: Vec<addon::Named>,
+    /// How its etcd is saved; none where that is switched off.
+    #[serde(default = "crate::cluster::usual_backup")]
+    pub etcd_backup: Option<EtcdBackup>,
 }
 
 /// The budget of a cluster whose document is from before there were budgets.

@@ -9,6 +9,7 @@ use crate::balancer::BalanceFact;
 use crate::host::Fingerprint;
 use crate::id::{ClusterId, MachineId};
 use crate::mesh::{Heard, MeshFact, MeshKey};
+use crate::snapshot::{RestoredFact, SnapshotsFact};
 use crate::time::Timestamp;
 use crate::version::Version;
 use serde::{Deserialize, Serialize};
@@ -44,6 +45,10 @@ pub enum Fact {
     Certificates(MachineId, CertificatesFact),
     /// The add-ons that are in the cluster.
     Addons(AddonsFact),
+    /// The snapshots of the cluster's etcd.
+    Snapshots(SnapshotsFact),
+    /// The snapshot that was last put back.
+    Restored(RestoredFact),
 }
 
 /// Who saw a fact; with the object it names the row that a newer one replaces.
@@ -62,6 +67,10 @@ pub enum Source {
     Certificates,
     /// Whoever asks what was installed in the cluster.
     Addons,
+    /// Whoever takes snapshots of etcd.
+    Snapshots,
+    /// Whoever puts snapshots back.
+    Restores,
 }
 
 impl Source {
@@ -74,6 +83,8 @@ impl Source {
             Self::Keeper => "keeper",
             Self::Certificates => "certificates",
             Self::Addons => "addons",
+            Self::Snapshots => "snapshots",
+            Self::Restores => "restores",
         }
     }
 }
@@ -86,7 +97,11 @@ impl Fact {
             | Self::Node(machine, _)
             | Self::Host(machine, _)
             | Self::Certificates(machine, _) => Some(*machine),
-            Self::ControlPlane(_) | Self::Access(_) | Self::Addons(_) => None,
+            Self::ControlPlane(_)
+            | Self::Access(_)
+            | Self::Addons(_)
+            | Self::Snapshots(_)
+            | Self::Restored(_) => None,
         }
     }
 
@@ -99,6 +114,8 @@ impl Fact {
             Self::Access(_) => Source::Keeper,
             Self::Certificates(..) => Source::Certificates,
             Self::Addons(_) => Source::Addons,
+            Self::Snapshots(_) => Source::Snapshots,
+            Self::Restored(_) => Source::Restores,
         }
     }
 }
@@ -249,6 +266,10 @@ pub struct Observed {
     pub access: Option<String>,
     /// The add-ons that are in it, and since when we believe so; nothing when nobody has asked.
     pub addons: Option<(BTreeMap<AddonName, AddonFact>, Timestamp)>,
+    /// The snapshots of its etcd, and since when we believe so.
+    pub snapshots: Option<(SnapshotsFact, Timestamp)>,
+    /// The snapshot that was last put back, and since when we believe so.
+    pub restored: Option<(RestoredFact, Timestamp)>,
     /// Every machine that was reported.
     pub machines: BTreeMap<MachineId, Seen>,
 }
@@ -290,6 +311,8 @@ impl Observed {
                 );
             }
             Fact::Addons(fact) => replace(&mut self.addons, fact.addons, at),
+            Fact::Snapshots(fact) => replace(&mut self.snapshots, fact, at),
+            Fact::Restored(fact) => replace(&mut self.restored, fact, at),
             // A key is made once in the life of a cluster.
             Fact::Access(fact) => self.access = Some(fact.public),
             Fact::Host(machine, fact) => {

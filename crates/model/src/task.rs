@@ -10,6 +10,7 @@ use crate::kubernetes::Kubernetes;
 use crate::mesh::Mesh;
 use crate::name::Name;
 use crate::network::Network;
+use crate::snapshot::{Restoring, Taking};
 use crate::time::Timestamp;
 use crate::version::Version;
 use serde::{Deserialize, Serialize};
@@ -58,7 +59,8 @@ pub struct Around {
 }
 
 impl Task {
-    /// The machines that it touches: its own, or all that a mesh is changed on.
+    /// The machines that it touches: its own, all that a mesh is changed on, or all nodes where
+    /// etcd is put back.
     pub fn touched(&self) -> Vec<Machine> {
         match &self.action {
             Action::Mesh { mesh } => {
@@ -66,6 +68,7 @@ impl Task {
                 let touched = touched.filter(|member| mesh.to.contains(&member.machine.id));
                 touched.map(|member| member.machine.clone()).collect()
             }
+            Action::Restore { restoring } => restoring.nodes.clone(),
             Action::Key
             | Action::Create
             | Action::Prepare
@@ -79,6 +82,7 @@ impl Task {
             | Action::Upgrade { .. }
             | Action::Uncordon
             | Action::Leave
+            | Action::Snapshot { .. }
             | Action::Delete
             | Action::Release => vec![self.machine.clone()],
         }
@@ -152,6 +156,16 @@ pub enum Action {
     Uncordon,
     /// Take the node out of the cluster, with its etcd member where it has one.
     Leave,
+    /// Save what the member of etcd on it knows.
+    Snapshot {
+        /// For what, and where it goes.
+        taking: Taking,
+    },
+    /// Put a snapshot back on all members of etcd.
+    Restore {
+        /// Which one, and where.
+        restoring: Restoring,
+    },
     /// Have the provider destroy the machine and its disk.
     Delete,
     /// Give a given machine back, clean.
@@ -177,6 +191,8 @@ pub enum Kind {
     Upgrade,
     Uncordon,
     Leave,
+    Snapshot,
+    Restore,
     Delete,
     Release,
 }
@@ -225,6 +241,8 @@ impl Action {
             Self::Upgrade { .. } => Kind::Upgrade,
             Self::Uncordon => Kind::Uncordon,
             Self::Leave => Kind::Leave,
+            Self::Snapshot { .. } => Kind::Snapshot,
+            Self::Restore { .. } => Kind::Restore,
             Self::Delete => Kind::Delete,
             Self::Release => Kind::Release,
         }
@@ -249,6 +267,8 @@ impl Action {
             | Self::Drain
             | Self::Uncordon
             | Self::Leave
+            | Self::Snapshot { .. }
+            | Self::Restore { .. }
             | Self::Delete
             | Self::Release => None,
         }
@@ -257,7 +277,7 @@ impl Action {
 
 impl Kind {
     /// Every kind, in the order of a machine's life.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 18] = [
         Self::Key,
         Self::Create,
         Self::Prepare,
@@ -272,6 +292,8 @@ impl Kind {
         Self::Upgrade,
         Self::Uncordon,
         Self::Leave,
+        Self::Snapshot,
+        Self::Restore,
         Self::Delete,
         Self::Release,
     ];
@@ -293,6 +315,8 @@ impl Kind {
             Self::Upgrade => "upgrade",
             Self::Uncordon => "uncordon",
             Self::Leave => "leave",
+            Self::Snapshot => "snapshot",
+            Self::Restore => "restore",
             Self::Delete => "delete",
             Self::Release => "release",
         }
@@ -308,7 +332,9 @@ impl Kind {
             | Self::Drain
             | Self::Upgrade
             | Self::Uncordon
-            | Self::Leave => true,
+            | Self::Leave
+            | Self::Snapshot
+            | Self::Restore => true,
             Self::Key
             | Self::Create
             | Self::Prepare
@@ -323,7 +349,9 @@ impl Kind {
     /// What it means for what runs on the machine.
     pub const fn effect(self) -> Effect {
         match self {
-            Self::Key | Self::Create | Self::Prepare | Self::Init | Self::Join => Effect::Create,
+            Self::Key | Self::Create | Self::Prepare | Self::Init | Self::Join | Self::Snapshot => {
+                Effect::Create
+            }
             Self::Equip
             | Self::Mesh
             | Self::Balance
@@ -332,7 +360,7 @@ impl Kind {
             | Self::Upgrade
             | Self::Uncordon => Effect::InPlace,
             Self::Drain | Self::Leave | Self::Release => Effect::Disturb,
-            Self::Delete => Effect::DataLoss,
+            Self::Delete | Self::Restore => Effect::DataLoss,
         }
     }
 
@@ -355,6 +383,8 @@ impl Kind {
             | Self::Upgrade
             | Self::Uncordon
             | Self::Leave
+            | Self::Snapshot
+            | Self::Restore
             | Self::Delete
             | Self::Release => OnLost::Rerun,
         }

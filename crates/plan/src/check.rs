@@ -5,6 +5,7 @@
 
 mod addons;
 mod balancers;
+mod snapshots;
 mod tending;
 
 use crate::planner::{Plan, View};
@@ -92,6 +93,8 @@ fn alone(view: &View<'_>, task: &Task) -> Vec<&'static str> {
             | Kind::Install
             | Kind::Upgrade
             | Kind::Uncordon
+            | Kind::Snapshot
+            | Kind::Restore
     ) && !wanted
     {
         broken.push("only what is to stay is built");
@@ -116,6 +119,7 @@ fn alone(view: &View<'_>, task: &Task) -> Vec<&'static str> {
     broken.extend(host(view, task));
     broken.extend(addons::alone(view, task));
     broken.extend(tending::alone(view, task));
+    broken.extend(snapshots::check(view, task));
     let mut secrets = task.machine.origin.secrets_for(kind);
     if secrets.any(|secret| view.missing.contains(secret)) {
         broken.push("nothing is begun without the secret that it needs");
@@ -133,7 +137,14 @@ fn host(view: &View<'_>, task: &Task) -> Option<&'static str> {
     let node = joins
         || matches!(
             kind,
-            Kind::Install | Kind::Tend | Kind::Drain | Kind::Upgrade | Kind::Uncordon | Kind::Leave
+            Kind::Install
+                | Kind::Tend
+                | Kind::Drain
+                | Kind::Upgrade
+                | Kind::Uncordon
+                | Kind::Leave
+                | Kind::Snapshot
+                | Kind::Restore
         );
     if node && !machine.role.is_node() {
         Some("a load balancer is no node")
@@ -175,6 +186,7 @@ fn together(view: &View<'_>, plan: &Plan) -> Vec<Note> {
         });
     }
     notes.extend(addons::together(view, plan));
+    notes.extend(snapshots::alone(view, plan));
     notes.extend(out_of_service(view, plan));
     notes.extend(several_members(view, plan));
     if !view.desired.tombstone {

@@ -158,6 +158,7 @@ fn born(
         playbooks: Playbooks::default(),
         addons: Vec::new(),
         marks: BTreeMap::new(),
+        etcd_backup: cluster.etcd_backup.clone(),
         tombstone: false,
         disruption: Disruption::default(),
     }
@@ -189,6 +190,7 @@ fn same_but_for_the_gone(grown: &Desired, before: &Desired) -> bool {
         && grown.playbooks == before.playbooks
         && grown.addons == before.addons
         && grown.marks == before.marks
+        && grown.etcd_backup == before.etcd_backup
         && grown.disruption == before.disruption.only(&pools(grown))
         && grown.machines == before.machines
         && grown
@@ -214,6 +216,7 @@ fn grow(
     growing.desired.playbooks = cluster
         .playbooks
         .declared_after(&start.playbooks, &start.made);
+    growing.desired.etcd_backup.clone_from(&cluster.etcd_backup);
     growing.desired.balancers = balancers(manifest, cluster);
     let of_cluster = [
         (Role::Control, &cluster.control),

@@ -14,8 +14,10 @@ use model::manifest::Provider;
 use model::name::Name;
 use model::observed::{HostFact, MachineFact, NodeFact, Observed, Seen};
 use model::secret::SecretRef;
+use model::snapshot::{EtcdBackup, Snapshot, SnapshotId, SnapshotsFact};
 use model::task::{Action, Open, State};
 use model::time::Timestamp;
+use model::version::Version;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr};
@@ -63,6 +65,7 @@ impl World {
                 playbooks: Playbooks::default(),
                 addons: Vec::new(),
                 marks: BTreeMap::new(),
+                etcd_backup: Some(EtcdBackup::default()),
                 tombstone: want.is_empty(),
                 disruption: Disruption::default(),
             },
@@ -78,7 +81,8 @@ impl World {
             world.see(word);
         }
         world.tend();
-        world
+        // Most pictures are of something else.
+        world.saved(0, Some("1.35.0".parse().unwrap()))
     }
 
     /// Every node was told what it should be.
@@ -174,6 +178,27 @@ impl World {
         {
             self.desired.leaving.push(machine);
         }
+    }
+
+    /// Adds a snapshot that was taken so many hours ago.
+    pub(crate) fn saved(mut self, hours: u64, before: Option<Version>) -> Self {
+        let none = || (SnapshotsFact::none_since(NOW), NOW);
+        let (fact, _) = self.observed.snapshots.get_or_insert_with(none);
+        let hours = i64::try_from(hours).unwrap() * 3_600_000;
+        let at = Timestamp::from_millis(NOW.as_millis() - hours);
+        fact.kept.push(Snapshot {
+            id: SnapshotId::of(at, "0a1b2c3d").unwrap(),
+            size: 1,
+            version: "1.34.0".parse().unwrap(),
+            before,
+        });
+        self
+    }
+
+    /// Forgets all snapshots.
+    pub(crate) fn unsaved(mut self) -> Self {
+        self.observed.snapshots = None;
+        self
     }
 
     /// Adds an unfinished task.

@@ -6,6 +6,7 @@ use model::name::Name;
 use model::secret::{EntryName, SecretRef};
 use model::task::Kind;
 use model::time::Timestamp;
+use model::version::Version;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -135,6 +136,11 @@ pub enum Reason {
         /// When the next one opens.
         opens: Timestamp,
     },
+    /// Etcd is saved before the first node is upgraded.
+    Snapshot {
+        /// To which version.
+        before: Version,
+    },
     /// Nobody has set the secret that it needs.
     Secret {
         /// Which secret.
@@ -221,6 +227,7 @@ impl Reason {
             | Self::NotReady
             | Self::Unwell { .. }
             | Self::Claimed { .. }
+            | Self::Snapshot { .. }
             | Self::Window { .. } => Owner::Slipway,
             Self::Stuck { .. }
             | Self::Secret { .. }
@@ -256,6 +263,7 @@ impl Reason {
             Self::Unwell { .. } => "unwell",
             Self::Claimed { .. } => "claimed",
             Self::Window { .. } => "window",
+            Self::Snapshot { .. } => "snapshot",
             Self::Secret { .. } => "secret",
             Self::SameKey { .. } => "same-key",
             Self::Quota { .. } => "quota",
@@ -331,6 +339,10 @@ impl Reason {
                 format!("continues when {by} gives it back; remove it from one of the manifests")
             }
             Self::Window { opens } => format!("begins by itself when the window opens, {opens}"),
+            Self::Snapshot { .. } => {
+                "continues when etcd was saved; `slipway backup etcd list` shows the snapshots"
+                    .to_owned()
+            }
             Self::Secret { name, key } => {
                 let key = key.as_ref().map_or("KEY", EntryName::as_str);
                 format!("run `slipway secret set {name} {key}`, or name another in the manifest")
@@ -397,6 +409,9 @@ impl fmt::Display for Reason {
             Self::Unwell { addon, because } => write!(f, "{addon} is not well: {because}"),
             Self::Claimed { thing, by } => write!(f, "{thing} is held by {by}"),
             Self::Window { opens } => write!(f, "waits for its window, which opens {opens}"),
+            Self::Snapshot { before } => {
+                write!(f, "a snapshot of etcd comes before {before}")
+            }
             Self::Secret { name, key: None } => write!(f, "secret {name} is not set"),
             Self::Secret {
                 name,

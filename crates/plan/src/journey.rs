@@ -10,10 +10,11 @@ use crate::ledger::{Elsewhere, Slot};
 use crate::planner::{Plan, View, plan};
 use crate::predict::{minutes, predict};
 use crate::summary::Phase;
-use model::cluster::Machine;
+use model::cluster::{Desired, Machine};
 use model::id::MachineId;
 use model::name::Name;
 use model::observed::Observed;
+use model::snapshot::SnapshotsFact;
 use model::task::{Effect, Kind, Open, State};
 use model::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -129,8 +130,10 @@ impl Block {
 
 /// Runs the planner from `view` until nothing is left to do.
 pub fn journey(view: &View<'_>) -> Journey {
-    let desired = view.desired;
+    let desired = &unscheduled(view.desired);
     let mut observed = view.observed.clone();
+    let none = || (SnapshotsFact::none_since(view.now), view.now);
+    observed.snapshots.get_or_insert_with(none);
     let mut ledger = view.ledger.to_vec();
     let machines: BTreeMap<MachineId, &Machine> =
         desired.all().map(|machine| (machine.id, machine)).collect();
@@ -148,6 +151,7 @@ pub fn journey(view: &View<'_>) -> Journey {
     let mut elsewhere = view.elsewhere;
     let last = loop {
         let next = View {
+            desired,
             observed: &observed,
             open: &open,
             ledger: &ledger,
@@ -199,6 +203,15 @@ pub fn journey(view: &View<'_>) -> Journey {
     }
 }
 
+/// The cluster without what is done every day: that is no part of what somebody asks for.
+fn unscheduled(desired: &Desired) -> Desired {
+    let mut desired = desired.clone();
+    if let Some(backup) = &mut desired.etcd_backup {
+        backup.every = Duration::MAX;
+    }
+    desired
+}
+
 /// Predicts that tasks end well; answers what they did to which machines.
 fn under_way<'a>(
     open: &[Open],
@@ -218,7 +231,8 @@ fn under_way<'a>(
 
 /// What is waited for where nothing can be done now, though something can later.
 fn wait(plan: &Plan, elsewhere: &[Elsewhere], clock: Timestamp) -> Option<Wait> {
-    if let Some(opens) = plan.wake.filter(|opens| *opens > clock) {
+    let opens = plan.held.iter().filter_map(|held| held.reason.opens());
+    if let Some(opens) = opens.min().filter(|opens| *opens > clock) {
         let minutes = opens.since(clock).as_secs().div_ceil(60);
         return Some(Wait::Window {
             opens,

@@ -5,6 +5,7 @@ mod around;
 mod draft;
 mod hosts;
 mod rules;
+mod snapshots;
 mod survey;
 mod tending;
 
@@ -78,7 +79,8 @@ pub struct Plan {
     pub release: Vec<MachineId>,
     /// Work that must wait, each with its reason.
     pub held: Vec<Held>,
-    /// When to plan again though nothing has happened: a window opens that work waits for.
+    /// When to plan again though nothing has happened: a window opens that work waits for, or etcd
+    /// is to be saved.
     pub wake: Option<Timestamp>,
     /// The cluster in one line.
     pub summary: Summary,
@@ -147,6 +149,8 @@ pub fn plan(view: &View<'_>) -> Plan {
     let mut draft = Draft::new(view, &survey);
     if view.desired.tombstone {
         rules::tear_down(&mut draft);
+    } else if let Some(wished) = snapshots::to_restore(view) {
+        snapshots::restore(&mut draft, wished);
     } else {
         let cares = Cares::of(&draft);
         rules::create(&mut draft);
@@ -160,6 +164,7 @@ pub fn plan(view: &View<'_>) -> Plan {
         tending::tend(&mut draft, &cares);
         hosts::balancers::balance(&mut draft);
         addons::addons(&mut draft);
+        snapshots::take(&mut draft);
     }
     draft.finish()
 }

@@ -7,6 +7,7 @@ use model::balancer::{Balance, BalanceFact};
 use model::cluster::Machine;
 use model::mesh::{Mesh, MeshKey};
 use model::observed::{HostFact, MachineFact, NodeFact, Observed, Seen};
+use model::snapshot::{RestoredFact, Snapshot, SnapshotId, SnapshotsFact, Taking};
 use model::task::{Action, Kind};
 use model::time::Timestamp;
 use std::collections::BTreeMap;
@@ -16,10 +17,22 @@ use std::net::IpAddr;
 pub fn predict(observed: &mut Observed, machine: &Machine, action: &Action, now: Timestamp) {
     let reference = || machine.name.to_string();
     match action {
-        Action::Init { .. } => observed.initialised = true,
+        Action::Init { .. } => {
+            observed.initialised = true;
+            let none = || (SnapshotsFact::none_since(now), now);
+            observed.snapshots.get_or_insert_with(none);
+        }
         Action::Key => observed.access = Some("a key to come".to_owned()),
         Action::Mesh { mesh } => connect(observed, mesh, now),
         Action::Install { addons, remove } => install(observed, addons, remove, now),
+        Action::Snapshot { taking } => save(observed, taking, now),
+        Action::Restore { restoring } => {
+            let restored = RestoredFact {
+                snapshot: restoring.snapshot.clone(),
+                wish: restoring.wish,
+            };
+            observed.restored = Some((restored, now));
+        }
         Action::Create
         | Action::Prepare
         | Action::Equip { .. }
@@ -55,7 +68,11 @@ pub fn predict(observed: &mut Observed, machine: &Machine, action: &Action, now:
             let (host, _) = seen.host.get_or_insert_with(|| (HostFact::default(), now));
             host.balance = Some(all_answer(balance));
         }
-        Action::Key | Action::Mesh { .. } | Action::Install { .. } => {}
+        Action::Key
+        | Action::Mesh { .. }
+        | Action::Install { .. }
+        | Action::Snapshot { .. }
+        | Action::Restore { .. } => {}
         Action::Init { version, care, .. } | Action::Join { version, care } => {
             seen.node = Some((
                 NodeFact::Joined {
@@ -81,6 +98,26 @@ pub fn predict(observed: &mut Observed, machine: &Machine, action: &Action, now:
             seen.node = Some((NodeFact::Absent, now));
         }
     }
+}
+
+/// One more snapshot is kept, and those are gone that it outlives.
+fn save(observed: &mut Observed, taking: &Taking, now: Timestamp) {
+    let none = || (SnapshotsFact::none_since(now), now);
+    let (fact, at) = observed.snapshots.get_or_insert_with(none);
+    // Nobody knows its digest yet.
+    let Ok(id) = SnapshotId::of(now, "00000000") else {
+        return;
+    };
+    fact.kept.push(Snapshot {
+        id,
+        size: 0,
+        version: taking.version,
+        before: taking.before,
+    });
+    let gone = taking.keep.outlived(&fact.kept, taking.guard, now);
+    fact.kept.retain(|kept| !gone.contains(&kept.id));
+    fact.answered = taking.wish;
+    *at = now;
 }
 
 /// A host before anything was done to it.
@@ -154,8 +191,9 @@ pub const fn minutes(kind: Kind) -> u32 {
         | Kind::Tend
         | Kind::Uncordon
         | Kind::Leave
+        | Kind::Snapshot
         | Kind::Delete
         | Kind::Release => 1,
-        Kind::Init | Kind::Upgrade => 3,
+        Kind::Init | Kind::Upgrade | Kind::Restore => 3,
     }
 }

@@ -110,6 +110,7 @@ pub(crate) fn held(held: &Held) -> HeldView {
         | Reason::NotReady
         | Reason::Unwell { .. }
         | Reason::Claimed { .. }
+        | Reason::Snapshot { .. }
         | Reason::Secret { .. }
         | Reason::SameKey { .. }
         | Reason::Quota { .. } => (None, None),
@@ -192,7 +193,11 @@ pub(crate) fn change(change: Change) -> ChangeView {
         Fact::Host(_, fact) => seen.host = Some(HostSeen::from(&(fact, at))),
         Fact::Certificates(_, fact) => seen.certificates_end = Some(fact.end.into()),
         // Facts about the whole cluster are not kept under any machine.
-        Fact::ControlPlane(_) | Fact::Access(_) | Fact::Addons(_) => {}
+        Fact::ControlPlane(_)
+        | Fact::Access(_)
+        | Fact::Addons(_)
+        | Fact::Snapshots(_)
+        | Fact::Restored(_) => {}
     }
     seen
 }

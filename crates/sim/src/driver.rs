@@ -192,7 +192,9 @@ impl Simulated {
             | Action::Drain
             | Action::Upgrade { .. }
             | Action::Uncordon
-            | Action::Leave => Ok(Lent::Here),
+            | Action::Leave
+            | Action::Snapshot { .. }
+            | Action::Restore { .. } => Ok(Lent::Here),
             Action::Delete | Action::Release => {
                 let back = || self.world.take_back_briefly(machine.id);
                 self.ask(cx, back).await?;
@@ -221,7 +223,7 @@ impl Simulated {
     async fn begin(&self, cx: &Context, task: &Task) -> Result<Begun, Failed> {
         let stretch = self.faults.stretch();
         let (kind, name) = (task.action.kind(), &task.machine.name);
-        match Change::of(&task.action) {
+        match Change::of(task) {
             None if task.action == Action::Key => {
                 let public = ssh_key::public(task.cluster);
                 let order = || self.world.order_key(task, &public, stretch);
@@ -282,7 +284,7 @@ impl Simulated {
 
     /// What is seen of the machine when its task is done.
     async fn seen(&self, cx: &Context, task: &Task) -> Result<Vec<Observation>, Failed> {
-        let (at, facts) = self.look(cx, task.cluster, &touched(task)).await?;
+        let (at, facts) = self.look(cx, task.cluster, &task.touched()).await?;
         let told = facts.into_iter().filter(|fact| self.concerns(fact, task));
         let seen: Vec<_> = told
             .map(|fact| Observation {
@@ -315,7 +317,9 @@ impl Simulated {
             | Kind::Drain
             | Kind::Upgrade
             | Kind::Uncordon
-            | Kind::Leave => false,
+            | Kind::Leave
+            | Kind::Snapshot
+            | Kind::Restore => false,
         };
         let host = matches!(kind, Kind::Equip | Kind::Mesh | Kind::Balance);
         match fact {
@@ -327,6 +331,8 @@ impl Simulated {
                 nodes || !machine && !host && !others
             }
             Fact::ControlPlane(_) => kind == Kind::Init,
+            Fact::Snapshots(_) => matches!(kind, Kind::Init | Kind::Snapshot),
+            Fact::Restored(_) => kind == Kind::Restore,
             // Simulated control planes have none.
             Fact::Certificates(..) => false,
             Fact::Access(_) => kind == Kind::Key,
@@ -455,16 +461,6 @@ async fn authorise(cx: &Context, task: &Task) -> Result<(), Failed> {
     Ok(())
 }
 
-/// The machines that a task changes.
-fn touched(task: &Task) -> Vec<Machine> {
-    let Action::Mesh { mesh } = &task.action else {
-        return vec![task.machine.clone()];
-    };
-    let members = mesh.members.iter().map(|member| &member.machine);
-    let told = members.filter(|machine| mesh.to.contains(&machine.id));
-    told.cloned().collect()
-}
-
 /// What came of a task: whoever makes a key or starts a control plane gets what opens it.
 fn outputs(task: &Task) -> Vec<Output> {
     let (entry, value) = match task.action {
@@ -482,6 +478,8 @@ fn outputs(task: &Task) -> Vec<Output> {
         | Action::Upgrade { .. }
         | Action::Uncordon
         | Action::Leave
+        | Action::Snapshot { .. }
+        | Action::Restore { .. }
         | Action::Delete
         | Action::Release => return Vec::new(),
     };

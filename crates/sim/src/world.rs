@@ -22,6 +22,7 @@ mod lock;
 mod look;
 mod pace;
 mod picture;
+mod saved;
 mod state;
 mod watch;
 
@@ -39,8 +40,10 @@ use lock::{Held, Share};
 use model::cluster::Machine;
 use model::id::{ClusterId, MachineId};
 use model::observed::{Fact, Observed};
+use model::snapshot::SnapshotsFact;
 use model::task::{Kind, Task};
 use model::time::Timestamp;
+use saved::Saved;
 use state::{Key, State};
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -454,6 +457,9 @@ impl World {
         if observed.initialised {
             let kube = kept.state.clusters.entry(cluster).or_default();
             kube.started = machines.first().map(|machine| machine.id);
+            let saved = observed.snapshots.as_ref();
+            let none = SnapshotsFact::none_since(now);
+            kube.saved = Saved::observed(saved.map_or(&none, |(fact, _)| fact));
         }
         kept.state.reindex();
     }

@@ -19,6 +19,9 @@ pub(crate) enum Group {
     Create(cli::BackupCreate),
     Restore(Restore),
     Verify(Verify),
+    /// List, take and put back snapshots of the etcd of a cluster
+    #[command(subcommand)]
+    Etcd(cli::BackupEtcd),
 }
 
 /// Put a backup into an empty data directory or database

@@ -11,6 +11,7 @@ use model::cluster::Machine;
 use model::observed::Observation;
 use model::task::{Kind, Task};
 use sim::{Simulated, World};
+use std::path::Path;
 
 /// Everything that can touch the world.
 pub(crate) struct Hands {
@@ -21,11 +22,11 @@ pub(crate) struct Hands {
 }
 
 impl Hands {
-    pub(crate) fn new(world: &World, hosts: Hosts) -> Self {
+    pub(crate) fn new(world: &World, hosts: Hosts, snapshots: &Path) -> Self {
         Self {
             simulated: Simulated::new(world.clone()),
             pretended: Simulated::kubernetes_only(world.clone()),
-            kube: Kube::new(hosts.clone()),
+            kube: Kube::new(hosts.clone(), snapshots),
             hosts,
         }
     }
@@ -65,7 +66,9 @@ impl Driver for Hands {
             | Kind::Drain
             | Kind::Upgrade
             | Kind::Uncordon
-            | Kind::Leave => {
+            | Kind::Leave
+            | Kind::Snapshot
+            | Kind::Restore => {
                 if task.machine.origin.pretends() {
                     cx.log("Kubernetes on this host is simulated");
                     self.pretended.apply(cx, task).await

@@ -101,6 +101,10 @@ async fn run(program: Program) -> ExitCode {
             let verb = cli::Verb::Backup(arguments);
             return cli::run(verb, &global, config::command).await;
         }
+        Command::Backup(backup::Group::Etcd(verb)) => {
+            let verb = cli::Verb::Etcd(verb);
+            return cli::run(verb, &global, config::command).await;
+        }
         Command::Backup(backup::Group::Restore(arguments)) => {
             Box::pin(backup::restore(arguments, &global)).await
         }

@@ -112,6 +112,9 @@ const SANDBOX: &str = "sandbox";
 /// The directory in the data directory that holds what was fetched for hosts.
 const ARTIFACTS: &str = "artifacts";
 
+/// Where snapshots of etcd are kept, within the data directory.
+const SNAPSHOTS: &str = "snapshots";
+
 impl Options {
     /// Where the key file is, or would be.
     fn key_path(&self, data_dir: &Path) -> PathBuf {
@@ -209,6 +212,7 @@ pub(crate) struct Installation {
     /// The hands.
     world: World,
     pub(crate) hosts: Hosts,
+    snapshots: PathBuf,
     clock: Clock,
 }
 
@@ -248,6 +252,7 @@ impl Installation {
             vault,
             world,
             hosts,
+            snapshots: data_dir.join(SNAPSHOTS),
             clock,
         })
     }
@@ -265,7 +270,8 @@ impl Installation {
             seed: u64::from(std::process::id()),
             ..Settings::default()
         };
-        let hands = Arc::new(Hands::new(&self.world, self.hosts.clone()));
+        let hands = Hands::new(&self.world, self.hosts.clone(), &self.snapshots);
+        let hands = Arc::new(hands);
         Engine::new(
             self.store.clone(),
             self.vault.clone(),

@@ -41,7 +41,7 @@ pub(crate) fn insert(tx: &mut dyn Tx, cluster: ClusterId, intent: &Intent) -> Re
         Wish::Retry { task } => (Some(*task), None),
         Wish::Cancel { task, machine, .. } => (Some(*task), Some(*machine)),
         Wish::Replace { machine } => (None, Some(*machine)),
-        Wish::Scale { .. } | Wish::Pause => (None, None),
+        Wish::Scale { .. } | Wish::Pause | Wish::Snapshot | Wish::Restore { .. } => (None, None),
     };
     tx.execute(
         "INSERT INTO intents (id, project, cluster, task, machine, open, expires_at, updated_at, format, body)
@@ -108,6 +108,20 @@ pub(crate) fn fulfil_tasks(tx: &mut dyn Tx) -> Result<(), Error> {
         "UPDATE intents SET open = 0, updated_at = $1 WHERE open = 1 AND task IN ({})",
         &[now.into()],
         &tasks,
+    )?;
+    Ok(())
+}
+
+/// Ends a wish of a cluster that was fulfilled.
+pub(crate) fn fulfil(
+    tx: &mut dyn Tx,
+    cluster: ClusterId,
+    intent: IntentId,
+    now: Timestamp,
+) -> Result<(), Error> {
+    tx.execute(
+        "UPDATE intents SET open = 0, updated_at = $3 WHERE cluster = $1 AND id = $2 AND open = 1",
+        &[cluster.into(), intent.into(), now.into()],
     )?;
     Ok(())
 }

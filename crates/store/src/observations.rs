@@ -284,6 +284,21 @@ fn tell(
             let object = format!("cluster/{}", of.name);
             ("cluster.changed", object, said_of_addons(fact))
         }
+        Fact::Snapshots(fact) => {
+            if let Some(wish) = fact.answered {
+                intents::fulfil(tx, of.cluster, wish, now)?;
+            }
+            let Some(newest) = fact.kept.last() else {
+                return Ok(());
+            };
+            let message = format!("snapshot {} of etcd is kept", newest.id);
+            ("cluster.saved", format!("cluster/{}", of.name), message)
+        }
+        Fact::Restored(fact) => {
+            intents::fulfil(tx, of.cluster, fact.wish, now)?;
+            let message = format!("etcd is as it was in snapshot {}", fact.snapshot);
+            ("cluster.restored", format!("cluster/{}", of.name), message)
+        }
         Fact::Access(_) => {
             let message = "the key that opens its machines was made".to_owned();
             ("cluster.changed", format!("cluster/{}", of.name), message)

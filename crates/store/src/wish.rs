@@ -18,6 +18,7 @@ use model::intent::{Intent, Wish};
 use model::manifest::POOL_COUNT_MAX;
 use model::manifest::{Manifest, Pool};
 use model::name::Name;
+use model::snapshot::SnapshotId;
 use model::task::Task;
 use model::time::Timestamp;
 use plan::{Change, Limits};
@@ -190,7 +191,11 @@ fn wish(tx: &mut dyn Tx, draft: Draft, now: Timestamp) -> Result<Intent, WishErr
 fn target(tx: &mut dyn Tx, draft: &Draft) -> Result<ClusterView, WishError> {
     let task = match &draft.wish {
         Wish::Retry { task } | Wish::Cancel { task, .. } => Some(*task),
-        Wish::Scale { .. } | Wish::Replace { .. } | Wish::Pause => None,
+        Wish::Scale { .. }
+        | Wish::Replace { .. }
+        | Wish::Pause
+        | Wish::Snapshot
+        | Wish::Restore { .. } => None,
     };
     let row = first(
         tx,
@@ -217,7 +222,11 @@ fn target(tx: &mut dyn Tx, draft: &Draft) -> Result<ClusterView, WishError> {
 const fn shapes(wish: &Wish) -> bool {
     match wish {
         Wish::Scale { .. } | Wish::Replace { .. } => true,
-        Wish::Retry { .. } | Wish::Cancel { .. } | Wish::Pause => false,
+        Wish::Retry { .. }
+        | Wish::Cancel { .. }
+        | Wish::Pause
+        | Wish::Snapshot
+        | Wish::Restore { .. } => false,
     }
 }
 
@@ -286,7 +295,38 @@ fn checked(tx: &mut dyn Tx, view: &ClusterView, wish: Wish) -> Result<Wish, Wish
             })
         }
         Wish::Pause => Ok(Wish::Pause),
+        Wish::Snapshot => started(view).map(|()| Wish::Snapshot),
+        Wish::Restore { snapshot } => {
+            started(view)?;
+            kept(view, &snapshot)?;
+            Ok(Wish::Restore { snapshot })
+        }
     }
+}
+
+/// Whether the cluster is there to be saved, and to stay.
+fn started(view: &ClusterView) -> Result<(), WishError> {
+    let name = &view.desired.name;
+    if view.desired.tombstone {
+        Err(refused(format!("cluster {name} is being removed")))
+    } else if view.observed.initialised {
+        Ok(())
+    } else {
+        Err(refused(format!("cluster {name} has no control plane yet")))
+    }
+}
+
+/// Whether a snapshot of the cluster is kept.
+fn kept(view: &ClusterView, snapshot: &SnapshotId) -> Result<(), WishError> {
+    let known = view.observed.snapshots.as_ref();
+    let mut kept = known.into_iter().flat_map(|(known, _)| &known.kept);
+    if kept.any(|kept| kept.id == *snapshot) {
+        return Ok(());
+    }
+    Err(WishError::NotFound {
+        what: "snapshot",
+        name: snapshot.to_string(),
+    })
 }
 
 fn refused(reason: String) -> WishError {
@@ -570,5 +610,7 @@ fn said(wish: &Wish) -> String {
         Wish::Retry { task } => format!("retry {task}"),
         Wish::Cancel { task, .. } => format!("cancel {task}"),
         Wish::Pause => "pause".to_owned(),
+        Wish::Snapshot => "snapshot of etcd".to_owned(),
+        Wish::Restore { snapshot } => format!("restore etcd from {snapshot}"),
     }
 }

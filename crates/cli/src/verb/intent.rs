@@ -88,7 +88,9 @@ pub(super) async fn wish(
         WishRequest::Scale { .. }
         | WishRequest::Retry { .. }
         | WishRequest::Cancel { .. }
-        | WishRequest::Pause {} => intent.wish.to_string(),
+        | WishRequest::Pause {}
+        | WishRequest::Snapshot {}
+        | WishRequest::Restore { .. } => intent.wish.to_string(),
     };
     context.show(&intent, |_| {
         format!("{} on cluster {}: {told}\n", intent.id, intent.cluster)

@@ -246,7 +246,9 @@ pub(crate) fn intent(view: &IntentView, now: Time) -> String {
             WishView::Scale { .. }
             | WishView::Replace { .. }
             | WishView::Retry { .. }
-            | WishView::Cancel { .. } => format!("{} or withdrawn", ends(&view.wish)),
+            | WishView::Cancel { .. }
+            | WishView::Snapshot {}
+            | WishView::Restore { .. } => format!("{} or withdrawn", ends(&view.wish)),
         },
         |end| ago(end, now),
     );

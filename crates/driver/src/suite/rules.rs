@@ -5,10 +5,11 @@ use crate::{Driver, Outcome, Target};
 use model::addon::{Addon, AddonName, AddonsFact};
 use model::care::Care;
 use model::cluster::Machine;
-use model::id::MachineId;
+use model::id::{self, IntentId, MachineId};
 use model::mesh::{Member, Mesh};
 use model::observed::{Fact, HostFact, MachineFact, NodeFact, Observation};
 use model::sealed::Owner;
+use model::snapshot::{Destination, RestoredFact, Restoring};
 use model::task::{Action, Kind, Task};
 use std::pin::pin;
 use std::time::Duration;
@@ -44,6 +45,7 @@ impl<F: Fixture> Play<'_, F> {
         match beat {
             Beat::Do(machine, action) => Ok(self.cast.task(machine, action.clone())),
             Beat::Connect(machines) => self.connect(machines).await,
+            Beat::PutBack(nodes) => self.put_back(nodes).await,
         }
     }
 
@@ -76,6 +78,34 @@ impl<F: Fixture> Play<'_, F> {
             members,
         };
         Ok(self.cast.task(first, Action::Mesh { mesh }))
+    }
+
+    /// The task that puts the newest snapshot back.
+    async fn put_back(&self, nodes: &[Machine]) -> Result<Task, String> {
+        let Some(first) = nodes.first() else {
+            return Err("there is no member of etcd".to_owned());
+        };
+        let seen = self.probe(nodes.to_vec()).await?;
+        let snapshot = seen.iter().find_map(|seen| {
+            if let Fact::Snapshots(fact) = &seen.fact {
+                fact.kept.last()
+            } else {
+                None
+            }
+        });
+        let snapshot = snapshot.ok_or("nobody tells of a snapshot")?.id.clone();
+        let restoring = Restoring {
+            snapshot,
+            wish: IntentId::derive(id::Origin {
+                parent: &self.cast.cluster.to_string(),
+                name: "restore",
+                ordinal: 0,
+                incarnation: 0,
+            }),
+            from: Destination::Directory { name: None },
+            nodes: nodes.to_vec(),
+        };
+        Ok(self.cast.task(first, Action::Restore { restoring }))
     }
 
     async fn probe(&self, machines: Vec<Machine>) -> Result<Vec<Observation>, String> {
@@ -147,6 +177,8 @@ fn host(seen: &[Observation], machine: MachineId) -> Option<&HostFact> {
         | Fact::ControlPlane(_)
         | Fact::Certificates(..)
         | Fact::Addons(_)
+        | Fact::Snapshots(_)
+        | Fact::Restored(_)
         | Fact::Access(_) => None,
     })
 }
@@ -279,6 +311,8 @@ pub(super) async fn probe_tells_what_it_knows<F: Fixture>(play: Play<'_, F>) -> 
             | Fact::Host(..)
             | Fact::Certificates(..)
             | Fact::Addons(_)
+            | Fact::Snapshots(_)
+            | Fact::Restored(_)
             | Fact::Access(_) => {}
         }
     }
@@ -312,6 +346,8 @@ pub(super) async fn silence_is_not_absence<F: Fixture>(play: Play<'_, F>) -> Ver
             | Fact::Host(..)
             | Fact::Certificates(..)
             | Fact::Addons(_)
+            | Fact::Snapshots(_)
+            | Fact::Restored(_)
             | Fact::Access(_) => {}
         }
     }
@@ -508,6 +544,28 @@ pub(super) async fn told_is_told<F: Fixture>(play: Play<'_, F>) -> Verdict {
             Action::Install { addons, remove } => installed(&seen, addons, remove),
             Action::Init { care, .. } | Action::Join { care, .. } | Action::Tend { care } => {
                 carries(&seen, task.machine.id, care)
+            }
+            Action::Snapshot { taking } => seen.iter().any(|seen| {
+                let newest = match &seen.fact {
+                    Fact::Snapshots(fact) => fact.kept.last(),
+                    Fact::Machine(..)
+                    | Fact::Node(..)
+                    | Fact::ControlPlane(_)
+                    | Fact::Host(..)
+                    | Fact::Access(_)
+                    | Fact::Certificates(..)
+                    | Fact::Addons(_)
+                    | Fact::Restored(_) => None,
+                };
+                let told = newest.map(|newest| (newest.version, newest.before));
+                told == Some((taking.version, taking.before))
+            }),
+            Action::Restore { restoring } => {
+                let restored = Fact::Restored(RestoredFact {
+                    snapshot: restoring.snapshot.clone(),
+                    wish: restoring.wish,
+                });
+                seen.iter().any(|seen| seen.fact == restored)
             }
             Action::Drain
             | Action::Upgrade { .. }

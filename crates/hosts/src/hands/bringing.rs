@@ -7,6 +7,8 @@ use crate::error::Error;
 use crate::program::Report;
 use crate::ssh::{Content, Push};
 use driver::Context;
+use model::cluster::Machine;
+use model::id::ClusterId;
 use std::time::Duration;
 
 /// How long an artifact may take on its way to a host.
@@ -31,6 +33,30 @@ impl Hosts {
         }
     }
 
+    /// Has a file lie on a machine; nothing is sent where it does.
+    pub async fn push(
+        &self,
+        cx: &Context,
+        cluster: ClusterId,
+        machine: &Machine,
+        push: Push<'_>,
+    ) -> Result<Report, Error> {
+        let entry = self.entry(cx, cluster, machine).await?;
+        self.pushed(cx, &entry, push).await
+    }
+
+    async fn pushed(
+        &self,
+        cx: &Context,
+        entry: &Entry<'_>,
+        push: Push<'_>,
+    ) -> Result<Report, Error> {
+        let log = |line: &str| cx.log(line);
+        let connections = &self.inner.connections;
+        let pushed = connections.copy(&entry.door, entry, push, &log, cx.cancelled());
+        pushed.await
+    }
+
     /// Has an artifact lie on a host; nothing is sent where it does.
     pub(super) async fn bring(
         &self,
@@ -47,9 +73,6 @@ impl Hosts {
             sha256: &handle.sha256().to_string(),
             limit: PUSH_MAX,
         };
-        let log = |line: &str| cx.log(line);
-        let connections = &self.inner.connections;
-        let pushed = connections.copy(&entry.door, entry, push, &log, cx.cancelled());
-        pushed.await
+        self.pushed(cx, entry, push).await
     }
 }

@@ -197,6 +197,8 @@ impl Scene {
             | Fact::ControlPlane(_)
             | Fact::Certificates(..)
             | Fact::Addons(_)
+            | Fact::Snapshots(_)
+            | Fact::Restored(_)
             | Fact::Access(_) => None,
         });
         told.unwrap_or_else(|| panic!("{} tells nothing: {seen:?}", machine.name))

@@ -12,6 +12,7 @@ use model::care::Care;
 use model::cluster::{Machine, Role};
 use model::kubernetes::{API_PORT, api_name};
 use model::observed::{ControlPlaneFact, Fact};
+use model::snapshot::SnapshotsFact;
 use model::task::{Around, Task};
 use model::version::Version;
 use std::collections::BTreeMap;
@@ -60,6 +61,7 @@ impl Kube {
         let at = cx.now();
         let facts = [
             Fact::ControlPlane(ControlPlaneFact::started()),
+            Fact::Snapshots(SnapshotsFact::none_since(at)),
             Fact::Node(task.machine.id, ready),
         ];
         Ok((facts.map(|fact| (at, fact)).into(), vec![kubeconfig]))

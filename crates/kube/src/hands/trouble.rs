@@ -1,6 +1,7 @@
 //! Whatever keeps a task from being done, whoever found it.
 
 use crate::error::Error;
+use crate::snapshot;
 use driver::kinds::Owner;
 use driver::{Outcome, Unopened};
 
@@ -11,6 +12,8 @@ pub(super) enum Trouble {
     Kube(Error),
     /// A host is.
     Host(hosts::error::Error),
+    /// A snapshot is.
+    Snapshot(snapshot::Error),
     /// What opens the cluster cannot be had.
     Unopened(Unopened),
 }
@@ -21,6 +24,7 @@ impl Trouble {
         match self {
             Self::Kube(error) => error.kind.owner() == Owner::Slipway,
             Self::Host(error) => error.kind.owner() == Owner::Slipway,
+            Self::Snapshot(error) => error.kind.owner() == Owner::Slipway,
             Self::Unopened(unopened) => matches!(unopened, Unopened::Retry(_)),
         }
     }
@@ -30,6 +34,7 @@ impl Trouble {
         let what = match &mut self {
             Self::Kube(error) => &mut error.what,
             Self::Host(error) => &mut error.what,
+            Self::Snapshot(error) => &mut error.what,
             Self::Unopened(Unopened::Retry(error) | Unopened::Stuck(error)) => &mut error.attempted,
         };
         *what = format!("{about}: {what}");
@@ -40,6 +45,12 @@ impl Trouble {
 impl From<Error> for Trouble {
     fn from(error: Error) -> Self {
         Self::Kube(error)
+    }
+}
+
+impl From<snapshot::Error> for Trouble {
+    fn from(error: snapshot::Error) -> Self {
+        Self::Snapshot(error)
     }
 }
 
@@ -60,6 +71,7 @@ impl From<Trouble> for Outcome {
         match trouble {
             Trouble::Kube(error) => error.into(),
             Trouble::Host(error) => error.into(),
+            Trouble::Snapshot(error) => error.into(),
             Trouble::Unopened(unopened) => unopened.into(),
         }
     }
@@ -70,6 +82,7 @@ impl std::fmt::Display for Trouble {
         match self {
             Self::Kube(error) => error.fmt(f),
             Self::Host(error) => error.fmt(f),
+            Self::Snapshot(error) => error.fmt(f),
             Self::Unopened(Unopened::Retry(error) | Unopened::Stuck(error)) => error.fmt(f),
         }
     }

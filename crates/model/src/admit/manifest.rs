@@ -4,6 +4,7 @@ use super::fields::Fields;
 use super::marks::{self, Source};
 use super::{
     addons, balancers, disruption, jump, kubernetes, playbooks, proxy, references, secrets,
+    snapshots,
 };
 use crate::cluster::LITE;
 use crate::fault::{Code, Fault, Faults};
@@ -395,6 +396,7 @@ fn cluster_of(value: &Value, path: &str, faults: &mut Faults) -> Option<Read<Dec
     let proxy = proxy::of_cluster(&mut fields, network, &kubernetes, faults);
     let playbooks = playbooks::of_cluster(&mut fields, faults);
     let addons = addons::of_cluster(&mut fields, kubernetes.cni, faults);
+    let etcd_backup = snapshots::of_cluster(&mut fields, faults);
     fields.finish(faults);
     let name = name?;
     let value = pools.map(|(control, compute)| {
@@ -411,6 +413,7 @@ fn cluster_of(value: &Value, path: &str, faults: &mut Faults) -> Option<Read<Dec
                 proxy,
                 playbooks,
                 addons,
+                etcd_backup,
             })
         };
         let whole = whole();

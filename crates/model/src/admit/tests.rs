@@ -10,6 +10,7 @@ mod hosts;
 mod kubernetes;
 mod marks;
 mod playbooks;
+mod snapshots;
 
 const HELLO: &str = "
 apiVersion: slipway.dev/v1

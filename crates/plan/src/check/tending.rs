@@ -29,6 +29,8 @@ pub(super) fn alone(view: &View<'_>, task: &Task) -> Option<&'static str> {
         | Action::Upgrade { .. }
         | Action::Uncordon
         | Action::Leave
+        | Action::Snapshot { .. }
+        | Action::Restore { .. }
         | Action::Delete
         | Action::Release => return None,
     };

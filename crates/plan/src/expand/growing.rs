@@ -57,7 +57,11 @@ impl<'a> Growing<'a> {
                     replaced.insert(*machine);
                 }
                 Wish::Scale { pool, count, was } => scaled.push((pool, *count, *was)),
-                Wish::Retry { .. } | Wish::Cancel { .. } | Wish::Pause => {}
+                Wish::Retry { .. }
+                | Wish::Cancel { .. }
+                | Wish::Pause
+                | Wish::Snapshot
+                | Wish::Restore { .. } => {}
             }
         }
         let joined = before

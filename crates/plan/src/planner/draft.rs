@@ -39,6 +39,8 @@ pub(super) struct Draft<'a> {
     paused: Option<&'a str>,
     /// When machines may be taken out of service again, where they may not be now.
     closed: Option<Timestamp>,
+    /// When to plan again in any case.
+    wake: Option<Timestamp>,
 }
 
 impl<'a> Draft<'a> {
@@ -65,6 +67,7 @@ impl<'a> Draft<'a> {
             rows: Vec::new(),
             member: survey.members().find(|place| changing(place)).map(named),
             closed: budgets.windows.opens(view.now),
+            wake: None,
             paused: paused.map(|intent| intent.author.as_str()),
         }
     }
@@ -270,17 +273,37 @@ impl<'a> Draft<'a> {
         self.busy.get(&place.machine.id) == Some(&kind)
     }
 
+    /// Whether a task of this plan or an unfinished one does this to any machine.
+    pub(super) fn is_done_anywhere(&self, kind: Kind) -> bool {
+        self.busy.values().any(|doing| *doing == kind)
+    }
+
     /// Whether a task of this plan or an unfinished one touches the machine.
     pub(super) fn is_busy(&self, place: &Place<'_>) -> bool {
         self.busy.contains_key(&place.machine.id)
     }
 
+    /// Has the cluster planned again then, though nothing may have happened.
+    pub(super) fn wake(&mut self, at: Timestamp) {
+        self.wake = Some(self.wake.map_or(at, |known| known.min(at)));
+    }
+
+    /// Whether somebody asked that nothing new be begun.
+    pub(super) const fn is_paused(&self) -> bool {
+        self.paused.is_some()
+    }
+
+    /// Keeps what is under way on a machine, where it is of this kind.
+    pub(super) fn let_end(&mut self, place: &Place<'_>, kind: Kind) {
+        if let Some(open) = place.open.filter(|_| place.doing(kind)) {
+            self.kept.insert(open.id);
+            self.busy.insert(place.machine.id, kind);
+        }
+    }
+
     /// Lets the mesh wait. One that is under way goes on: the next one adds what came since.
     pub(super) fn hold_mesh(&mut self, place: &Place<'_>, reason: Reason) {
-        if let Some(open) = place.open.filter(|_| place.doing(Kind::Mesh)) {
-            self.kept.insert(open.id);
-            self.busy.insert(place.machine.id, Kind::Mesh);
-        }
+        self.let_end(place, Kind::Mesh);
         self.hold(place, Kind::Mesh, reason);
     }
 
@@ -323,7 +346,7 @@ impl<'a> Draft<'a> {
             withdraw,
             reopen: self.reopen,
             release,
-            wake: opens.min(),
+            wake: opens.chain(self.wake).min(),
             held: self.held,
             summary,
         }

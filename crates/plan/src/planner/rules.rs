@@ -5,6 +5,7 @@
 
 use super::draft::Draft;
 use super::hosts::{self, balancers};
+use super::snapshots;
 use super::survey::{Life, Place, Survey, count};
 use super::tending::{Cares, still_asked};
 use crate::held::Reason;
@@ -322,7 +323,8 @@ fn upgrade_node(draft: &mut Draft<'_>, place: &Place<'_>, refused: Option<Reason
     let version = draft.view.desired.version;
     let drained = place.slot && place.node.is_some_and(|node| node.cordoned) && !draining(place);
     let refused = refused.or_else(|| draft.member_first(place));
-    match refused.or_else(|| quorum_at_risk(draft.survey, place, After::Same)) {
+    let refused = refused.or_else(|| quorum_at_risk(draft.survey, place, After::Same));
+    match refused.or_else(|| snapshots::comes_first(draft, place)) {
         Some(reason) => draft.hold(place, Kind::Upgrade, reason),
         None if drained => draft.want(place, Action::Upgrade { version }),
         None => draft.want(place, Action::Drain),

@@ -126,6 +126,8 @@ impl Place<'_> {
             | Kind::Install
             | Kind::Tend
             | Kind::Uncordon
+            | Kind::Snapshot
+            | Kind::Restore
             | Kind::Delete
             | Kind::Release => false,
         }

@@ -73,6 +73,8 @@ impl Cares {
             | Action::Upgrade { .. }
             | Action::Uncordon
             | Action::Leave
+            | Action::Snapshot { .. }
+            | Action::Restore { .. }
             | Action::Delete
             | Action::Release => None,
         });

@@ -8,10 +8,11 @@ use model::balancer::{Balance, BalanceFact};
 use model::care::Care;
 use model::cluster::{Desired, Machine, Origin, Role};
 use model::host::{Fingerprint, Recipe};
-use model::id::TaskId;
+use model::id::{IntentId, TaskId};
 use model::mesh::{Member, Mesh};
 use model::observed::{HostFact, MachineFact, NodeFact, Observed, Seen};
 use model::secret::SecretRef;
+use model::snapshot::{Destination, Keep, Restoring, SnapshotId, Taking};
 use model::task::{Action, Kind, Open, State};
 use model::version::Version;
 use plan::{Elsewhere, Known, retire};
@@ -242,6 +243,29 @@ pub(crate) fn under_way(world: &World, desired: &Desired, observed: &Observed) -
         Kind::Drain => Action::Drain,
         Kind::Leave => Action::Leave,
         Kind::Delete => Action::Delete,
+        Kind::Snapshot => Action::Snapshot {
+            taking: Taking {
+                version,
+                before: None,
+                wish: None,
+                to: Destination::Directory { name: None },
+                keep: Keep::default(),
+                guard: None,
+            },
+        },
+        Kind::Restore => Action::Restore {
+            restoring: Restoring {
+                snapshot: SnapshotId::of(NOW, "0a1b2c3d").unwrap(),
+                wish: IntentId::derive(model::id::Origin {
+                    parent: "test",
+                    name: "restore",
+                    ordinal: 0,
+                    incarnation: 0,
+                }),
+                from: Destination::Directory { name: None },
+                nodes: vec![machine.clone()],
+            },
+        },
         Kind::Create | Kind::Prepare | Kind::Upgrade | Kind::Uncordon | Kind::Release => {
             Action::Create
         }
@@ -252,7 +276,15 @@ pub(crate) fn under_way(world: &World, desired: &Desired, observed: &Observed) -
         .filter_map(|(machine, work)| {
             let (kind, state) = (*work)?;
             // Of some there is only ever one.
-            let alone = matches!(kind, Kind::Key | Kind::Mesh | Kind::Init | Kind::Install);
+            let alone = matches!(
+                kind,
+                Kind::Key
+                    | Kind::Mesh
+                    | Kind::Init
+                    | Kind::Install
+                    | Kind::Snapshot
+                    | Kind::Restore
+            );
             if !fits(observed, machine, kind) || alone && !once.insert(kind) {
                 return None;
             }
@@ -284,6 +316,9 @@ fn fits(observed: &Observed, machine: &Machine, kind: Kind) -> bool {
         Kind::Balance => machine.role == Role::Balancer,
         Kind::Init => machine.role == Role::Control && !observed.initialised,
         Kind::Install => machine.role == Role::Control && observed.initialised,
+        Kind::Snapshot | Kind::Restore => {
+            machine.role == Role::Control && joined(observed, machine)
+        }
         Kind::Join | Kind::Tend | Kind::Drain | Kind::Upgrade | Kind::Uncordon | Kind::Leave => {
             machine.role.is_node()
         }

@@ -93,6 +93,8 @@ pub(crate) fn work() -> impl Strategy<Value = Option<(Kind, State)>> {
         Just(Kind::Balance),
         Just(Kind::Init),
         Just(Kind::Install),
+        Just(Kind::Snapshot),
+        Just(Kind::Restore),
     ];
     prop::option::weighted(0.2, (kind, state))
 }

@@ -10,6 +10,7 @@ use axum::response::IntoResponse;
 use model::id::{IntentId, TaskId};
 use model::intent::{Intent, Wish};
 use model::name::Name;
+use model::snapshot::SnapshotId;
 use serde::Deserialize;
 use store::{Draft, Withdrawal};
 use utoipa::IntoParams;
@@ -216,5 +217,12 @@ async fn meant(
             })
         }
         WishRequest::Pause {} => Ok(Wish::Pause),
+        WishRequest::Snapshot {} => Ok(Wish::Snapshot),
+        WishRequest::Restore { snapshot } => {
+            let snapshot = snapshot.parse();
+            let wrong = |error| Problem::parameter("wish.restore.snapshot", error);
+            let snapshot: SnapshotId = snapshot.map_err(wrong)?;
+            Ok(Wish::Restore { snapshot })
+        }
     }
 }

@@ -394,6 +394,8 @@ fn seen(task: &Task, at: Timestamp) -> Vec<Observation> {
         }
         Action::Tend { .. }
         | Action::Drain
+        | Action::Snapshot { .. }
+        | Action::Restore { .. }
         | Action::Uncordon
         | Action::Key
         | Action::Equip { .. }

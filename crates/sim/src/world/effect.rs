@@ -5,8 +5,9 @@ use model::addon::{Addon, AddonName};
 use model::care::Care;
 use model::cluster::{Machine, Origin, Role};
 use model::host::Fingerprint;
-use model::id::{ClusterId, MachineId};
+use model::id::{ClusterId, MachineId, TaskId};
 use model::name::Name;
+use model::snapshot::{RestoredFact, Taking};
 use model::task::{Action, Kind, Task};
 use model::time::Timestamp;
 use model::version::Version;
@@ -177,6 +178,10 @@ pub(crate) enum Change {
     Uncordon,
     /// A node is taken out of its cluster.
     Leave,
+    /// A member of etcd is saved.
+    Snapshot { task: TaskId, taking: Taking },
+    /// A snapshot is put back on all members of etcd.
+    Restore { restored: RestoredFact },
     /// The provider destroys the machine.
     Delete,
     /// A given host is cleaned.
@@ -203,8 +208,8 @@ impl Told {
 
 impl Change {
     /// The change that a task asks for; making a machine or a key is an order, not a change.
-    pub(crate) fn of(action: &Action) -> Option<Self> {
-        Some(match action {
+    pub(crate) fn of(task: &Task) -> Option<Self> {
+        Some(match &task.action {
             Action::Key | Action::Create => return None,
             Action::Prepare => Self::Prepare,
             Action::Equip { recipe } => Self::Equip {
@@ -237,6 +242,16 @@ impl Change {
             Action::Upgrade { version } => Self::Upgrade { version: *version },
             Action::Uncordon => Self::Uncordon,
             Action::Leave => Self::Leave,
+            Action::Snapshot { taking } => Self::Snapshot {
+                task: task.id,
+                taking: taking.clone(),
+            },
+            Action::Restore { restoring } => Self::Restore {
+                restored: RestoredFact {
+                    snapshot: restoring.snapshot.clone(),
+                    wish: restoring.wish,
+                },
+            },
             Action::Delete => Self::Delete,
             Action::Release => Self::Release,
         })
@@ -257,6 +272,8 @@ impl Change {
             Self::Upgrade { .. } => Kind::Upgrade,
             Self::Uncordon => Kind::Uncordon,
             Self::Leave => Kind::Leave,
+            Self::Snapshot { .. } => Kind::Snapshot,
+            Self::Restore { .. } => Kind::Restore,
             Self::Delete => Kind::Delete,
             Self::Release => Kind::Release,
         }
@@ -273,6 +290,8 @@ impl Change {
             | Self::Join { .. }
             | Self::Tend { .. }
             | Self::Upgrade { .. }
+            | Self::Snapshot { .. }
+            | Self::Restore { .. }
             | Self::Release => true,
             Self::Mesh { .. }
             | Self::Install { .. }

@@ -2,6 +2,7 @@
 
 use super::effect::{Change, Computer, Told, endpoint};
 use super::kit::{End, Kit, Passing, ends};
+use super::saved::Saved;
 use super::state::{Course, Duty, Kube, State};
 use crate::world;
 use driver::Error;
@@ -11,6 +12,7 @@ use model::id::ClusterId;
 use model::manifest::Provider;
 use model::mesh::Mesh;
 use model::observed::{AccessFact, ControlPlaneFact, Fact, MachineFact, NodeFact};
+use model::snapshot::Restoring;
 use model::task::{Action, Task};
 use model::time::Timestamp;
 use std::net::{IpAddr, Ipv4Addr};
@@ -79,7 +81,7 @@ impl State {
         let machine = &task.machine;
         if let Some((_, of)) = self.under_way(machine.id) {
             let removes = matches!(task.action, Action::Delete | Action::Release);
-            match Change::of(&task.action) {
+            match Change::of(task) {
                 Some(change) if change == of.change => {
                     return Ok(Step::UnderWay { until: of.until });
                 }
@@ -108,6 +110,8 @@ impl State {
             | Action::Upgrade { .. }
             | Action::Uncordon
             | Action::Leave => self.step_node(task, now),
+            Action::Snapshot { .. } => self.step_snapshot(task, now),
+            Action::Restore { restoring } => self.step_restore(task, restoring, now),
             Action::Delete => Ok(self.step_delete(machine)),
             Action::Release => self.step_release(machine),
         }
@@ -317,6 +321,8 @@ impl State {
                 | Action::Join { .. }
                 | Action::Install { .. }
                 | Action::Tend { .. }
+                | Action::Snapshot { .. }
+                | Action::Restore { .. }
                 | Action::Delete
                 | Action::Release => Err(later(
                     format!("{} is no node of {}", machine.name, task.cluster_name),
@@ -341,6 +347,8 @@ impl State {
             | Action::Init { .. }
             | Action::Join { .. }
             | Action::Install { .. }
+            | Action::Snapshot { .. }
+            | Action::Restore { .. }
             | Action::Delete
             | Action::Release => false,
         };
@@ -352,6 +360,40 @@ impl State {
             return Err(silent(machine));
         }
         Ok(Step::Begin(Some(node.on)))
+    }
+
+    fn step_snapshot(&self, task: &Task, now: Timestamp) -> Result<Step, Refusal> {
+        self.reach(task, now)?;
+        let kube = self.clusters.get(&task.cluster);
+        if kube.is_some_and(|kube| kube.saved.last == Some(task.id)) {
+            return Ok(Step::Done);
+        }
+        Ok(Step::Begin(Some(self.computer(&task.machine, now)?)))
+    }
+
+    fn step_restore(
+        &self,
+        task: &Task,
+        restoring: &Restoring,
+        now: Timestamp,
+    ) -> Result<Step, Refusal> {
+        let saved = self.clusters.get(&task.cluster).map(|kube| &kube.saved);
+        let restored = saved.and_then(|saved| saved.restored.as_ref());
+        if restored.is_some_and(|restored| restored.wish == restoring.wish) {
+            return Ok(Step::Done);
+        }
+        let wanted = &restoring.snapshot;
+        let kept = |saved: &Saved| saved.kept.iter().any(|kept| kept.id == *wanted);
+        if !saved.is_some_and(kept) {
+            return Err(never(
+                format!("there is no snapshot {wanted} of {}", task.cluster_name),
+                "choose one of those that `slipway backup etcd list` shows",
+            ));
+        }
+        for node in &restoring.nodes {
+            self.computer(node, now)?;
+        }
+        Ok(Step::Begin(Some(self.computer(&task.machine, now)?)))
     }
 
     fn step_delete(&self, machine: &Machine) -> Step {
@@ -420,8 +462,8 @@ impl State {
         machines: &[Machine],
         now: Timestamp,
     ) -> Vec<Fact> {
-        let mut facts = Vec::with_capacity(machines.len() * 3 + 2);
-        facts.extend(self.control_plane_fact(cluster, now));
+        let mut facts = Vec::with_capacity(machines.len() * 3 + 5);
+        facts.extend(self.control_plane_facts(cluster, now));
         facts.extend(self.addons_fact(cluster, now));
         for machine in machines {
             facts.push(Fact::Machine(machine.id, self.machine_fact(machine, now)));
@@ -448,7 +490,7 @@ impl State {
         let nodes = machines
             .iter()
             .filter_map(|machine| self.node_fact(cluster, machine, now));
-        let control_plane = self.control_plane_fact(cluster, now);
+        let control_plane = self.control_plane_facts(cluster, now);
         let addons = self.addons_fact(cluster, now);
         let whole = control_plane.into_iter().chain(addons);
         whole.chain(nodes).collect()
@@ -460,9 +502,18 @@ impl State {
         kube.filter(|_| self.quorum(cluster, now))
     }
 
-    fn control_plane_fact(&self, cluster: ClusterId, now: Timestamp) -> Option<Fact> {
-        self.answering(cluster, now)?.started?;
-        Some(Fact::ControlPlane(ControlPlaneFact::started()))
+    /// What is known of a control plane, and of what was saved of it.
+    fn control_plane_facts(&self, cluster: ClusterId, now: Timestamp) -> Vec<Fact> {
+        let started = |kube: &&Kube| kube.started.is_some();
+        let Some(kube) = self.answering(cluster, now).filter(started) else {
+            return Vec::new();
+        };
+        let mut facts = vec![
+            Fact::ControlPlane(ControlPlaneFact::started()),
+            Fact::Snapshots(kube.saved.fact()),
+        ];
+        facts.extend(kube.saved.restored.clone().map(Fact::Restored));
+        facts
     }
 
     fn node_fact(&self, cluster: ClusterId, machine: &Machine, now: Timestamp) -> Option<Fact> {

@@ -9,6 +9,7 @@
 
 use super::effect::{Bearer, Change, Computer, Effect, Operation, Told};
 use super::kit::Kit;
+use super::saved::Saved;
 use super::watch::Violation;
 use model::addon::{AddonFact, AddonName};
 use model::cluster::Role;
@@ -104,6 +105,9 @@ pub(crate) struct Kube {
     /// What was installed, where anything ever was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) addons: Option<BTreeMap<AddonName, AddonFact>>,
+    /// What was saved of its etcd, and put back.
+    #[serde(default)]
+    pub(crate) saved: Saved,
 }
 
 /// A machine's face in its cluster.
@@ -293,6 +297,8 @@ impl State {
             | Change::Init { .. }
             | Change::Join { .. }
             | Change::Tend { .. }
+            | Change::Snapshot { .. }
+            | Change::Restore { .. }
             | Change::Uncordon => {}
             Change::Drain => self.edit(of, |node| {
                 if node.duty == Duty::Serves {
@@ -334,6 +340,7 @@ impl State {
                 self.watch_init(at, of);
                 let kube = self.clusters.entry(of.by.cluster).or_default();
                 kube.started = Some(of.by.machine);
+                kube.saved.since = at;
                 self.join(at, of, *version, told);
             }
             Change::Join { version, told } => self.join(at, of, *version, told),
@@ -351,6 +358,14 @@ impl State {
                 self.watch_upgraded(at, of);
             }
             Change::Uncordon => self.edit(of, |node| node.duty = Duty::Serves),
+            Change::Snapshot { task, taking } => {
+                let kube = self.clusters.entry(of.by.cluster).or_default();
+                kube.saved.take(*task, taking, at);
+            }
+            Change::Restore { restored } => {
+                let kube = self.clusters.entry(of.by.cluster).or_default();
+                kube.saved.restored = Some(restored.clone());
+            }
             Change::Leave => {
                 if let Some(kube) = self.clusters.get_mut(&of.by.cluster) {
                     kube.nodes.remove(&of.by.machine);

@@ -53,6 +53,8 @@ pub enum Rule {
     LedNowhere,
     /// A machine went while a node looked for the API there.
     StillAsked,
+    /// Something else was done to a cluster while its etcd was put back.
+    WhileRestored,
 }
 
 impl Rule {
@@ -72,6 +74,7 @@ impl Rule {
             Self::StillTarget => "left while a load balancer sent to it",
             Self::LedNowhere => "was led to a machine that does not pass the API on",
             Self::StillAsked => "went while a node looked for the API there",
+            Self::WhileRestored => "was changed while etcd was put back",
         }
     }
 }
@@ -144,6 +147,9 @@ impl State {
         if !self.watches(&of.by) {
             return;
         }
+        if self.restored_beside(of) {
+            self.violated(at, &of.by, Rule::WhileRestored);
+        }
         if matches!(of.change, Change::Init { .. } | Change::Join { .. }) {
             for rule in self.unready(of.on) {
                 self.violated(at, &of.by, rule);
@@ -198,6 +204,8 @@ impl State {
             | Change::Install { .. }
             | Change::Tend { .. }
             | Change::Uncordon
+            | Change::Snapshot { .. }
+            | Change::Restore { .. }
             | Change::Release => {}
         }
         // The only member has nobody to keep a quorum with, and is changed in place.
@@ -208,6 +216,14 @@ impl State {
         for rule in broken {
             self.violated(at, &of.by, rule);
         }
+    }
+
+    /// Whether etcd is put back while something else is done to the cluster.
+    fn restored_beside(&self, of: &Operation) -> bool {
+        let restores = |of: &Operation| matches!(of.change, Change::Restore { .. });
+        let others = self.operations.values();
+        let mut others = others.filter(|other| other.by.cluster == of.by.cluster);
+        others.any(|other| other.by.machine != of.by.machine && (restores(of) || restores(other)))
     }
 
     /// Whether another node that serves is being equipped.

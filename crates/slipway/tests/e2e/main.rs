@@ -21,6 +21,7 @@ mod hosts_within;
 mod killed;
 mod reboot;
 mod replace;
+mod restore;
 mod scale;
 #[expect(dead_code, reason = "the tests of the program use the rest")]
 #[path = "../program/server.rs"]

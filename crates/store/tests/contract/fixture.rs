@@ -258,7 +258,9 @@ pub(crate) fn effect(task: &Task, now: Timestamp) -> Vec<Observation> {
         | Action::Equip { .. }
         | Action::Mesh { .. }
         | Action::Balance { .. }
-        | Action::Install { .. } => Vec::new(),
+        | Action::Install { .. }
+        | Action::Snapshot { .. }
+        | Action::Restore { .. } => Vec::new(),
     };
     facts
         .into_iter()

@@ -1,0 +1,120 @@
+//! How the etcd of a cluster is saved: `etcdBackup`.
+
+use super::fields::Fields;
+use crate::fault::{Code, Faults};
+use crate::name::Name;
+use crate::snapshot::{Destination, EtcdBackup, Keep};
+use crate::source::Value;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// The most snapshots of one cluster that are kept.
+const COUNT_MAX: u32 = 1_000;
+
+/// What a cluster says of its snapshots, or what all have that say nothing; none where they are
+/// switched off.
+pub(super) fn of_cluster(fields: &mut Fields<'_>, faults: &mut Faults) -> Option<EtcdBackup> {
+    let usual = EtcdBackup::default();
+    let Some(mut backup) = fields.mapping("etcdBackup", faults) else {
+        return Some(usual);
+    };
+    let on = match backup.optional_text("mode", faults) {
+        Some("on") | None => true,
+        Some("off") => false,
+        Some(other) => {
+            let found = Value::Text(other.to_owned());
+            let message = format!("found {found}, allowed: on or off");
+            faults.note(backup.path("mode"), Code::Format, message);
+            false
+        }
+    };
+    let every: Option<Often> = backup.optional_parsed("every", faults);
+    let keep = keep_of(&mut backup, faults);
+    let to = destination_of(&mut backup, faults);
+    backup.finish(faults);
+    on.then(|| EtcdBackup {
+        every: every.map_or(usual.every, |every| every.0),
+        keep,
+        to: to.unwrap_or(usual.to),
+    })
+}
+
+/// Which snapshots are kept. Who says only how old they get keeps all that are not older.
+fn keep_of(backup: &mut Fields<'_>, faults: &mut Faults) -> Keep {
+    let usual = Keep::default();
+    let Some(mut keep) = backup.mapping("keep", faults) else {
+        return usual;
+    };
+    let count = keep.optional_number("count", 1..=COUNT_MAX, faults);
+    let age: Option<Age> = keep.optional_parsed("age", faults);
+    keep.finish(faults);
+    let all = if age.is_some() {
+        COUNT_MAX
+    } else {
+        usual.count
+    };
+    Keep {
+        count: count.unwrap_or(all),
+        age: age.map(|age| age.0),
+    }
+}
+
+fn destination_of(backup: &mut Fields<'_>, faults: &mut Faults) -> Option<Destination> {
+    let mut to = backup.mapping("to", faults)?;
+    let name = to.name("directory", Name::LEN_MAX, faults);
+    to.finish(faults);
+    name.map(|name| Destination::Directory { name: Some(name) })
+}
+
+/// Why a text is none of these.
+#[derive(Debug, thiserror::Error)]
+enum Error {
+    #[error("a time is a whole number of minutes, hours or days, such as 30m, 6h or 14d")]
+    Form,
+    #[error("etcd is saved every 1m to 30d")]
+    Often,
+    #[error("snapshots are kept for 1h to 3650d")]
+    Age,
+}
+
+/// How often etcd is saved.
+struct Often(Duration);
+
+impl FromStr for Often {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let allowed = Duration::from_mins(1)..=Duration::from_hours(30 * 24);
+        let span = span(text).ok_or(Error::Form)?;
+        let span = Some(span).filter(|span| allowed.contains(span));
+        span.map(Self).ok_or(Error::Often)
+    }
+}
+
+/// How long a snapshot is kept.
+struct Age(Duration);
+
+impl FromStr for Age {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let allowed = Duration::from_hours(1)..=Duration::from_hours(3_650 * 24);
+        let span = span(text).ok_or(Error::Form)?;
+        let span = Some(span).filter(|span| allowed.contains(span));
+        span.map(Self).ok_or(Error::Age)
+    }
+}
+
+/// A whole number of minutes, hours or days.
+fn span(text: &str) -> Option<Duration> {
+    let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let number: u32 = digits.parse().ok().filter(|_| plain)?;
+    let minutes: u64 = match unit {
+        "m" => 1,
+        "h" => 60,
+        "d" => 24 * 60,
+        _ => return None,
+    };
+    Some(Duration::from_mins(minutes * u64::from(number)))
+}
