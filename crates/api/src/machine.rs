@@ -244,6 +244,7 @@ impl From<&(NodeFact, model::time::Timestamp)> for NodeSeen {
                 cordoned,
                 version,
                 care: _,
+                asks: _,
             } => Self {
                 joined: true,
                 ready: *ready,

@@ -84,6 +84,7 @@ fn a_machine_shows_what_should_be_beside_what_was_seen() {
         cordoned: false,
         version: "v1.35.2".parse().unwrap(),
         care: None,
+        asks: false,
     };
     let seen = Seen {
         machine: Some((running, Timestamp::from_millis(0))),

@@ -70,6 +70,7 @@ impl Hands {
             cordoned: false,
             version,
             care: Some(care.fingerprint()),
+            asks: false,
         };
         let mut facts = self.facts.lock().unwrap();
         match &task.action {

@@ -302,17 +302,20 @@ impl Kube {
         let name = machine.name.as_str();
         let look = || async move {
             let node = door.node(name).await?;
-            Ok(match look::fact(&node) {
+            // Whoever waits here answers its kubelet next.
+            Ok(match look::fact(&node, false) {
                 Some(NodeFact::Joined {
                     ready,
                     cordoned,
                     version: runs,
                     care,
+                    asks,
                 }) if runs == version && (ready || until == Until::Known) => Ok(NodeFact::Joined {
                     ready,
                     cordoned,
                     version,
                     care,
+                    asks,
                 }),
                 Some(NodeFact::Joined { .. } | NodeFact::Absent) | None => {
                     Err(look::not_ready(&node, version))

@@ -165,7 +165,18 @@ pub enum NodeFact {
         /// What it was last told to carry and where to find the API, if it still carries it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         care: Option<Fingerprint>,
+        /// Whether its kubelet asks for a certificate to serve with, and nobody has answered.
+        #[serde(default, skip_serializing_if = "is_false")]
+        asks: bool,
     },
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes what it asks about by reference"
+)]
+const fn is_false(flag: &bool) -> bool {
+    !*flag
 }
 
 /// The control plane as a whole.

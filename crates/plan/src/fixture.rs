@@ -157,6 +157,7 @@ impl World {
             cordoned: marked('/'),
             version: format!("1.{minor}.0").parse().unwrap(),
             care: None,
+            asks: false,
         });
         self.observed.initialised |= joined && machine.role == Role::Control;
         let seen = Seen {

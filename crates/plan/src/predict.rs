@@ -80,12 +80,14 @@ pub fn predict(observed: &mut Observed, machine: &Machine, action: &Action, now:
                     cordoned: false,
                     version: *version,
                     care: Some(care.fingerprint()),
+                    asks: false,
                 },
                 now,
             ));
         }
         Action::Tend { care: told } => {
-            if let Some((NodeFact::Joined { care, .. }, _)) = &mut seen.node {
+            if let Some((NodeFact::Joined { care, asks, .. }, _)) = &mut seen.node {
+                *asks = false;
                 *care = Some(told.fingerprint());
             }
         }
@@ -172,6 +174,7 @@ fn change(seen: &mut Seen, edit: impl FnOnce(&mut bool, &mut model::version::Ver
             version,
             ready: _,
             care: _,
+            asks: _,
         },
         _,
     )) = &mut seen.node

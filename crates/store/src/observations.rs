@@ -424,6 +424,7 @@ fn said_of_node(fact: &NodeFact) -> String {
             cordoned,
             version,
             care: _,
+            asks: _,
         } => {
             let ready = if *ready { "ready" } else { "not ready" };
             let cordoned = if *cordoned {

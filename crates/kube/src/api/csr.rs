@@ -75,12 +75,9 @@ impl Door {
         nodes: &BTreeMap<String, Identity>,
     ) -> Result<Vec<Judged>, Error> {
         let requests: Api<CertificateSigningRequest> = Api::all(self.client.clone());
-        let params = ListParams::default().fields(&format!("spec.signerName={SIGNER}"));
-        let list = self
-            .ask("list certificate requests", requests.list(&params))
-            .await?;
         let mut judged = Vec::new();
-        for request in list.items.iter().filter(|request| is_open(request)) {
+        let all = self.serving_requests().await?;
+        for request in all.iter().filter(|request| is_open(request)) {
             let verdict = judge(&request.spec, nodes);
             if self.say(&requests, request, &verdict).await? {
                 judged.push(Judged {
@@ -91,6 +88,29 @@ impl Door {
             }
         }
         Ok(judged)
+    }
+
+    /// The nodes whose kubelets ask for a serving certificate and got no answer yet.
+    pub async fn asking(&self) -> Result<BTreeSet<String>, Error> {
+        let open = self.serving_requests().await?;
+        let open = open.iter().filter(|request| is_open(request));
+        Ok(open.filter_map(asker).map(str::to_owned).collect())
+    }
+
+    /// Whether a request of a node was approved, of those that are still remembered.
+    pub async fn was_approved(&self, node: &str) -> Result<bool, Error> {
+        let requests = self.serving_requests().await?;
+        let mut requests = requests.iter();
+        Ok(requests.any(|request| asker(request) == Some(node) && is_approved(request)))
+    }
+
+    async fn serving_requests(&self) -> Result<Vec<CertificateSigningRequest>, Error> {
+        let requests: Api<CertificateSigningRequest> = Api::all(self.client.clone());
+        let params = ListParams::default().fields(&format!("spec.signerName={SIGNER}"));
+        let list = self
+            .ask("list certificate requests", requests.list(&params))
+            .await?;
+        Ok(list.items)
     }
 
     /// Writes down what we say to a request; not if somebody else was quicker, or it is gone.
@@ -126,6 +146,20 @@ fn is_open(request: &CertificateSigningRequest) -> bool {
         return true;
     };
     status.certificate.is_none() && status.conditions.iter().flatten().next().is_none()
+}
+
+fn is_approved(request: &CertificateSigningRequest) -> bool {
+    let status = request.status.as_ref();
+    let mut conditions = status
+        .and_then(|status| status.conditions.as_ref())
+        .into_iter()
+        .flatten();
+    conditions.any(|condition| condition.type_ == "Approved")
+}
+
+/// The node that made a request.
+fn asker(request: &CertificateSigningRequest) -> Option<&str> {
+    request.spec.username.as_deref()?.strip_prefix(NODE_USER)
 }
 
 /// What we say to a request, as it is written down.

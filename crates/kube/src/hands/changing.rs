@@ -88,8 +88,10 @@ impl Kube {
         door: &crate::api::Door,
     ) -> Result<Done, Trouble> {
         let at = cx.now();
-        let node = door.node(task.machine.name.as_str()).await?;
-        let fact = super::look::fact(&node).map(|fact| Fact::Node(task.machine.id, fact));
+        let name = task.machine.name.as_str();
+        let (node, asking) = tokio::try_join!(door.node(name), door.asking())?;
+        let fact = super::look::fact(&node, asking.contains(name))
+            .map(|fact| Fact::Node(task.machine.id, fact));
         Ok((
             fact.into_iter().map(|fact| (at, fact)).collect(),
             Vec::new(),

@@ -58,6 +58,7 @@ impl Kube {
         };
         let waiting = self.ready(cx, &door, (&task.machine, version), until);
         let ready = waiting.await?;
+        self.certify(cx, &door, &task.machine).await?;
         let at = cx.now();
         let facts = [
             Fact::ControlPlane(ControlPlaneFact::started()),
@@ -103,6 +104,7 @@ impl Kube {
         self.bring(cx, &door, &task.machine, care).await?;
         let node = (&task.machine, version);
         let ready = self.ready(cx, &door, node, Until::Ready).await?;
+        self.certify(cx, &door, &task.machine).await?;
         match task.machine.role {
             Role::Control => {
                 let own = self.kubeconfig(cx, task).await?;

@@ -14,7 +14,7 @@ use model::observed::{
 use model::secret::Secret;
 use model::time::Timestamp;
 use model::version::Version;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
@@ -86,14 +86,16 @@ impl Kube {
         let Some(Ok((door, member))) = unless_cancelled(cx, entering).await else {
             return Vec::new();
         };
-        let (nodes, health, etcd, addons) = tokio::join!(
+        let (nodes, asking, health, etcd, addons) = tokio::join!(
             unless_cancelled(cx, door.nodes()),
+            unless_cancelled(cx, door.asking()),
             unless_cancelled(cx, door.health(MEMBER_PATIENCE)),
             within(cx, self.etcd(cx, target.cluster, &member)),
             within(cx, async { door.addons_seen().await.ok() })
         );
         let addons = addons.map(|addons| Fact::Addons(AddonsFact { addons }));
         let nodes = nodes.and_then(Result::ok);
+        let asking = asking.and_then(Result::ok).unwrap_or_default();
         let mut failing = match health {
             Some(Ok(Health::Failing(checks))) => checks,
             Some(Ok(Health::Ready) | Err(_)) | None => Vec::new(),
@@ -108,7 +110,9 @@ impl Kube {
             initialised: true,
             wellbeing: Some(wellbeing),
         });
-        let nodes = nodes.iter().flat_map(|nodes| of_nodes(target, nodes));
+        let nodes = nodes
+            .iter()
+            .flat_map(|nodes| of_nodes(target, nodes, &asking));
         let whole = std::iter::once(begun).chain(addons);
         whole.chain(nodes).collect()
     }
@@ -169,12 +173,13 @@ async fn within<T>(cx: &Context, looking: impl Future<Output = Option<T>>) -> Op
 }
 
 /// What is known of the machines that are to be nodes.
-fn of_nodes(target: &Target, nodes: &[api::node::Node]) -> Vec<Fact> {
+fn of_nodes(target: &Target, nodes: &[api::node::Node], asking: &BTreeSet<String>) -> Vec<Fact> {
     let machines = target.machines.iter();
     let machines = machines.filter(|machine| machine.role.is_node());
     let facts = machines.filter_map(|machine| {
         let node = nodes.iter().find(|node| node.name == machine.name.as_str());
-        let fact = node.map_or(Some(NodeFact::Absent), fact);
+        let asks = asking.contains(machine.name.as_str());
+        let fact = node.map_or(Some(NodeFact::Absent), |node| fact(node, asks));
         fact.map(|fact| Fact::Node(machine.id, fact))
     });
     facts.collect()
@@ -202,13 +207,15 @@ fn troubles(nodes: &[api::node::Node]) -> BTreeMap<String, String> {
     nodes.collect()
 }
 
-/// A node as the planner knows it; one of a version that nobody knows is left out.
-pub(super) fn fact(node: &api::node::Node) -> Option<NodeFact> {
+/// A node as the planner knows it, and whether its kubelet asks for a certificate; one of a version
+/// that nobody knows is left out.
+pub(super) fn fact(node: &api::node::Node, asks: bool) -> Option<NodeFact> {
     Some(NodeFact::Joined {
         ready: node.ready,
         cordoned: node.cordoned,
         version: node.kubelet.parse().ok()?,
         care: node.care(),
+        asks,
     })
 }
 

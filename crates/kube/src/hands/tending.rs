@@ -1,7 +1,8 @@
 //! What nodes carry, and where they find the API.
 
-use super::{Done, Kube, Trouble, patiently};
+use super::{Done, Kube, PAUSE, Trouble, patiently, stopped};
 use crate::api::Door;
+use crate::api::csr::{Identity, Verdict};
 use crate::api::node::Taint;
 use crate::api::wish::Wish;
 use crate::kubeadm::{self, provider_id};
@@ -11,6 +12,10 @@ use model::care::Care;
 use model::cluster::Machine;
 use model::task::{Around, Task};
 use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// How long a kubelet may take to ask; it does so as soon as it knows its addresses.
+const ASKS_MAX: Duration = Duration::from_secs(30);
 
 impl Kube {
     /// Has a node find the API where it is, and carry what it should. What it was told is written
@@ -31,7 +36,52 @@ impl Kube {
         let stale = kubeadm::stale_pods(&report);
         self.renew_proxies(cx, &door, machine, &stale).await?;
         self.bring(cx, &door, machine, care).await?;
+        self.answer(cx, &door, machine).await?;
         self.seen(cx, task, &door).await
+    }
+
+    /// Answers what the kubelet of a node asks for: a certificate to serve with, for the names and
+    /// addresses that the node has and no others.
+    async fn answer(&self, cx: &Context, door: &Door, machine: &Machine) -> Result<(), Trouble> {
+        let identity = Identity {
+            names: [machine.name.to_string()].into(),
+            addresses: [machine.address.into()].into(),
+        };
+        let nodes = [(machine.name.to_string(), identity)].into();
+        for judged in door.judge_requests(&nodes).await? {
+            match judged.verdict {
+                Verdict::Approved => cx.log(&format!("approved {}", judged.request)),
+                Verdict::Denied(why) => cx.log(&format!("denied {}: {why}", judged.request)),
+                Verdict::Left => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until the kubelet of a node that comes has asked for its certificate and got it: until
+    /// then nobody reads the logs of its pods.
+    pub(super) async fn certify(
+        &self,
+        cx: &Context,
+        door: &Door,
+        machine: &Machine,
+    ) -> Result<(), Trouble> {
+        let name = machine.name.as_str();
+        let began = tokio::time::Instant::now();
+        while !door.was_approved(name).await? {
+            if began.elapsed() > ASKS_MAX {
+                // It is answered when it is seen to ask.
+                cx.log("the kubelet has not asked for a certificate yet");
+                return Ok(());
+            }
+            self.answer(cx, door, machine).await?;
+            tokio::select! {
+                biased;
+                () = cx.cancelled() => return Err(stopped()),
+                () = tokio::time::sleep(PAUSE) => {}
+            }
+        }
+        Ok(())
     }
 
     /// Has a node carry what it should, as soon as the API knows it.

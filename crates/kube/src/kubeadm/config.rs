@@ -1,6 +1,6 @@
 //! What kubeadm is told, in its own words.
 
-use super::{DISCOVERY, Node, provider_id};
+use super::{DISCOVERY, Node, PKI, provider_id};
 use crate::api::wish::COMING;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -129,7 +129,10 @@ fn cluster(node: &Node<'_>) -> Value {
             "podSubnet": kubernetes.pods.to_string(),
             "serviceSubnet": kubernetes.services.to_string(),
         },
-        "apiServer": { "certSANs": names },
+        "apiServer": {
+            "certSANs": names,
+            "extraArgs": [{ "name": "kubelet-certificate-authority", "value": format!("{PKI}/ca.crt") }],
+        },
         "controllerManager": {
             "extraArgs": [{ "name": "allocate-node-cidrs", "value": allocate }],
         },
@@ -146,6 +149,8 @@ fn kubelet() -> Value {
         "shutdownGracePeriod": "30s",
         "shutdownGracePeriodCriticalPods": "10s",
         "rotateCertificates": true,
+        // What it serves with is signed by the cluster, so that the API server knows whom it asks.
+        "serverTLSBootstrap": true,
         // The usual 15 % of a large disk are hundreds of gigabytes that nobody may use, and images
         // that were brought to a host cannot be pulled again where there is no registry.
         "evictionHard": {

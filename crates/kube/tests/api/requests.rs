@@ -141,6 +141,14 @@ async fn a_request_is_approved_only_for_what_the_node_is() {
         addresses: ["10.0.0.9".parse().unwrap()].into(),
     };
     let nodes = BTreeMap::from([("asker".to_owned(), identity)]);
+    let (asker, foreign) = ("asker".to_owned(), "foreign".to_owned());
+    let asking = door.asking().await.unwrap();
+    assert_eq!(
+        asking,
+        [asker, foreign.clone()].into(),
+        "not who is no node"
+    );
+    assert!(!door.was_approved("asker").await.unwrap());
     let judged = door.judge_requests(&nodes).await.unwrap();
     let verdicts: BTreeMap<&str, &Verdict> = judged
         .iter()
@@ -171,4 +179,7 @@ async fn a_request_is_approved_only_for_what_the_node_is() {
     .await;
     let again = door.judge_requests(&nodes).await.unwrap();
     assert_eq!(again.len(), 1, "only the foreign one is open: {again:?}");
+    assert_eq!(door.asking().await.unwrap(), [foreign].into());
+    assert!(door.was_approved("asker").await.unwrap());
+    assert!(!door.was_approved("foreign").await.unwrap());
 }

@@ -225,8 +225,7 @@ fn qualified(text: &str) -> Result<(), String> {
         let inner = |byte: u8| letter(byte) || byte == b'-';
         framed(part, letter, inner)
     };
-    let domain =
-        |prefix: &str| prefix.len() <= PREFIX_MAX && prefix.split('.').all(|text| part(text));
+    let domain = |prefix: &str| prefix.len() <= PREFIX_MAX && prefix.split('.').all(&part);
     if prefix.is_some_and(|prefix| !domain(prefix)) {
         return Err(format!(
             "allowed before the slash: a domain of at most {PREFIX_MAX} small letters, digits, `-` and `.`"

@@ -76,6 +76,8 @@ pub(super) struct Node {
     pub(super) ready: bool,
     pub(super) cordoned: bool,
     pub(super) version: Version,
+    /// Whether its kubelet asks for a certificate.
+    pub(super) asks: bool,
 }
 
 impl Node {
@@ -315,10 +317,12 @@ fn node(seen: Option<&Seen>) -> Option<Node> {
             cordoned,
             version,
             care: _,
+            asks,
         } => Some(Node {
             ready: *ready,
             cordoned: *cordoned,
             version: *version,
+            asks: *asks,
         }),
     }
 }

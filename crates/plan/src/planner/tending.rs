@@ -56,7 +56,7 @@ impl Cares {
         known.map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// What a node should be told. What was begun goes on while it leads somewhere.
+    /// What a node should be told. What was begun or told goes on while it leads somewhere.
     pub(super) fn wished(&self, place: &Place<'_>) -> Care {
         let begun = place.open.and_then(|open| match &open.action {
             Action::Init { care, .. } | Action::Join { care, .. } | Action::Tend { care } => {
@@ -80,10 +80,8 @@ impl Cares {
         });
         let mut known = self.known(place).iter().map(|(care, _)| care);
         let goes_on = known.clone().find(|care| Some(*care) == begun);
-        goes_on
-            .or_else(|| known.next())
-            .cloned()
-            .unwrap_or_default()
+        let stays = goes_on.or_else(|| self.told(place));
+        stays.or_else(|| known.next()).cloned().unwrap_or_default()
     }
 
     /// Whether a node carries what it should, and finds the API.
@@ -143,8 +141,8 @@ fn members(draft: &Draft<'_>) -> Vec<Vec<Ipv4Addr>> {
     members
 }
 
-/// Nodes that do not carry what they should, or look for the API where it is not. All at once: no
-/// workload is touched.
+/// Nodes that do not carry what they should, look for the API where it is not, or ask for a
+/// certificate. All at once: no workload is touched.
 pub(super) fn tend(draft: &mut Draft<'_>, cares: &Cares) {
     let lost = cannot_join(draft.survey);
     let comes = balancers::api_to_come(draft).map(|door| Reason::Turn {
@@ -152,18 +150,18 @@ pub(super) fn tend(draft: &mut Draft<'_>, cares: &Cares) {
     });
     for place in &draft.survey.places {
         let nowhere = cares.known(place).is_empty();
-        if draft.is_busy(place) || nowhere || !untended(cares, place) {
+        let asks = place.life == Life::Running && place.node.is_some_and(|node| node.asks);
+        if draft.is_busy(place) || nowhere || !asks && !untended(cares, place) {
             continue;
         }
         let comes = comes
             .as_ref()
             .filter(|_| place.machine.role == Role::Compute);
-        match lost.as_ref().or(comes) {
-            Some(reason) => draft.hold(place, Kind::Tend, reason.clone()),
-            None => {
-                let care = cares.wished(place);
-                draft.want(place, Action::Tend { care });
-            }
+        if let Some(reason) = lost.as_ref().or(comes) {
+            draft.hold(place, Kind::Tend, reason.clone());
+        } else {
+            let care = cares.wished(place);
+            draft.want(place, Action::Tend { care });
         }
     }
 }

@@ -76,6 +76,7 @@ pub(crate) fn made(world: &World) -> (Desired, Observed) {
                     cordoned,
                     version,
                     care: None,
+                    asks: false,
                 };
                 (running, machine.role.is_node().then_some(node))
             }

@@ -366,6 +366,7 @@ fn seen(task: &Task, at: Timestamp) -> Vec<Observation> {
                 cordoned,
                 version,
                 care: care.map(Care::fingerprint),
+                asks: false,
             },
         )
     };

@@ -454,6 +454,7 @@ fn seen(seen: &Seen) -> String {
             cordoned,
             version,
             care: _,
+            asks: _,
         }) => {
             let ready = if *ready { "ready" } else { "not ready" };
             let cordoned = if *cordoned { ", cordoned" } else { "" };

@@ -67,6 +67,8 @@ impl State {
             cordoned,
             version,
             care,
+            // Nobody here asks for certificates.
+            asks: _,
         }) = node
         {
             let kube = self.clusters.entry(cluster).or_default();

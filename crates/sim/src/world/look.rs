@@ -524,6 +524,7 @@ impl State {
                 cordoned: node.duty != Duty::Serves,
                 version: node.version,
                 care: node.told.care.clone(),
+                asks: false,
             },
         };
         Some(Fact::Node(machine.id, node))

@@ -236,6 +236,7 @@ pub(crate) fn effect(task: &Task, now: Timestamp) -> Vec<Observation> {
                 cordoned,
                 version,
                 care: care.map(Care::fingerprint),
+                asks: false,
             },
         )
     };

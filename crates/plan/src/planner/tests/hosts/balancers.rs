@@ -181,6 +181,7 @@ fn fewer_machines_of_a_load_balancer_go_at_once() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "it is one picture")]
 fn given_machines_of_a_load_balancer_make_room_one_after_the_other() {
     let mut world = World::hosts("c1 w1 b1 b2").settled().want("c1 w1 b3 b4");
     let at = |n: u8| Origin::Given {

@@ -275,3 +275,32 @@ fn the_checker_sees_who_is_led_to_nowhere_and_who_goes_too_early() {
     "#]],
     );
 }
+
+#[test]
+fn a_kubelet_that_asks_for_a_certificate_is_answered() {
+    let asking = |name: &str| {
+        let mut world = World::hosts("c1 w1 b1").settled();
+        let seen = world.observed.machines.get_mut(&host(name).id).unwrap();
+        if let Some((NodeFact::Joined { asks, .. }, _)) = &mut seen.node {
+            *asks = true;
+        }
+        world
+    };
+    drawn(
+        &asking("c1"),
+        &expect![[r#"
+        tend     c1 (api > )
+        scheduled
+    "#]],
+    );
+    told(
+        asking("w1"),
+        &expect![[r#"
+        1
+        tend     w1 (api > 10.8.48.1)
+        scheduled
+        2
+        done
+    "#]],
+    );
+}
