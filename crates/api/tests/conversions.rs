@@ -221,12 +221,14 @@ fn every_wish_reads_as_a_sentence() {
         .join("\n")
         .replace(&task.to_string(), "task-1")
         .replace(&machine.to_string(), "machine-1");
-    expect![[r"
+    expect![[r#"
         scale pool from 3 to 5
         replace machine-1
         retry task-1
         cancel task-1
-        pause"]]
+        pause
+        snapshot of etcd
+        restore etcd from 20260307T020000Z-0a1b2c3d"#]]
     .assert_eq(&short);
 }
 

@@ -88,21 +88,20 @@ fn maintenance_is_built_at_once_and_upgraded_within_its_windows() {
         cluster shop
                 1  tend 3 of control + tend 3 of compute-a + tend 4 of compute-b + tend 2 of spare  in place      1 min
                    wait for the window that opens Sat 2026-03-07 12:00 UTC                   1 d 2 h
-                   wait for the window that opens Sat 2026-03-07 12:00 UTC                   1 d 3 h
-                1  snapshot shop-control-01                                      create        1 min
-             2-10  3 of control, one at a time: drain, upgrade, uncordon         disturb      18 min
-            11-16  2 times 1 of compute-a + 2 of compute-b: drain, upgrade, uncordon  disturb      12 min
-               17  drain shop-compute-a-03                                       disturb       2 min
-               18  upgrade shop-compute-a-03                                     in place      3 min
-               19  uncordon shop-compute-a-03                                    in place      1 min
-            20-25  2 of spare, one at a time: drain, upgrade, uncordon           disturb      12 min
+                2  snapshot shop-control-01                                      create        1 min
+             3-11  3 of control, one at a time: drain, upgrade, uncordon         disturb      18 min
+            12-17  2 times 1 of compute-a + 2 of compute-b: drain, upgrade, uncordon  disturb      12 min
+               18  drain shop-compute-a-03                                       disturb       2 min
+               19  upgrade shop-compute-a-03                                     in place      3 min
+               20  uncordon shop-compute-a-03                                    in place      1 min
+            21-26  2 of spare, one at a time: drain, upgrade, uncordon           disturb      12 min
           ends ready after about 1 d 3 h, 12 machines touched
         cluster backoffice
                 1  tend 3 of control + tend 3 of compute-a                       in place      1 min
                    wait for the window that opens Sat 2026-03-07 03:30 UTC                      18 h
-                1  snapshot backoffice-control-01                                create        1 min
-             2-10  3 of control, one at a time: drain, upgrade, uncordon         disturb      18 min
-            11-19  3 of compute-a, one at a time: drain, upgrade, uncordon       disturb      18 min
+                2  snapshot backoffice-control-01                                create        1 min
+             3-11  3 of control, one at a time: drain, upgrade, uncordon         disturb      18 min
+            12-20  3 of compute-a, one at a time: drain, upgrade, uncordon       disturb      18 min
           ends ready after about 19 h, 6 machines touched
     "#]].assert_eq(&journeys);
 }

@@ -239,7 +239,8 @@ async fn comes_up(cx: &Context, door: &Door, machine: &Machine) -> Result<NodeFa
     let name = machine.name.as_str();
     let seen = || async move {
         let node = door.node(name).await?;
-        Ok(match look::fact(&node) {
+        // What its kubelet asks for is seen by the next probe.
+        Ok(match look::fact(&node, false) {
             Some(fact) if node.ready => Ok(fact),
             Some(_) | None => Err("its pods are not connected yet".to_owned()),
         })

@@ -110,18 +110,23 @@ fn wished(view: &View<'_>) -> Option<IntentId> {
 pub(super) fn to_restore(view: &View<'_>) -> Option<(SnapshotId, IntentId)> {
     let restored = view.observed.restored.as_ref();
     let done = |id: IntentId| restored.is_some_and(|(restored, _)| restored.wish == id);
-    // What was begun is finished, whoever has thought better of it: half a control plane serves
-    // nobody.
-    let goes_on =
-        |open: &&Open| open.attempts > 0 && cancelled(view, open.machine, Kind::Restore).is_none();
-    let begun = view.open.iter().filter(goes_on);
-    let begun = begun.filter_map(|open| {
+    let restoring = |open: &Open| {
         if let Action::Restore { restoring } = &open.action {
             Some((restoring.snapshot.clone(), restoring.wish))
         } else {
             None
         }
-    });
+    };
+    // Whatever becomes of it, nothing else may begin before it has ended.
+    let mut running = view.open.iter().filter(|open| open.state == State::Running);
+    if let Some(running) = running.find_map(restoring) {
+        return Some(running);
+    }
+    // What was begun is finished, whoever has thought better of it: half a control plane serves
+    // nobody.
+    let goes_on =
+        |open: &&Open| open.attempts > 0 && cancelled(view, open.machine, Kind::Restore).is_none();
+    let begun = view.open.iter().filter(goes_on).filter_map(restoring);
     let wishes = view.intents.iter().filter(|intent| intent.counts(view.now));
     let wishes = wishes.filter_map(|intent| {
         if let Wish::Restore { snapshot } = &intent.wish {
@@ -137,7 +142,11 @@ pub(super) fn to_restore(view: &View<'_>) -> Option<(SnapshotId, IntentId)> {
 pub(super) fn restore(draft: &mut Draft<'_>, (snapshot, wish): (SnapshotId, IntentId)) {
     let survey = draft.survey;
     let members = || survey.members().filter(|place| place.wanted);
-    let begun = members().find(|place| place.doing(Kind::Restore));
+    let begun = survey.places.iter().find(|place| {
+        let runs = |open: &Open| open.state == State::Running;
+        place.doing(Kind::Restore) && place.open.is_some_and(runs)
+    });
+    let begun = begun.or_else(|| members().find(|place| place.doing(Kind::Restore)));
     let Some(carrier) = begun.or_else(|| members().next()) else {
         let control = |place: &&Place<'_>| place.machine.role == Role::Control;
         if let Some(first) = survey.wanted().find(control) {

@@ -41,7 +41,7 @@ proptest! {
         for round in 0..400_u64 {
             let view = View { desired: &desired, observed: &observed, open: &open, ledger: &ledger, elsewhere: &elsewhere, intents: &[], blocked: &[], missing: &missing, parent: round, now };
             let step = plan(&view);
-            prop_assert_eq!(check(&view, &step), Vec::new());
+            prop_assert_eq!(check(&view, &step), Vec::new(), "{:#?} {:#?}", view.open, step.tasks);
             prop_assert_eq!(format!("{step:?}"), format!("{:?}", plan(&view)));
             let mut rows = ledger.clone();
             rows.retain(|slot| !step.release.contains(&slot.machine));
