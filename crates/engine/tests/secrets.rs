@@ -15,6 +15,7 @@ use model::name::Name;
 use model::observed::{ControlPlaneFact, Fact, MachineFact, NodeFact, Observation};
 use model::sealed::{Owner, Place};
 use model::secret::Secret;
+use model::snapshot::SnapshotsFact;
 use model::source;
 use model::task::{Action, State, Task};
 use model::time::Timestamp;
@@ -52,7 +53,13 @@ impl Hands {
             .iter()
             .filter(|((id, _), _)| machines.iter().any(|of| of.id == *id));
         let started = self.started.lock().unwrap();
-        let started = started.then_some(Fact::ControlPlane(ControlPlaneFact::started()));
+        let since = Timestamp::from_millis(1_000_000_000_000);
+        let started = [
+            Fact::ControlPlane(ControlPlaneFact::started()),
+            Fact::Snapshots(SnapshotsFact::none_since(since)),
+        ]
+        .into_iter()
+        .filter(|_| *started);
         let facts = known.map(|(_, fact)| fact.clone()).chain(started);
         facts
             .map(|fact| Observation { cluster, fact, at })

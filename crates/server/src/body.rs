@@ -92,13 +92,17 @@ static INTENT: [Field; 4] = [
     optional("expiresInSeconds", Want::Number),
 ];
 
-static WISHES: [Field; 5] = [
+static WISHES: [Field; 7] = [
     field("scale", Want::Fields(&SCALE)),
     field("replace", Want::Fields(&REPLACE)),
     field("retry", Want::Fields(&TASK)),
     field("cancel", Want::Fields(&TASK)),
     field("pause", Want::Fields(&[])),
+    field("snapshot", Want::Fields(&[])),
+    field("restore", Want::Fields(&RESTORE)),
 ];
+
+static RESTORE: [Field; 1] = [field("snapshot", Want::Text)];
 
 static SCALE: [Field; 2] = [field("pool", Want::Text), field("count", Want::Number)];
 
@@ -337,6 +341,8 @@ mod tests {
             r#"{"retry":{"task":"t"}}"#,
             r#"{"cancel":{"task":"t"}}"#,
             r#"{"pause":{}}"#,
+            r#"{"snapshot":{}}"#,
+            r#"{"restore":{"snapshot":"s"}}"#,
         ] {
             let text =
                 format!(r#"{{"cluster":"a","wish":{wish},"reason":"r","expiresInSeconds":null}}"#);

@@ -96,7 +96,7 @@ if [ "$verb" = load ] && [ ! -e "$directory/loaded" ]; then
             esac
         }
         printf '%s\n' "$said" | tail -n 3
-        sync
+        sync -f "$new"
         mark built || exit 1
     fi
     if [ -d "$new/member" ]; then

@@ -140,6 +140,10 @@ fn a_shell_can_read_every_program() {
             node.newer_kubelet(&programs),
             leave(),
             members(Some(node.machine)),
+            save(),
+            forget_saved(),
+            restore(Back::Stop, "intent-1", node.machine, &[node.machine]),
+            restart_kubelet("intent-1"),
         ] {
             parses(&program);
         }

@@ -11,7 +11,7 @@ use super::tending::{Cares, still_asked};
 use crate::held::Reason;
 use model::cluster::{Machine, Origin, Role};
 use model::observed::MachineFact;
-use model::task::{Action, Kind, State};
+use model::task::{Action, Kind, Open, State};
 use model::version::Version;
 
 /// How many of `members` must be ready so that etcd can decide.
@@ -99,6 +99,7 @@ fn joinable(place: &Place<'_>) -> bool {
 
 /// The first member of the control plane, then the others one after the other.
 pub(super) fn start_control_plane(draft: &mut Draft<'_>, cares: &Cares) {
+    ask_again(draft);
     let desired = draft.view.desired;
     let control = |place: &&Place<'_>| place.machine.role == Role::Control && joinable(place);
     let waiting: Vec<_> = draft.survey.wanted().filter(control).collect();
@@ -145,6 +146,24 @@ pub(super) fn start_control_plane(draft: &mut Draft<'_>, cares: &Cares) {
                 },
             );
         }
+    }
+}
+
+/// Keeps the task that started the control plane until it has ended well: what opens the API comes
+/// of it, and nobody else can be asked for that.
+fn ask_again(draft: &mut Draft<'_>) {
+    let begun = |open: &&Open| open.action.kind() == Kind::Init && open.attempts > 0;
+    let mut wanted = draft.survey.wanted();
+    let place = wanted.find(|place| place.open.as_ref().is_some_and(begun));
+    // Its node may be seen before its control plane is.
+    let seen = |place: &&Place<'_>| draft.view.observed.initialised || place.node.is_some();
+    let Some(place) = place.filter(seen) else {
+        return;
+    };
+    match place.open {
+        Some(_) if place.life == Life::Unreachable => draft.let_end(place, Kind::Init),
+        Some(open) => draft.want(place, open.action.clone()),
+        None => {}
     }
 }
 

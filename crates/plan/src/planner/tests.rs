@@ -648,3 +648,41 @@ fn a_quorum_that_silence_has_broken_waits_for_a_person() {
     "#]],
     );
 }
+
+/// What opens the API comes of the task alone: nobody else would ask for it.
+#[test]
+fn a_start_that_was_seen_to_work_is_asked_for_what_came_of_it() {
+    let init = || Action::Init {
+        version: "1.34.0".parse().unwrap(),
+        network: "10.8.0.0/16".parse().unwrap(),
+    };
+    let begun = |have: &str| {
+        let world = World::new("1.34.0", "c1 w1", have);
+        world.open("c1", init(), State::Waiting, Some("no answer"))
+    };
+    drawn(
+        &begun("c1 w1~"),
+        &expect![[r#"
+        join     w1
+        held     init c1: tried 1×: no answer
+        scheduled
+    "#]],
+    );
+    let mut unseen = begun("c1 w1~");
+    unseen.observed.initialised = false;
+    drawn(
+        &unseen,
+        &expect![[r#"
+        join     w1
+        held     init c1: tried 1×: no answer
+        scheduled
+    "#]],
+    );
+    drawn(
+        &begun("c1? w1"),
+        &expect![[r#"
+        held     join c1: the machine does not answer
+        error
+    "#]],
+    );
+}

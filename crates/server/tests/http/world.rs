@@ -16,6 +16,7 @@ use model::access::{Role, TokenId};
 use model::care::Care;
 use model::id::MachineId;
 use model::observed::{ControlPlaneFact, Fact, MachineFact, NodeFact, Observation};
+use model::snapshot::{RestoredFact, Snapshot, SnapshotId, SnapshotsFact};
 use model::task::{Action, Task};
 use model::time::Timestamp;
 use serde_json::{Value, json};
@@ -381,6 +382,7 @@ fn seen(task: &Task, at: Timestamp) -> Vec<Observation> {
         Action::Init { version, care, .. } => {
             vec![
                 Fact::ControlPlane(ControlPlaneFact::started()),
+                Fact::Snapshots(SnapshotsFact::none_since(at)),
                 node(true, false, *version, Some(care)),
             ]
         }
@@ -393,10 +395,22 @@ fn seen(task: &Task, at: Timestamp) -> Vec<Observation> {
                 Fact::Node(id, NodeFact::Absent),
             ]
         }
+        Action::Snapshot { taking } => vec![Fact::Snapshots(SnapshotsFact {
+            since: at,
+            kept: vec![Snapshot {
+                id: SnapshotId::of(at, "0a1b2c3d").unwrap(),
+                size: 20 * 1024 * 1024,
+                version: taking.version,
+                before: taking.before,
+            }],
+            answered: taking.wish,
+        })],
+        Action::Restore { restoring } => vec![Fact::Restored(RestoredFact {
+            snapshot: restoring.snapshot.clone(),
+            wish: restoring.wish,
+        })],
         Action::Tend { .. }
         | Action::Drain
-        | Action::Snapshot { .. }
-        | Action::Restore { .. }
         | Action::Uncordon
         | Action::Key
         | Action::Equip { .. }

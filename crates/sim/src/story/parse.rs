@@ -29,6 +29,10 @@ pub(super) enum Command {
     Replace(Name),
     Pause(Name),
     Resume(Name),
+    /// Etcd of a cluster is saved.
+    Save(Name),
+    /// Etcd of a cluster is put back to the newest snapshot.
+    PutBack(Name),
     Retry,
     Power {
         machine: Name,
@@ -56,6 +60,7 @@ pub(super) enum Command {
     ShowClusters,
     ShowMachines,
     ShowPlan(Name),
+    ShowSnapshots(Name),
 }
 
 /// One thing that a manifest says.
@@ -117,6 +122,9 @@ fn command(said: &str) -> Result<Command, String> {
         ["replace", machine] => Ok(Command::Replace(parsed(machine)?)),
         ["pause", name] => Ok(Command::Pause(parsed(name)?)),
         ["resume", name] => Ok(Command::Resume(parsed(name)?)),
+        ["save", "etcd", "of", name] => Ok(Command::Save(parsed(name)?)),
+        ["put", "back", "etcd", "of", name] => Ok(Command::PutBack(parsed(name)?)),
+        ["show", "snapshots", "of", name] => Ok(Command::ShowSnapshots(parsed(name)?)),
         ["retry", "what", "is", "stuck"] => Ok(Command::Retry),
         [verb @ ("cut" | "restore"), "power", "of", machine] => Ok(Command::Power {
             machine: parsed(machine)?,

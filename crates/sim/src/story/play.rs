@@ -13,6 +13,7 @@ use model::intent::Wish;
 use model::name::Name;
 use model::observed::{HostFact, MachineFact, NodeFact, Seen};
 use model::secret::{EntryName, Secret};
+use model::snapshot::SnapshotsFact;
 use model::time::Timestamp;
 use plan::Phase;
 use std::collections::BTreeMap;
@@ -189,6 +190,9 @@ impl Player {
             }
             Command::Pause(name) => self.wish(name, Wish::Pause).await.map_err(wrong)?,
             Command::Resume(name) => self.resume(name).await.map_err(wrong)?,
+            Command::Save(name) => self.wish(name, Wish::Snapshot).await.map_err(wrong)?,
+            Command::PutBack(name) => self.put_back(name).await.map_err(wrong)?,
+            Command::ShowSnapshots(name) => self.show_snapshots(name).await.map_err(wrong)?,
             Command::Retry => self.retry().await.map_err(wrong)?,
             Command::Power { machine, on } => {
                 let row = self.machine(machine).await.map_err(wrong)?;
@@ -317,6 +321,37 @@ impl Player {
                 let withdrawn = store.withdraw_intent(&project, intent.id, "ann", self.stage.now());
                 withdrawn.await.map_err(|error| error.to_string())?;
             }
+        }
+        Ok(())
+    }
+
+    /// The snapshots of a cluster.
+    async fn snapshots(&self, name: &Name) -> Result<SnapshotsFact, String> {
+        let told = |error: store::Error| error.to_string();
+        let project = Name::default_project();
+        let found = self.stage.store.cluster(&project, name).await;
+        let row = found.map_err(told)?.ok_or("there is no such cluster")?;
+        let view = self.stage.store.cluster_view(row.id).await.map_err(told)?;
+        let known = view.and_then(|view| view.observed.snapshots);
+        let (known, _) = known.ok_or("nobody has told of snapshots")?;
+        Ok(known)
+    }
+
+    async fn put_back(&self, name: &Name) -> Result<(), String> {
+        let known = self.snapshots(name).await?;
+        let newest = known.kept.last().ok_or("there is no snapshot")?;
+        let snapshot = newest.id.clone();
+        self.wish(name, Wish::Restore { snapshot }).await
+    }
+
+    async fn show_snapshots(&self, name: &Name) -> Result<(), String> {
+        for snapshot in self.snapshots(name).await?.kept {
+            // Its digest says nothing to anybody.
+            let at = snapshot.id.at();
+            let before = snapshot.before;
+            let before = before.map_or(String::new(), |before| format!(", before {before}"));
+            self.stage
+                .say(format!("  {at}: {}{before}", snapshot.version));
         }
         Ok(())
     }

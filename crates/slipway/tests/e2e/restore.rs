@@ -1,7 +1,6 @@
 //! A cluster is brought back to yesterday, also when the server is killed on the way.
 
 use crate::asking::{answered, until};
-use crate::hosts_within::runs;
 use crate::shape::{NAME, NODE_PORT, Shape};
 use crate::site::{Site, VERSION, story};
 use serde_json::Value;
@@ -110,8 +109,10 @@ fn told(test: &str, control: usize) {
         site.step("put back again, killed in the middle", |site| {
             noted(site, "tomorrow");
             restore(site, &snapshot);
-            until("a member is made anew", || {
-                runs(&["etcdutl", "snapshot", "restore"]).then_some(())
+            let first = site.names("control").remove(0);
+            let stopped = ["test", "-e", "/var/lib/slipway/restore/stopped"];
+            until("the control plane stops", || {
+                Site::host(&first).run(&stopped, b"").ok()
             });
             site.start();
             fulfilled(site);

@@ -7,6 +7,7 @@ use model::id::ClusterId;
 use model::manifest::Manifest;
 use model::name::Name;
 use model::observed::{ControlPlaneFact, Fact, MachineFact, NodeFact, Observation};
+use model::snapshot::{RestoredFact, Snapshot, SnapshotId, SnapshotsFact, Taking};
 use model::source;
 use model::task::{Action, Task};
 use model::time::Timestamp;
@@ -245,6 +246,7 @@ pub(crate) fn effect(task: &Task, now: Timestamp) -> Vec<Observation> {
         Action::Init { version, care, .. } => {
             vec![
                 Fact::ControlPlane(ControlPlaneFact::started()),
+                Fact::Snapshots(SnapshotsFact::none_since(now)),
                 joined(*version, false, Some(care)),
             ]
         }
@@ -259,9 +261,12 @@ pub(crate) fn effect(task: &Task, now: Timestamp) -> Vec<Observation> {
         | Action::Equip { .. }
         | Action::Mesh { .. }
         | Action::Balance { .. }
-        | Action::Install { .. }
-        | Action::Snapshot { .. }
-        | Action::Restore { .. } => Vec::new(),
+        | Action::Install { .. } => Vec::new(),
+        Action::Snapshot { taking } => vec![saved(taking, now)],
+        Action::Restore { restoring } => vec![Fact::Restored(RestoredFact {
+            snapshot: restoring.snapshot.clone(),
+            wish: restoring.wish,
+        })],
     };
     facts
         .into_iter()
@@ -271,6 +276,21 @@ pub(crate) fn effect(task: &Task, now: Timestamp) -> Vec<Observation> {
             at: now,
         })
         .collect()
+}
+
+/// That a snapshot was taken, the only one.
+fn saved(taking: &Taking, now: Timestamp) -> Fact {
+    let snapshot = Snapshot {
+        id: SnapshotId::of(now, "0a1b2c3d").unwrap(),
+        size: 1,
+        version: taking.version,
+        before: taking.before,
+    };
+    Fact::Snapshots(SnapshotsFact {
+        since: now,
+        kept: vec![snapshot],
+        answered: taking.wish,
+    })
 }
 
 pub(crate) fn running(machine: &Machine) -> Fact {

@@ -123,6 +123,7 @@ contract! {
         a_wish_that_makes_no_sense_is_refused,
         a_wish_may_not_remove_too_much,
         a_machine_is_replaced_by_a_new_one,
+        a_snapshot_is_taken_when_wished_and_put_back_when_it_is_kept,
         a_wish_makes_earlier_plans_stale;
     lists:
         pages_visit_each_row_once_while_others_come,

@@ -6,6 +6,7 @@ use crate::fixture::{
 };
 use model::id::{ClusterId, MachineId, Origin, TaskId};
 use model::intent::{Intent, Wish};
+use model::snapshot::SnapshotId;
 use model::task::State;
 use model::time::Timestamp;
 use store::{Claim, CommitError, Draft, Ended, Page, Recorded, Store, WishError, Withdrawal};
@@ -314,6 +315,39 @@ pub(crate) async fn a_machine_is_replaced_by_a_new_one(store: &Store) {
         again.to_string(),
         "machine east-muscle-01 is on its way out already"
     );
+}
+
+pub(crate) async fn a_snapshot_is_taken_when_wished_and_put_back_when_it_is_kept(store: &Store) {
+    let east = cluster(store, "east", 1).await;
+    let early = wish(store, Wish::Snapshot, at(1)).await.unwrap_err();
+    assert_eq!(
+        early.to_string(),
+        "cluster east has no control plane yet",
+        "nothing could be saved"
+    );
+    settle(store, east, at(2)).await;
+    let first = wish(store, Wish::Snapshot, at(3)).await.unwrap();
+    let again = wish(store, Wish::Snapshot, at(3)).await.unwrap();
+    assert_eq!(again.id, first.id, "the same wish is one wish");
+    settle(store, east, at(4)).await;
+    assert_eq!(open(store).await, [], "fulfilled when it is kept");
+    let (known, _) = view(store, east).await.observed.snapshots.unwrap();
+    let snapshot = known.kept[0].id.clone();
+    let unknown = SnapshotId::of(at(9), "ffffffff").unwrap();
+    let refused = wish(store, Wish::Restore { snapshot: unknown }, at(5)).await;
+    assert_eq!(
+        refused.unwrap_err().to_string(),
+        "there is no snapshot 19700101T000009Z-ffffffff"
+    );
+    let wished = wish(store, Wish::Restore { snapshot }, at(5)).await;
+    let wished = wished.unwrap();
+    plan(store, east, at(6)).await;
+    let kinds: Vec<_> = view(store, east).await.open;
+    assert_eq!(kinds[0].action.kind().as_str(), "restore");
+    settle(store, east, at(7)).await;
+    assert_eq!(open(store).await, [], "fulfilled when it was put back");
+    let (restored, _) = view(store, east).await.observed.restored.unwrap();
+    assert_eq!(restored.wish, wished.id);
 }
 
 pub(crate) async fn a_wish_makes_earlier_plans_stale(store: &Store) {
