@@ -225,6 +225,9 @@ impl Cast {
             beats.push(act(machine, upgrade.clone()));
             beats.push(act(machine, Action::Uncordon));
         }
+        // Certificates that were made anew since are left alone.
+        let end = Timestamp::from_millis(0);
+        beats.push(act(control, Action::Renew { end }));
         beats
     }
 

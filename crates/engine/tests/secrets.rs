@@ -92,6 +92,7 @@ impl Hands {
             Action::Upgrade { .. }
             | Action::Tend { .. }
             | Action::Drain
+            | Action::Renew { .. }
             | Action::Uncordon
             | Action::Leave
             | Action::Snapshot { .. }

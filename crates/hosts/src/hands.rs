@@ -174,6 +174,7 @@ impl Hosts {
             | Action::Tend { .. }
             | Action::Drain
             | Action::Upgrade { .. }
+            | Action::Renew { .. }
             | Action::Uncordon
             | Action::Leave
             | Action::Snapshot { .. }

@@ -96,6 +96,7 @@ impl Kube {
             Action::Install { addons, remove } => {
                 self.install(cx, (task, around), (addons, remove)).await
             }
+            Action::Renew { end } => self.renew(cx, task, *end).await,
             Action::Drain => self.drain(cx, task, around).await,
             Action::Uncordon => self.uncordon(cx, task, around).await,
             Action::Leave => self.leave(cx, task, around).await,

@@ -33,6 +33,10 @@ use zeroize::Zeroizing;
 /// Says that a host has become a node.
 pub const MARKER: &str = "/etc/slipway/node";
 
+/// Says that certificates are being made anew, and that not all that uses them was started again. A
+/// boot starts all of it, so that it need not outlive one.
+pub const RENEWING: &str = "/run/slipway/renewing";
+
 /// What kubeadm is told.
 pub const CONFIG: &str = "/etc/slipway/kubeadm.yaml";
 
@@ -46,6 +50,7 @@ const KUBEADM_MAX: Duration = Duration::from_mins(15);
 const ITEMS_MAX: Duration = Duration::from_mins(5);
 
 const UPGRADE: &str = include_str!("kubeadm/upgrade.sh");
+const RENEW: &str = include_str!("kubeadm/renew.sh");
 const RUN: &str = include_str!("kubeadm/run.sh");
 const LEAVE: &str = include_str!("kubeadm/leave.sh");
 const MEMBER: &str = include_str!("kubeadm/member.sh");
@@ -207,6 +212,11 @@ pub enum Verb {
     Init,
     /// Join one that runs.
     Join,
+}
+
+/// Makes the certificates of a control machine anew, and starts again what uses them.
+pub fn renew() -> Program {
+    script("kubeadm certs renew", &[("marker", RENEWING)], RENEW)
 }
 
 /// Takes Kubernetes off a host that is no node any more, but for programs and images.

@@ -80,6 +80,7 @@ impl Task {
             | Action::Tend { .. }
             | Action::Drain
             | Action::Upgrade { .. }
+            | Action::Renew { .. }
             | Action::Uncordon
             | Action::Leave
             | Action::Snapshot { .. }
@@ -152,6 +153,11 @@ pub enum Action {
         /// Which Kubernetes.
         version: Version,
     },
+    /// Make the certificates of a member of the control plane anew, and have them used.
+    Renew {
+        /// The day on which the first of them was seen to end: later ones were made since.
+        end: Timestamp,
+    },
     /// Let workloads come to the node again.
     Uncordon,
     /// Take the node out of the cluster, with its etcd member where it has one.
@@ -189,6 +195,7 @@ pub enum Kind {
     Tend,
     Drain,
     Upgrade,
+    Renew,
     Uncordon,
     Leave,
     Snapshot,
@@ -239,6 +246,7 @@ impl Action {
             Self::Tend { .. } => Kind::Tend,
             Self::Drain => Kind::Drain,
             Self::Upgrade { .. } => Kind::Upgrade,
+            Self::Renew { .. } => Kind::Renew,
             Self::Uncordon => Kind::Uncordon,
             Self::Leave => Kind::Leave,
             Self::Snapshot { .. } => Kind::Snapshot,
@@ -265,6 +273,7 @@ impl Action {
             | Self::Install { .. }
             | Self::Tend { .. }
             | Self::Drain
+            | Self::Renew { .. }
             | Self::Uncordon
             | Self::Leave
             | Self::Snapshot { .. }
@@ -277,7 +286,7 @@ impl Action {
 
 impl Kind {
     /// Every kind, in the order of a machine's life.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Key,
         Self::Create,
         Self::Prepare,
@@ -290,6 +299,7 @@ impl Kind {
         Self::Tend,
         Self::Drain,
         Self::Upgrade,
+        Self::Renew,
         Self::Uncordon,
         Self::Leave,
         Self::Snapshot,
@@ -313,6 +323,7 @@ impl Kind {
             Self::Tend => "tend",
             Self::Drain => "drain",
             Self::Upgrade => "upgrade",
+            Self::Renew => "renew",
             Self::Uncordon => "uncordon",
             Self::Leave => "leave",
             Self::Snapshot => "snapshot",
@@ -331,6 +342,7 @@ impl Kind {
             | Self::Tend
             | Self::Drain
             | Self::Upgrade
+            | Self::Renew
             | Self::Uncordon
             | Self::Leave
             | Self::Snapshot
@@ -358,6 +370,7 @@ impl Kind {
             | Self::Install
             | Self::Tend
             | Self::Upgrade
+            | Self::Renew
             | Self::Uncordon => Effect::InPlace,
             Self::Drain | Self::Leave | Self::Release => Effect::Disturb,
             Self::Delete | Self::Restore => Effect::DataLoss,
@@ -381,6 +394,7 @@ impl Kind {
             | Self::Tend
             | Self::Drain
             | Self::Upgrade
+            | Self::Renew
             | Self::Uncordon
             | Self::Leave
             | Self::Snapshot

@@ -17,6 +17,10 @@ use model::task::{Action, Kind, State, Task};
 use model::version::Version;
 use std::collections::BTreeSet;
 use std::fmt;
+use std::time::Duration;
+
+/// Certificates that end within these days are renewed outside of windows, too.
+const DAYS: Duration = Duration::from_hours(7 * 24);
 
 /// Something a plan must not do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,6 +96,7 @@ fn alone(view: &View<'_>, task: &Task) -> Vec<&'static str> {
             | Kind::Join
             | Kind::Install
             | Kind::Upgrade
+            | Kind::Renew
             | Kind::Uncordon
             | Kind::Snapshot
             | Kind::Restore
@@ -141,6 +146,7 @@ fn host(view: &View<'_>, task: &Task) -> Option<&'static str> {
                 | Kind::Tend
                 | Kind::Drain
                 | Kind::Upgrade
+                | Kind::Renew
                 | Kind::Uncordon
                 | Kind::Leave
                 | Kind::Snapshot
@@ -216,7 +222,8 @@ fn out_of_service(view: &View<'_>, plan: &Plan) -> Vec<Note> {
     let mut notes = Vec::new();
     for machine in view.desired.all().filter(|machine| begins(machine.id)) {
         let mut broken = over_budget(view, &out, machine);
-        if view.desired.disruption.windows.opens(view.now).is_some() {
+        let closed = view.desired.disruption.windows.opens(view.now).is_some();
+        if closed && !renewed_at_once(view, plan, machine.id) {
             broken.push("machines are taken out of service only within a window");
         }
         notes.extend(broken.into_iter().map(|broken| Note {
@@ -227,7 +234,7 @@ fn out_of_service(view: &View<'_>, plan: &Plan) -> Vec<Note> {
     for task in changing(view, plan) {
         let id = task.machine.id;
         let kind = task.action.kind();
-        let idle = matches!(kind, Kind::Leave | Kind::Equip) && !serves(view, id);
+        let idle = matches!(kind, Kind::Leave | Kind::Equip | Kind::Renew) && !serves(view, id);
         if !idle && !row(id) {
             notes.push(Note {
                 machine: task.machine.name.clone(),
@@ -236,6 +243,16 @@ fn out_of_service(view: &View<'_>, plan: &Plan) -> Vec<Note> {
         }
     }
     notes
+}
+
+/// Whether a plan does no more to a machine than to renew certificates that end within days: no
+/// window is waited for, because without them there is no API.
+fn renewed_at_once(view: &View<'_>, plan: &Plan, id: MachineId) -> bool {
+    let mut tasks = plan.tasks.iter().filter(|task| task.machine.id == id);
+    let seen = view.observed.machines.get(&id);
+    let end = seen.and_then(|seen| seen.certificates.as_ref());
+    tasks.all(|task| task.action.kind() == Kind::Renew)
+        && end.is_some_and(|(fact, _)| fact.end <= view.now.plus(DAYS))
 }
 
 /// The budgets that are exceeded when `newly` is out of service with all the others in `out`.
@@ -324,7 +341,10 @@ fn equips(view: &View<'_>, id: MachineId, kind: Kind) -> bool {
 }
 
 const fn keeps_from_work(kind: Kind) -> bool {
-    matches!(kind, Kind::Drain | Kind::Upgrade | Kind::Leave)
+    matches!(
+        kind,
+        Kind::Drain | Kind::Upgrade | Kind::Renew | Kind::Leave
+    )
 }
 
 /// Whether etcd could lose its quorum.
@@ -343,13 +363,16 @@ fn quorum(view: &View<'_>, plan: &Plan) -> Vec<Note> {
         let left = members.iter().filter(|machine| {
             ready(view, machine.id) && !disturbed.iter().any(|task| task.machine.id == machine.id)
         });
-        let after = if task.action.kind() == Kind::Upgrade {
+        let stays = matches!(task.action.kind(), Kind::Upgrade | Kind::Renew);
+        let after = if stays {
             members.len()
         } else {
             members.len().saturating_sub(1)
         };
         let alone = members.len() == 1 && task.action.kind() != Kind::Leave;
-        if !alone && left.count() < after / 2 + 1 {
+        // One that is not ready is none of those that decide.
+        let apart = task.action.kind() == Kind::Renew && !ready(view, task.machine.id);
+        if !alone && !apart && left.count() < after / 2 + 1 {
             notes.push(Note {
                 machine: task.machine.name.clone(),
                 broken: "etcd keeps its quorum",

@@ -4,6 +4,7 @@ mod addons;
 mod around;
 mod draft;
 mod hosts;
+mod renewal;
 mod rules;
 mod snapshots;
 mod survey;
@@ -160,6 +161,7 @@ pub fn plan(view: &View<'_>) -> Plan {
         rules::join_compute(&mut draft, &cares);
         rules::uncordon(&mut draft);
         rules::remove(&mut draft, &cares);
+        renewal::renew(&mut draft);
         rules::upgrade(&mut draft);
         tending::tend(&mut draft, &cares);
         hosts::balancers::balance(&mut draft);

@@ -12,6 +12,7 @@ use model::task::{Action, Kind};
 use model::time::Timestamp;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::time::Duration;
 
 /// Changes `observed` to what will be seen after `action` on `machine` has gone well.
 pub fn predict(observed: &mut Observed, machine: &Machine, action: &Action, now: Timestamp) {
@@ -41,6 +42,7 @@ pub fn predict(observed: &mut Observed, machine: &Machine, action: &Action, now:
         | Action::Tend { .. }
         | Action::Drain
         | Action::Upgrade { .. }
+        | Action::Renew { .. }
         | Action::Uncordon
         | Action::Leave
         | Action::Delete
@@ -93,7 +95,12 @@ pub fn predict(observed: &mut Observed, machine: &Machine, action: &Action, now:
         }
         Action::Drain => change(seen, |cordoned, _| *cordoned = true),
         Action::Uncordon => change(seen, |cordoned, _| *cordoned = false),
-        Action::Upgrade { version } => change(seen, |_, runs| *runs = *version),
+        Action::Upgrade { version } => {
+            change(seen, |_, runs| *runs = *version);
+            // kubeadm renews certificates on its way.
+            renewed(seen, now);
+        }
+        Action::Renew { .. } => renewed(seen, now),
         Action::Leave => seen.node = Some((NodeFact::Absent, now)),
         Action::Delete | Action::Release => {
             seen.machine = Some((MachineFact::Absent, now));
@@ -167,6 +174,13 @@ fn all_answer(balance: &Balance) -> BalanceFact {
     }
 }
 
+/// Certificates are good for a year, where there were any.
+fn renewed(seen: &mut Seen, now: Timestamp) {
+    if let Some((certificates, _)) = &mut seen.certificates {
+        certificates.end = now.plus(Duration::from_hours(365 * 24));
+    }
+}
+
 fn change(seen: &mut Seen, edit: impl FnOnce(&mut bool, &mut model::version::Version)) {
     if let Some((
         NodeFact::Joined {
@@ -186,7 +200,7 @@ fn change(seen: &mut Seen, edit: impl FnOnce(&mut bool, &mut model::version::Ver
 /// How long a task takes, in minutes, on machines and networks of the usual kind.
 pub const fn minutes(kind: Kind) -> u32 {
     match kind {
-        Kind::Create | Kind::Equip | Kind::Join | Kind::Install | Kind::Drain => 2,
+        Kind::Create | Kind::Equip | Kind::Join | Kind::Install | Kind::Drain | Kind::Renew => 2,
         Kind::Key
         | Kind::Prepare
         | Kind::Mesh

@@ -191,6 +191,7 @@ impl Simulated {
             | Action::Tend { .. }
             | Action::Drain
             | Action::Upgrade { .. }
+            | Action::Renew { .. }
             | Action::Uncordon
             | Action::Leave
             | Action::Snapshot { .. }
@@ -316,6 +317,7 @@ impl Simulated {
             | Kind::Tend
             | Kind::Drain
             | Kind::Upgrade
+            | Kind::Renew
             | Kind::Uncordon
             | Kind::Leave
             | Kind::Snapshot
@@ -333,8 +335,9 @@ impl Simulated {
             Fact::ControlPlane(_) => kind == Kind::Init,
             Fact::Snapshots(_) => matches!(kind, Kind::Init | Kind::Snapshot),
             Fact::Restored(_) => kind == Kind::Restore,
-            // Simulated control planes have none.
-            Fact::Certificates(..) => false,
+            Fact::Certificates(..) => {
+                matches!(kind, Kind::Init | Kind::Join | Kind::Upgrade | Kind::Renew)
+            }
             Fact::Access(_) => kind == Kind::Key,
             Fact::Addons(_) => kind == Kind::Install,
         }
@@ -476,6 +479,7 @@ fn outputs(task: &Task) -> Vec<Output> {
         | Action::Tend { .. }
         | Action::Drain
         | Action::Upgrade { .. }
+        | Action::Renew { .. }
         | Action::Uncordon
         | Action::Leave
         | Action::Snapshot { .. }

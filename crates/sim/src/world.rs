@@ -256,6 +256,11 @@ impl World {
         })
     }
 
+    /// Lets the certificates of a control plane end at this time.
+    pub fn age(&self, cluster: ClusterId, end: Timestamp) {
+        self.happen(Effect::Age { cluster, end });
+    }
+
     /// Says that a cluster is to go as a whole: its removal breaks no rule.
     pub fn condemn(&self, cluster: ClusterId) {
         self.happen(Effect::Condemn { cluster });

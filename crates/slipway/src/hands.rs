@@ -65,6 +65,7 @@ impl Driver for Hands {
             | Kind::Tend
             | Kind::Drain
             | Kind::Upgrade
+            | Kind::Renew
             | Kind::Uncordon
             | Kind::Leave
             | Kind::Snapshot

@@ -142,6 +142,7 @@ fn needs(machine: &MachineView, cluster: &ClusterView, kind: TaskKind) -> bool {
         TaskKind::Tend => node.is_some(),
         TaskKind::Drain => machine.leaving || old,
         TaskKind::Upgrade => !machine.leaving && old,
+        TaskKind::Renew => !machine.leaving && node.is_some(),
         TaskKind::Uncordon => !machine.leaving && node.is_some_and(|node| node.cordoned),
         TaskKind::Snapshot | TaskKind::Restore => !machine.leaving && node.is_some(),
         TaskKind::Leave | TaskKind::Delete | TaskKind::Release => machine.leaving,

@@ -569,6 +569,7 @@ pub(super) async fn told_is_told<F: Fixture>(play: Play<'_, F>) -> Verdict {
             }
             Action::Drain
             | Action::Upgrade { .. }
+            | Action::Renew { .. }
             | Action::Uncordon
             | Action::Leave
             | Action::Delete

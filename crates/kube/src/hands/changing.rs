@@ -1,14 +1,18 @@
 //! Nodes that stay: work is moved off them, they are upgraded, and work comes back.
 
 use super::coming::stage;
-use super::{Done, Kube, Trouble, Until};
+use super::{Done, FILE_PATIENCE, Kube, Trouble, Until};
 use crate::api::drain::Draining;
-use crate::kubeadm;
+use crate::error::{Error, Kind};
+use crate::kubeadm::{self, RENEWING};
 use driver::Context;
+use hosts::recipe;
+use hosts::recipe::item::Item;
 use model::care::Care;
 use model::cluster::Role;
-use model::observed::Fact;
+use model::observed::{CertificatesFact, Fact};
 use model::task::{Around, Task};
+use model::time::Timestamp;
 use model::version::Version;
 
 impl Kube {
@@ -52,6 +56,66 @@ impl Kube {
         };
         let fact = Fact::Node(machine.id, ready);
         Ok((vec![(cx.now(), fact)], outputs))
+    }
+
+    /// Makes the certificates of a control machine anew, unless that was done since one of them was
+    /// seen to end on this day.
+    pub(super) async fn renew(
+        &self,
+        cx: &Context,
+        task: &Task,
+        end: Timestamp,
+    ) -> Result<Done, Trouble> {
+        let machine = &task.machine;
+        let (begun, ends) = self.renewed(cx, task).await?;
+        if begun || ends.is_none_or(|ends| ends <= end) {
+            let program = kubeadm::renew();
+            let report = self.visit(cx, task.cluster, machine, &program).await?;
+            if let Some(error) = kubeadm::trouble(&program.title, machine.name.as_str(), &report) {
+                return Err(error.into());
+            }
+        } else {
+            cx.log("they were renewed already");
+        }
+        let kubeconfig = self.kubeconfig(cx, task).await?;
+        self.answers(cx, task.cluster, machine, &kubeconfig.value)
+            .await?;
+        let at = cx.now();
+        match self.renewed(cx, task).await? {
+            (_, Some(ends)) if ends > end => {
+                cx.log(&format!("the first of them ends on {}", ends.to_rfc3339()));
+                let fact = Fact::Certificates(machine.id, CertificatesFact { end: ends });
+                Ok((vec![(at, fact)], vec![kubeconfig]))
+            }
+            (_, Some(_) | None) => {
+                let what = format!(
+                    "kubeadm has renewed the certificates of {}, and one still ends on {}",
+                    machine.name,
+                    end.to_rfc3339()
+                );
+                Err(Error::new(Kind::Kubeadm, what).into())
+            }
+        }
+    }
+
+    /// Whether a renewal was begun and has not ended, and when the first certificate ends.
+    async fn renewed(
+        &self,
+        cx: &Context,
+        task: &Task,
+    ) -> Result<(bool, Option<Timestamp>), Trouble> {
+        let (cluster, machine) = (task.cluster, &task.machine);
+        let told = [Item::Told {
+            key: "renewing".to_owned(),
+            print: format!("[ ! -e {RENEWING} ] || echo yes"),
+        }];
+        let look = recipe::render(&told, "look for a renewal", FILE_PATIENCE);
+        let report = self.hosts.visit(cx, cluster, machine, &look).await?;
+        recipe::done(&report)?;
+        let begun = report.fact("renewing") == Some("yes");
+        let shown = kubeadm::certificates();
+        let report = self.hosts.visit(cx, cluster, machine, &shown).await?;
+        Ok((begun, kubeadm::certificates_end(&report)))
     }
 
     /// Moves workloads off a node.

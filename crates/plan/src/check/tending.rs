@@ -27,6 +27,7 @@ pub(super) fn alone(view: &View<'_>, task: &Task) -> Option<&'static str> {
         | Action::Install { .. }
         | Action::Drain
         | Action::Upgrade { .. }
+        | Action::Renew { .. }
         | Action::Uncordon
         | Action::Leave
         | Action::Snapshot { .. }

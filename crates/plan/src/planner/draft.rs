@@ -1,6 +1,7 @@
 //! A plan in the making: what rules ask for, against what is under way and what is wished.
 
 use super::around::{around, reaches};
+use super::renewal;
 use super::survey::{Life, Place, Survey, cancelled, count, given_up};
 use super::{Plan, View};
 use crate::held::{Held, Owner, Reason, Scope};
@@ -336,6 +337,8 @@ impl<'a> Draft<'a> {
         let release = self.releases();
         let summary = self.summary();
         let opens = self.held.iter().filter_map(|held| held.reason.opens());
+        let renewals = renewal::times(view, self.survey);
+        let wake = opens.chain(renewals).chain(self.wake).min();
         Plan {
             cluster: view.desired.cluster,
             generation: view.desired.generation,
@@ -346,7 +349,7 @@ impl<'a> Draft<'a> {
             withdraw,
             reopen: self.reopen,
             release,
-            wake: opens.chain(self.wake).min(),
+            wake,
             held: self.held,
             summary,
         }
@@ -478,7 +481,7 @@ impl<'a> Draft<'a> {
 /// Whether a machine counts as out of service while work of this kind is done to it. One that
 /// is upgraded or leaves was drained before.
 fn takes_out(place: &Place<'_>, kind: Kind) -> bool {
-    kind == Kind::Drain || kind == Kind::Equip && place.disturbed_by(kind)
+    matches!(kind, Kind::Drain | Kind::Renew) || kind == Kind::Equip && place.disturbed_by(kind)
 }
 
 /// Whether a worker is changing the node at this moment.

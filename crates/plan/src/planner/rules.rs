@@ -389,7 +389,7 @@ pub(super) fn at_its_address<'s, 'a>(
 
 /// How many members the control plane has after a change.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum After {
+pub(super) enum After {
     /// As many as before.
     Same,
     /// One less.
@@ -397,7 +397,11 @@ enum After {
 }
 
 /// Whether etcd could lose its quorum while a member is changed or removed.
-fn quorum_at_risk(survey: &Survey<'_>, place: &Place<'_>, after: After) -> Option<Reason> {
+pub(super) fn quorum_at_risk(
+    survey: &Survey<'_>,
+    place: &Place<'_>,
+    after: After,
+) -> Option<Reason> {
     if place.machine.role != Role::Control {
         return None;
     }

@@ -7,6 +7,7 @@ use model::id::MachineId;
 use model::intent::Wish;
 use model::observed::{HostFact, MachineFact, NodeFact, Seen};
 use model::task::{Kind, Open, State};
+use model::time::Timestamp;
 use model::version::Version;
 use std::collections::BTreeMap;
 
@@ -27,6 +28,8 @@ pub(super) struct Place<'a> {
     pub(super) care: Option<&'a Fingerprint>,
     /// The unfinished task that touches it.
     pub(super) open: Option<&'a Open>,
+    /// The day on which the first of its certificates ends, where it is a control machine.
+    pub(super) end: Option<Timestamp>,
     /// Whether it holds a row of the disruption ledger, and still needs it.
     pub(super) slot: bool,
     /// Whether somebody else holds what it needs to begin.
@@ -116,7 +119,7 @@ impl Place<'_> {
     /// runs its containers is started again.
     pub(super) fn disturbed_by(&self, kind: Kind) -> bool {
         match kind {
-            Kind::Drain | Kind::Upgrade | Kind::Leave => true,
+            Kind::Drain | Kind::Upgrade | Kind::Renew | Kind::Leave => true,
             Kind::Equip => self.node.is_some() && self.equipment.fit != Fit::Newcomer,
             Kind::Key
             | Kind::Create
@@ -229,6 +232,9 @@ impl<'a> Survey<'a> {
                 node,
                 care: carried(seen),
                 open,
+                end: seen
+                    .and_then(|seen| seen.certificates.as_ref())
+                    .map(|(fact, _)| fact.end),
                 slot: false,
                 blocked: view.blocked.contains(&machine.name),
                 equipment: Equipment {

@@ -71,6 +71,7 @@ impl Cares {
             | Action::Install { .. }
             | Action::Drain
             | Action::Upgrade { .. }
+            | Action::Renew { .. }
             | Action::Uncordon
             | Action::Leave
             | Action::Snapshot { .. }

@@ -11,6 +11,7 @@ use model::task::{Action, Kind, State};
 mod addons;
 mod disruption;
 mod hosts;
+mod renewal;
 mod snapshots;
 
 /// The only place that knows how to call the planner; every plan passes the checker.
@@ -482,8 +483,8 @@ fn a_control_plane_that_is_being_started_elsewhere_is_waited_for() {
         &world,
         &expect![[r#"
             held     join c2: the machine does not answer
+            held     init c2 and 1 more: tried 1×: timeout
             held     init c1: one at a time, after c2
-            held     init c2: tried 1×: timeout
             error
         "#]],
     );
@@ -655,6 +656,7 @@ fn a_start_that_was_seen_to_work_is_asked_for_what_came_of_it() {
     let init = || Action::Init {
         version: "1.34.0".parse().unwrap(),
         network: "10.8.0.0/16".parse().unwrap(),
+        care: model::care::Care::default(),
     };
     let begun = |have: &str| {
         let world = World::new("1.34.0", "c1 w1", have);

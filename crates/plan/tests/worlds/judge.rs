@@ -2,7 +2,7 @@
 //! balancer that sends to nobody or to those who leave.
 
 use crate::besides;
-use crate::seen::joined;
+use crate::seen::{ends, joined};
 use model::balancer::Balance;
 use model::cluster::{Desired, Machine, Role};
 use model::id::MachineId;
@@ -48,7 +48,15 @@ pub(crate) fn excess(view: &View<'_>, step: &Plan, before: &[Slot]) -> Option<St
         if role(new) == Some(Role::Control) && count(&|row| role(row) == Some(Role::Control)) > 1 {
             return Some(format!("{} is the second control machine", new.name));
         }
-        if budgets.windows.opens(view.now).is_some() {
+        let mut all = view.desired.all();
+        let machine = all.find(|machine| machine.id == new.machine);
+        let renewed = step
+            .tasks
+            .iter()
+            .any(|task| task.machine.id == new.machine && task.action.kind() == Kind::Renew);
+        let end = machine.and_then(|machine| ends(view.observed, machine));
+        let near = end.is_some_and(|end| end <= view.now.plus(Duration::from_hours(7 * 24)));
+        if budgets.windows.opens(view.now).is_some() && !(renewed && near) {
             return Some(format!(
                 "{} is taken out of service outside its windows",
                 new.name

@@ -55,7 +55,7 @@ proptest! {
             let (stuck, going): (Vec<_>, Vec<_>) = open.into_iter().partition(|open| open.state == State::Stuck);
             open = stuck;
             if step.tasks.is_empty() && going.is_empty() {
-                // Etcd is saved for ever.
+                // Etcd is saved for ever, and certificates are renewed again and again.
                 let waits = step.held.iter().any(|held| matches!(held.reason, Reason::Window { .. }));
                 if let Some(opens) = step.wake.filter(|_| waits) {
                     prop_assert!(opens > now, "what is waited for is there");

@@ -10,14 +10,16 @@ use model::cluster::{Desired, Machine, Origin, Role};
 use model::host::{Fingerprint, Recipe};
 use model::id::{IntentId, TaskId};
 use model::mesh::{Member, Mesh};
-use model::observed::{HostFact, MachineFact, NodeFact, Observed, Seen};
+use model::observed::{CertificatesFact, HostFact, MachineFact, NodeFact, Observed, Seen};
 use model::secret::SecretRef;
 use model::snapshot::{Destination, Keep, Restoring, SnapshotId, Taking};
 use model::task::{Action, Kind, Open, State};
+use model::time::Timestamp;
 use model::version::Version;
 use plan::{Elsewhere, Known, retire};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
+use std::time::Duration;
 
 /// The desired state after an edit.
 pub(crate) fn edited(world: &World, minor: u16) -> Desired {
@@ -39,7 +41,8 @@ pub(crate) fn made(world: &World) -> (Desired, Observed) {
     let minor = if world.upgrade { 35 } else { 34 };
     let mut next = edited(world, minor);
     let mut observed = Observed::default();
-    for (machine, sight) in next.all().zip(world.sights.iter().cycle()) {
+    let sights = world.sights.iter().zip(&world.ends).cycle();
+    for (machine, (sight, left)) in next.all().zip(sights) {
         let running = MachineFact::Running {
             reference: "vm".to_owned(),
             address: IpAddr::V4(machine.address),
@@ -81,11 +84,13 @@ pub(crate) fn made(world: &World) -> (Desired, Observed) {
                 (running, machine.role.is_node().then_some(node))
             }
         };
+        let left = left.filter(|_| node.is_some() && machine.role == Role::Control);
+        let end = left.map(|days| NOW.plus(Duration::from_hours(u64::from(days) * 24)));
         let seen = Seen {
             machine: Some((fact, NOW)),
             node: node.map(|node| (node, NOW)),
             host: None,
-            certificates: None,
+            certificates: end.map(|end| (CertificatesFact { end }, NOW)),
         };
         observed.machines.insert(machine.id, seen);
     }
@@ -203,6 +208,12 @@ pub(crate) fn mesh(desired: &Desired, observed: &Observed) -> Mesh {
     }
 }
 
+/// The day on which the certificates of a machine end.
+pub(crate) fn ends(observed: &Observed, machine: &Machine) -> Option<Timestamp> {
+    let seen = observed.machines.get(&machine.id)?;
+    seen.certificates.as_ref().map(|(fact, _)| fact.end)
+}
+
 /// The unfinished tasks of a world, each as an earlier plan would have made it.
 pub(crate) fn under_way(world: &World, desired: &Desired, observed: &Observed) -> Vec<Open> {
     let version = Version {
@@ -243,6 +254,9 @@ pub(crate) fn under_way(world: &World, desired: &Desired, observed: &Observed) -
         },
         Kind::Drain => Action::Drain,
         Kind::Leave => Action::Leave,
+        Kind::Renew => Action::Renew {
+            end: ends(observed, machine).unwrap_or(NOW),
+        },
         Kind::Delete => Action::Delete,
         Kind::Snapshot => Action::Snapshot {
             taking: Taking {
@@ -320,6 +334,7 @@ fn fits(observed: &Observed, machine: &Machine, kind: Kind) -> bool {
         Kind::Snapshot | Kind::Restore => {
             machine.role == Role::Control && joined(observed, machine)
         }
+        Kind::Renew => ends(observed, machine).is_some(),
         Kind::Join | Kind::Tend | Kind::Drain | Kind::Upgrade | Kind::Uncordon | Kind::Leave => {
             machine.role.is_node()
         }

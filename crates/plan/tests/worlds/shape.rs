@@ -63,6 +63,8 @@ pub(crate) struct World {
     pub(crate) upgrade: bool,
     pub(crate) delete: bool,
     pub(crate) sights: Vec<Sight>,
+    /// In how many days certificates of control machines end.
+    pub(crate) ends: Vec<Option<u8>>,
     pub(crate) work: Vec<Option<(Kind, State)>>,
     /// Who holds a row of the ledger, by right or by mistake.
     pub(crate) rows: Vec<bool>,
@@ -95,6 +97,7 @@ pub(crate) fn work() -> impl Strategy<Value = Option<(Kind, State)>> {
         Just(Kind::Install),
         Just(Kind::Snapshot),
         Just(Kind::Restore),
+        Just(Kind::Renew),
     ];
     prop::option::weighted(0.2, (kind, state))
 }
@@ -119,6 +122,7 @@ pub(crate) fn world() -> impl Strategy<Value = World> {
             (any::<bool>(), front(), front()),
             any::<bool>(),
             prop::collection::vec(kit(), 24),
+            prop::collection::vec(prop::option::of(0..60_u8), 24),
         ),
     )
         .prop_map(
@@ -133,7 +137,7 @@ pub(crate) fn world() -> impl Strategy<Value = World> {
                 sights,
                 work,
                 rows,
-                (rules, elsewhere, missing, (real, before, after), access, kits),
+                (rules, elsewhere, missing, (real, before, after), access, kits, ends),
             )| {
                 let front = |front| Front { real, ..front };
                 World {
@@ -146,6 +150,7 @@ pub(crate) fn world() -> impl Strategy<Value = World> {
                     upgrade,
                     delete,
                     sights,
+                    ends,
                     work,
                     rows,
                     rules,

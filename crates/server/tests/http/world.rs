@@ -411,6 +411,7 @@ fn seen(task: &Task, at: Timestamp) -> Vec<Observation> {
         })],
         Action::Tend { .. }
         | Action::Drain
+        | Action::Renew { .. }
         | Action::Uncordon
         | Action::Key
         | Action::Equip { .. }

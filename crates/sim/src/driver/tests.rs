@@ -558,7 +558,10 @@ async fn a_driver_for_kubernetes_alone_borrows_machines_and_gives_them_back() {
         match outcome {
             Outcome::Done(seen, outputs) => {
                 let node = |seen: &Observation| {
-                    matches!(seen.fact, Fact::Node(..) | Fact::ControlPlane(_))
+                    matches!(
+                        seen.fact,
+                        Fact::Node(..) | Fact::ControlPlane(_) | Fact::Certificates(..)
+                    )
                 };
                 assert!(seen.iter().all(node), "{seen:?}");
                 format!("done, {} seen, {} kept", seen.len(), outputs.len())
@@ -573,7 +576,7 @@ async fn a_driver_for_kubernetes_alone_borrows_machines_and_gives_them_back() {
             network,
             care: Care::default(),
         };
-        assert_eq!(act(control, init).await, "done, 2 seen, 1 kept");
+        assert_eq!(act(control, init).await, "done, 3 seen, 1 kept");
         let join = Action::Join {
             version,
             care: Care::default(),

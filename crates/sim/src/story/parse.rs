@@ -42,6 +42,11 @@ pub(super) enum Command {
         server_type: String,
         offered: bool,
     },
+    /// The certificates of a cluster end after this time.
+    Age {
+        cluster: Name,
+        left: Duration,
+    },
     Fail {
         attempts: u32,
         kind: Kind,
@@ -133,6 +138,10 @@ fn command(said: &str) -> Result<Command, String> {
         ["provider", verb @ ("refuses" | "offers"), server_type] => Ok(Command::Offer {
             server_type: (*server_type).to_owned(),
             offered: *verb == "offers",
+        }),
+        ["certificates", "of", name, "end", "in", number, unit] => Ok(Command::Age {
+            cluster: parsed(name)?,
+            left: span(parsed(number)?, unit)?,
         }),
         ["fail", "the", "next", attempts, "attempts", "of", kind] => Ok(Command::Fail {
             attempts: parsed(attempts)?,
@@ -274,7 +283,12 @@ fn span(number: u64, unit: &str) -> Result<Duration, String> {
         "second" | "seconds" => 1,
         "minute" | "minutes" => 60,
         "hour" | "hours" => 3_600,
-        _ => return Err(format!("`{unit}` is not one of seconds, minutes, hours")),
+        "day" | "days" => 86_400,
+        _ => {
+            return Err(format!(
+                "`{unit}` is not one of seconds, minutes, hours, days"
+            ));
+        }
     };
     Ok(Duration::from_secs(number.saturating_mul(seconds)))
 }

@@ -210,6 +210,7 @@ impl Player {
                 server_type,
                 offered: false,
             } => self.stage.world.refuse(server_type),
+            Command::Age { cluster, left } => self.age(cluster, *left).await.map_err(wrong)?,
             Command::Fail {
                 attempts,
                 kind,
@@ -288,6 +289,16 @@ impl Player {
         for (cluster, _) in deleted.changed {
             self.stage.world.condemn(cluster);
         }
+        Ok(())
+    }
+
+    /// Lets the certificates of a cluster end after this time.
+    async fn age(&self, name: &Name, left: Duration) -> Result<(), String> {
+        let project = Name::default_project();
+        let found = self.stage.store.cluster(&project, name).await;
+        let found = found.map_err(|error| error.to_string())?;
+        let row = found.ok_or("there is no such cluster")?;
+        self.stage.world.age(row.id, self.stage.now().plus(left));
         Ok(())
     }
 

@@ -81,6 +81,13 @@ pub(crate) enum Effect {
         /// Whether it is sold from now on.
         offered: bool,
     },
+    /// Time that nobody has passed: the certificates of a control plane end on this day.
+    Age {
+        /// Of which cluster.
+        cluster: ClusterId,
+        /// When they end.
+        end: Timestamp,
+    },
     /// Somebody said that a cluster is to go as a whole.
     Condemn {
         /// Which cluster.
@@ -174,6 +181,8 @@ pub(crate) enum Change {
     Drain,
     /// Another version is installed.
     Upgrade { version: Version },
+    /// Certificates are made anew.
+    Renew { end: Timestamp },
     /// Workloads may come again.
     Uncordon,
     /// A node is taken out of its cluster.
@@ -240,6 +249,7 @@ impl Change {
             },
             Action::Drain => Self::Drain,
             Action::Upgrade { version } => Self::Upgrade { version: *version },
+            Action::Renew { end } => Self::Renew { end: *end },
             Action::Uncordon => Self::Uncordon,
             Action::Leave => Self::Leave,
             Action::Snapshot { taking } => Self::Snapshot {
@@ -270,6 +280,7 @@ impl Change {
             Self::Tend { .. } => Kind::Tend,
             Self::Drain => Kind::Drain,
             Self::Upgrade { .. } => Kind::Upgrade,
+            Self::Renew { .. } => Kind::Renew,
             Self::Uncordon => Kind::Uncordon,
             Self::Leave => Kind::Leave,
             Self::Snapshot { .. } => Kind::Snapshot,
@@ -292,6 +303,7 @@ impl Change {
             | Self::Upgrade { .. }
             | Self::Snapshot { .. }
             | Self::Restore { .. }
+            | Self::Renew { .. }
             | Self::Release => true,
             Self::Mesh { .. }
             | Self::Install { .. }

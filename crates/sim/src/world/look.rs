@@ -11,7 +11,9 @@ use model::host::Fingerprint;
 use model::id::ClusterId;
 use model::manifest::Provider;
 use model::mesh::Mesh;
-use model::observed::{AccessFact, ControlPlaneFact, Fact, MachineFact, NodeFact};
+use model::observed::{
+    AccessFact, CertificatesFact, ControlPlaneFact, Fact, MachineFact, NodeFact,
+};
 use model::snapshot::Restoring;
 use model::task::{Action, Task};
 use model::time::Timestamp;
@@ -108,6 +110,7 @@ impl State {
             Action::Tend { .. }
             | Action::Drain
             | Action::Upgrade { .. }
+            | Action::Renew { .. }
             | Action::Uncordon
             | Action::Leave => self.step_node(task, now),
             Action::Snapshot { .. } => self.step_snapshot(task, now),
@@ -301,8 +304,8 @@ impl State {
         let node = kube.and_then(|kube| kube.nodes.get(&machine.id));
         // An upgrade that was interrupted goes on upon the machine itself: the only member
         // of a control plane would otherwise wait for its own answer.
-        let on_the_spot = matches!(task.action, Action::Upgrade { .. })
-            && node.is_some_and(|node| node.course == Course::Changing);
+        let changes = matches!(task.action, Action::Upgrade { .. } | Action::Renew { .. });
+        let on_the_spot = changes && node.is_some_and(|node| node.course == Course::Changing);
         if !on_the_spot {
             self.reach(task, now)?;
         }
@@ -310,6 +313,7 @@ impl State {
             return match task.action {
                 Action::Drain | Action::Leave => Ok(Step::Done),
                 Action::Upgrade { .. }
+                | Action::Renew { .. }
                 | Action::Uncordon
                 | Action::Key
                 | Action::Create
@@ -337,6 +341,7 @@ impl State {
             Action::Upgrade { version } => {
                 node.version >= *version && node.course != Course::Changing
             }
+            Action::Renew { end } => node.end > Some(*end) && node.course != Course::Changing,
             Action::Leave
             | Action::Key
             | Action::Create
@@ -355,7 +360,7 @@ impl State {
         if done {
             return Ok(Step::Done);
         }
-        let there = matches!(task.action, Action::Upgrade { .. } | Action::Tend { .. });
+        let there = changes || matches!(task.action, Action::Tend { .. });
         if there && !self.carries(node, now) {
             return Err(silent(machine));
         }
@@ -468,6 +473,7 @@ impl State {
         for machine in machines {
             facts.push(Fact::Machine(machine.id, self.machine_fact(machine, now)));
             facts.extend(self.node_fact(cluster, machine, now));
+            facts.extend(self.certificates_fact(cluster, machine, now));
             let on = self.computer(machine, now).ok();
             let told = on.and_then(|on| self.host_told(cluster, on, now));
             facts.extend(told.map(|told| Fact::Host(machine.id, told)));
@@ -487,9 +493,11 @@ impl State {
         machines: &[Machine],
         now: Timestamp,
     ) -> Vec<Fact> {
-        let nodes = machines
-            .iter()
-            .filter_map(|machine| self.node_fact(cluster, machine, now));
+        let nodes = machines.iter().flat_map(|machine| {
+            let node = self.node_fact(cluster, machine, now);
+            let certificates = self.certificates_fact(cluster, machine, now);
+            node.into_iter().chain(certificates)
+        });
         let control_plane = self.control_plane_facts(cluster, now);
         let addons = self.addons_fact(cluster, now);
         let whole = control_plane.into_iter().chain(addons);
@@ -528,6 +536,18 @@ impl State {
             },
         };
         Some(Fact::Node(machine.id, node))
+    }
+
+    /// When the certificates of a control machine end, which it tells itself.
+    fn certificates_fact(
+        &self,
+        cluster: ClusterId,
+        machine: &Machine,
+        now: Timestamp,
+    ) -> Option<Fact> {
+        let node = self.clusters.get(&cluster)?.nodes.get(&machine.id)?;
+        let end = node.end.filter(|_| self.carries(node, now))?;
+        Some(Fact::Certificates(machine.id, CertificatesFact { end }))
     }
 
     fn machine_fact(&self, machine: &Machine, now: Timestamp) -> MachineFact {

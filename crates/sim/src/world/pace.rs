@@ -42,7 +42,7 @@ const fn demo_millis(kind: Kind) -> (u64, u64) {
         Kind::Create => (1_000, 3_000),
         Kind::Init => (1_800, 2_200),
         Kind::Equip | Kind::Join | Kind::Install | Kind::Drain | Kind::Delete => (800, 1_200),
-        Kind::Upgrade | Kind::Restore => (1_500, 2_500),
+        Kind::Upgrade | Kind::Restore | Kind::Renew => (1_500, 2_500),
         Kind::Mesh | Kind::Prepare | Kind::Release | Kind::Leave => (400, 600),
         Kind::Key | Kind::Balance | Kind::Tend | Kind::Uncordon | Kind::Snapshot => (200, 300),
     }

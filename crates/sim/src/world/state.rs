@@ -20,6 +20,7 @@ use model::version::Version;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
+use std::time::Duration;
 
 /// Everything there is.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -121,6 +122,9 @@ pub(crate) struct Node {
     pub(crate) course: Course,
     #[serde(default)]
     pub(crate) told: Told,
+    /// The day on which its certificates end, where it has any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) end: Option<Timestamp>,
 }
 
 /// What a node does for workloads.
@@ -158,9 +162,24 @@ impl Node {
             duty: Duty::Serves,
             course: Course::Steady,
             told: Told::default(),
+            end: None,
+        }
+    }
+
+    /// Gives a member of the control plane certificates for a year, told to the day.
+    pub(crate) fn certify(&mut self, at: Timestamp) {
+        if self.role == Role::Control {
+            let end = at.plus(CERTIFIED).as_millis();
+            let day = end.div_euclid(DAY_MILLIS) * DAY_MILLIS;
+            self.end = Some(Timestamp::from_millis(day));
         }
     }
 }
+
+/// How long certificates are good for.
+const CERTIFIED: Duration = Duration::from_hours(365 * 24);
+
+const DAY_MILLIS: i64 = 24 * 60 * 60 * 1000;
 
 impl State {
     /// Rebuilds what is not written down, after reading.
@@ -232,6 +251,13 @@ impl State {
                 offered: false,
             } => {
                 self.refused.insert(server_type);
+            }
+            Effect::Age { cluster, end } => {
+                let kube = self.clusters.get_mut(&cluster).into_iter();
+                let nodes = kube.flat_map(|kube| kube.nodes.values_mut());
+                for node in nodes.filter(|node| node.role == Role::Control) {
+                    node.end = Some(end);
+                }
             }
             Effect::Condemn { cluster } => {
                 self.condemned.insert(cluster);
@@ -305,7 +331,9 @@ impl State {
                     node.duty = Duty::Cordoned;
                 }
             }),
-            Change::Upgrade { .. } => self.edit(of, |node| node.course = Course::Changing),
+            Change::Upgrade { .. } | Change::Renew { .. } => {
+                self.edit(of, |node| node.course = Course::Changing);
+            }
             Change::Leave => self.edit(of, |node| node.course = Course::Leaving),
             Change::Delete => {
                 if let Computer::Vm(number) = of.on
@@ -354,9 +382,14 @@ impl State {
                 self.edit(of, |node| {
                     node.course = Course::Steady;
                     node.version = *version;
+                    node.certify(at);
                 });
                 self.watch_upgraded(at, of);
             }
+            Change::Renew { .. } => self.edit(of, |node| {
+                node.course = Course::Steady;
+                node.certify(at);
+            }),
             Change::Uncordon => self.edit(of, |node| node.duty = Duty::Serves),
             Change::Snapshot { task, taking } => {
                 let kube = self.clusters.entry(of.by.cluster).or_default();
@@ -390,6 +423,7 @@ impl State {
         self.watch_led(at, of, told);
         let mut node = Node::joined(of.by.name.clone(), of.role, of.on, version);
         node.told = told.clone();
+        node.certify(at);
         let kube = self.clusters.entry(of.by.cluster).or_default();
         kube.nodes.insert(of.by.machine, node);
     }

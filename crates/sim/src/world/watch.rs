@@ -189,6 +189,10 @@ impl State {
             Change::Equip { .. } if steady && (out > 0 || equipped) => {
                 broken.push(Rule::BudgetExceeded);
             }
+            // It counts itself as soon as it is begun.
+            Change::Renew { .. } if node.duty == Duty::Serves && (out > 1 || equipped) => {
+                broken.push(Rule::BudgetExceeded);
+            }
             Change::Upgrade { .. } | Change::Leave if serves && out > 1 => {
                 broken.push(Rule::BudgetExceeded);
             }
@@ -203,13 +207,14 @@ impl State {
             | Change::Join { .. }
             | Change::Install { .. }
             | Change::Tend { .. }
+            | Change::Renew { .. }
             | Change::Uncordon
             | Change::Snapshot { .. }
             | Change::Restore { .. }
             | Change::Release => {}
         }
         // The only member has nobody to keep a quorum with, and is changed in place.
-        let in_place = alone && matches!(of.change, Change::Upgrade { .. });
+        let in_place = alone && matches!(of.change, Change::Upgrade { .. } | Change::Renew { .. });
         if control && had_quorum && !in_place && !self.quorum(of.by.cluster, at) {
             broken.push(Rule::QuorumLost);
         }

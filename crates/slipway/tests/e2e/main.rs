@@ -20,6 +20,7 @@ mod endpoint;
 mod hosts_within;
 mod killed;
 mod reboot;
+mod renew;
 mod replace;
 mod restore;
 mod scale;

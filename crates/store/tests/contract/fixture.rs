@@ -261,7 +261,8 @@ pub(crate) fn effect(task: &Task, now: Timestamp) -> Vec<Observation> {
         | Action::Equip { .. }
         | Action::Mesh { .. }
         | Action::Balance { .. }
-        | Action::Install { .. } => Vec::new(),
+        | Action::Install { .. }
+        | Action::Renew { .. } => Vec::new(),
         Action::Snapshot { taking } => vec![saved(taking, now)],
         Action::Restore { restoring } => vec![Fact::Restored(RestoredFact {
             snapshot: restoring.snapshot.clone(),

@@ -23,7 +23,8 @@ fn pool_and_group(pool: u32, group: u32) -> String {
 }
 
 /// One window an hour after the tests' clock, which stands at Thu 1970-01-01 00:16.
-const LATER: &str = r#"{"windows":[{"days":["thu"],"start":76,"minutes":60,"offset":0}]}"#;
+pub(super) const LATER: &str =
+    r#"{"windows":[{"days":["thu"],"start":76,"minutes":60,"offset":0}]}"#;
 
 #[track_caller]
 fn allowed(budgets: &str, world: World, expected: &Expect) {

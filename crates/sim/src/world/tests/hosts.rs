@@ -445,7 +445,8 @@ async fn of_what_is_lent_only_the_node_is_told() {
             facts.as_slice(),
             [
                 Fact::ControlPlane(_),
-                Fact::Node(_, NodeFact::Joined { ready: true, .. })
+                Fact::Node(_, NodeFact::Joined { ready: true, .. }),
+                Fact::Certificates(..)
             ]
         ),
         "{facts:?}"
