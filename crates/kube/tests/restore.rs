@@ -3,6 +3,8 @@
 //! The program is the one that hosts run, in a directory instead of a root, with a containerd that
 //! has one etcd and a `systemctl` that only says yes.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use kube::kubeadm::{self, Back};
 use model::cluster::{Machine, Origin, Role};
 use model::id::{self, MachineId};

@@ -93,6 +93,10 @@ pub struct Desired {
 }
 
 /// How the etcd of a cluster is saved whose document says nothing of it.
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "it is the default of a field that may be absent"
+)]
 pub(crate) fn usual_backup() -> Option<EtcdBackup> {
     Some(EtcdBackup::default())
 }

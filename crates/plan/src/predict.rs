@@ -16,38 +16,8 @@ use std::time::Duration;
 
 /// Changes `observed` to what will be seen after `action` on `machine` has gone well.
 pub fn predict(observed: &mut Observed, machine: &Machine, action: &Action, now: Timestamp) {
+    of_cluster(observed, action, now);
     let reference = || machine.name.to_string();
-    match action {
-        Action::Init { .. } => {
-            observed.initialised = true;
-            let none = || (SnapshotsFact::none_since(now), now);
-            observed.snapshots.get_or_insert_with(none);
-        }
-        Action::Key => observed.access = Some("a key to come".to_owned()),
-        Action::Mesh { mesh } => connect(observed, mesh, now),
-        Action::Install { addons, remove } => install(observed, addons, remove, now),
-        Action::Snapshot { taking } => save(observed, taking, now),
-        Action::Restore { restoring } => {
-            let restored = RestoredFact {
-                snapshot: restoring.snapshot.clone(),
-                wish: restoring.wish,
-            };
-            observed.restored = Some((restored, now));
-        }
-        Action::Create
-        | Action::Prepare
-        | Action::Equip { .. }
-        | Action::Balance { .. }
-        | Action::Join { .. }
-        | Action::Tend { .. }
-        | Action::Drain
-        | Action::Upgrade { .. }
-        | Action::Renew { .. }
-        | Action::Uncordon
-        | Action::Leave
-        | Action::Delete
-        | Action::Release => {}
-    }
     let seen = observed.machines.entry(machine.id).or_default();
     match action {
         Action::Create | Action::Prepare => {
@@ -106,6 +76,41 @@ pub fn predict(observed: &mut Observed, machine: &Machine, action: &Action, now:
             seen.machine = Some((MachineFact::Absent, now));
             seen.node = Some((NodeFact::Absent, now));
         }
+    }
+}
+
+/// What will be seen of the cluster as a whole.
+fn of_cluster(observed: &mut Observed, action: &Action, now: Timestamp) {
+    match action {
+        Action::Init { .. } => {
+            observed.initialised = true;
+            let none = || (SnapshotsFact::none_since(now), now);
+            observed.snapshots.get_or_insert_with(none);
+        }
+        Action::Key => observed.access = Some("a key to come".to_owned()),
+        Action::Mesh { mesh } => connect(observed, mesh, now),
+        Action::Install { addons, remove } => install(observed, addons, remove, now),
+        Action::Snapshot { taking } => save(observed, taking, now),
+        Action::Restore { restoring } => {
+            let restored = RestoredFact {
+                snapshot: restoring.snapshot.clone(),
+                wish: restoring.wish,
+            };
+            observed.restored = Some((restored, now));
+        }
+        Action::Create
+        | Action::Prepare
+        | Action::Equip { .. }
+        | Action::Balance { .. }
+        | Action::Join { .. }
+        | Action::Tend { .. }
+        | Action::Drain
+        | Action::Upgrade { .. }
+        | Action::Renew { .. }
+        | Action::Uncordon
+        | Action::Leave
+        | Action::Delete
+        | Action::Release => {}
     }
 }
 

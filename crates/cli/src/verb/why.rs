@@ -138,13 +138,14 @@ fn needs(machine: &MachineView, cluster: &ClusterView, kind: TaskKind) -> bool {
         TaskKind::Equip => !machine.leaving && host.is_none_or(|host| !host.equipped),
         TaskKind::Mesh | TaskKind::Balance => !machine.leaving && made,
         TaskKind::Prepare | TaskKind::Init | TaskKind::Join => !machine.leaving && node.is_none(),
-        TaskKind::Install => !machine.leaving && node.is_some(),
+        TaskKind::Install | TaskKind::Snapshot | TaskKind::Restore => {
+            !machine.leaving && node.is_some()
+        }
         TaskKind::Tend => node.is_some(),
         TaskKind::Drain => machine.leaving || old,
         TaskKind::Upgrade => !machine.leaving && old,
         TaskKind::Renew => !machine.leaving && node.is_some(),
         TaskKind::Uncordon => !machine.leaving && node.is_some_and(|node| node.cordoned),
-        TaskKind::Snapshot | TaskKind::Restore => !machine.leaving && node.is_some(),
         TaskKind::Leave | TaskKind::Delete | TaskKind::Release => machine.leaving,
     }
 }

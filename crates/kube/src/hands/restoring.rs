@@ -235,6 +235,7 @@ fn digested(mut file: File) -> std::io::Result<(File, String)> {
     Ok((file, digits.collect()))
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "errors are mapped by it")]
 fn unwritable(error: std::io::Error) -> Error {
     let what = format!("could not open the snapshot into a file: {error}");
     Error::new(Kind::Unwritable, what)

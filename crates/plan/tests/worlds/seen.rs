@@ -214,20 +214,21 @@ pub(crate) fn ends(observed: &Observed, machine: &Machine) -> Option<Timestamp> 
     seen.certificates.as_ref().map(|(fact, _)| fact.end)
 }
 
-/// The unfinished tasks of a world, each as an earlier plan would have made it.
-pub(crate) fn under_way(world: &World, desired: &Desired, observed: &Observed) -> Vec<Open> {
+/// What an earlier plan would have begun.
+fn begun(desired: &Desired, observed: &Observed, machine: &Machine, kind: Kind) -> Action {
     let version = Version {
         minor: 34,
         patch: 0,
     };
     let given = |machine: &Machine| matches!(machine.origin, Origin::Given { .. });
-    let mesh = mesh(desired, observed);
-    let action = |machine: &Machine, kind: Kind| match kind {
+    match kind {
         Kind::Key => Action::Key,
         Kind::Equip => Action::Equip {
             recipe: desired.recipe(machine, joined(observed, machine)),
         },
-        Kind::Mesh => Action::Mesh { mesh: mesh.clone() },
+        Kind::Mesh => Action::Mesh {
+            mesh: mesh(desired, observed),
+        },
         Kind::Balance => Action::Balance {
             balance: Balance {
                 address: machine.address,
@@ -258,33 +259,45 @@ pub(crate) fn under_way(world: &World, desired: &Desired, observed: &Observed) -
             end: ends(observed, machine).unwrap_or(NOW),
         },
         Kind::Delete => Action::Delete,
-        Kind::Snapshot => Action::Snapshot {
-            taking: Taking {
-                version,
-                before: None,
-                wish: None,
-                to: Destination::Directory { name: None },
-                keep: Keep::default(),
-                guard: None,
-            },
-        },
-        Kind::Restore => Action::Restore {
-            restoring: Restoring {
-                snapshot: SnapshotId::of(NOW, "0a1b2c3d").unwrap(),
-                wish: IntentId::derive(model::id::Origin {
-                    parent: "test",
-                    name: "restore",
-                    ordinal: 0,
-                    incarnation: 0,
-                }),
-                from: Destination::Directory { name: None },
-                nodes: vec![machine.clone()],
-            },
-        },
+        Kind::Snapshot => saving(version),
+        Kind::Restore => putting_back(machine),
         Kind::Create | Kind::Prepare | Kind::Upgrade | Kind::Uncordon | Kind::Release => {
             Action::Create
         }
-    };
+    }
+}
+
+fn saving(version: Version) -> Action {
+    Action::Snapshot {
+        taking: Taking {
+            version,
+            before: None,
+            wish: None,
+            to: Destination::Directory { name: None },
+            keep: Keep::default(),
+            guard: None,
+        },
+    }
+}
+
+fn putting_back(machine: &Machine) -> Action {
+    Action::Restore {
+        restoring: Restoring {
+            snapshot: SnapshotId::of(NOW, "0a1b2c3d").unwrap(),
+            wish: IntentId::derive(model::id::Origin {
+                parent: "test",
+                name: "restore",
+                ordinal: 0,
+                incarnation: 0,
+            }),
+            from: Destination::Directory { name: None },
+            nodes: vec![machine.clone()],
+        },
+    }
+}
+
+/// The unfinished tasks of a world, each as an earlier plan would have made it.
+pub(crate) fn under_way(world: &World, desired: &Desired, observed: &Observed) -> Vec<Open> {
     let placed = desired.all().zip(world.work.iter().cycle());
     let mut once = BTreeSet::new();
     placed
@@ -311,7 +324,7 @@ pub(crate) fn under_way(world: &World, desired: &Desired, observed: &Observed) -
                     incarnation: 0,
                 }),
                 machine: machine.id,
-                action: action(machine, kind),
+                action: begun(desired, observed, machine, kind),
                 origin: machine.origin.clone(),
                 state,
                 attempts: 1,

@@ -16,7 +16,7 @@ use model::access::{Role, TokenId};
 use model::care::Care;
 use model::id::MachineId;
 use model::observed::{ControlPlaneFact, Fact, MachineFact, NodeFact, Observation};
-use model::snapshot::{RestoredFact, Snapshot, SnapshotId, SnapshotsFact};
+use model::snapshot::{RestoredFact, Snapshot, SnapshotId, SnapshotsFact, Taking};
 use model::task::{Action, Task};
 use model::time::Timestamp;
 use serde_json::{Value, json};
@@ -395,16 +395,7 @@ fn seen(task: &Task, at: Timestamp) -> Vec<Observation> {
                 Fact::Node(id, NodeFact::Absent),
             ]
         }
-        Action::Snapshot { taking } => vec![Fact::Snapshots(SnapshotsFact {
-            since: at,
-            kept: vec![Snapshot {
-                id: SnapshotId::of(at, "0a1b2c3d").unwrap(),
-                size: 20 * 1024 * 1024,
-                version: taking.version,
-                before: taking.before,
-            }],
-            answered: taking.wish,
-        })],
+        Action::Snapshot { taking } => vec![saved(taking, at)],
         Action::Restore { restoring } => vec![Fact::Restored(RestoredFact {
             snapshot: restoring.snapshot.clone(),
             wish: restoring.wish,
@@ -427,6 +418,21 @@ fn seen(task: &Task, at: Timestamp) -> Vec<Observation> {
             at,
         })
         .collect()
+}
+
+/// That a snapshot was taken, the only one.
+fn saved(taking: &Taking, at: Timestamp) -> Fact {
+    let snapshot = Snapshot {
+        id: SnapshotId::of(at, "0a1b2c3d").unwrap(),
+        size: 20 * 1024 * 1024,
+        version: taking.version,
+        before: taking.before,
+    };
+    Fact::Snapshots(SnapshotsFact {
+        since: at,
+        kept: vec![snapshot],
+        answered: taking.wish,
+    })
 }
 
 /// A simulator that repeats what it was asked.

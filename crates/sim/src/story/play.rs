@@ -192,16 +192,8 @@ impl Player {
             Command::Resume(name) => self.resume(name).await.map_err(wrong)?,
             Command::Save(name) => self.wish(name, Wish::Snapshot).await.map_err(wrong)?,
             Command::PutBack(name) => self.put_back(name).await.map_err(wrong)?,
-            Command::ShowSnapshots(name) => self.show_snapshots(name).await.map_err(wrong)?,
             Command::Retry => self.retry().await.map_err(wrong)?,
-            Command::Power { machine, on } => {
-                let row = self.machine(machine).await.map_err(wrong)?;
-                if *on {
-                    self.stage.world.restore_power(&row.machine);
-                } else {
-                    self.stage.world.cut_power(&row.machine);
-                }
-            }
+            Command::Power { machine, on } => self.power(machine, *on).await.map_err(wrong)?,
             Command::Offer {
                 server_type,
                 offered: true,
@@ -232,6 +224,17 @@ impl Player {
             Command::ShowClusters => self.show_clusters().await?,
             Command::ShowMachines => self.show_machines().await?,
             Command::ShowPlan(name) => self.show_plan(name).await?,
+            Command::ShowSnapshots(name) => self.show_snapshots(name).await.map_err(wrong)?,
+        }
+        Ok(())
+    }
+
+    async fn power(&self, machine: &Name, on: bool) -> Result<(), String> {
+        let row = self.machine(machine).await?;
+        if on {
+            self.stage.world.restore_power(&row.machine);
+        } else {
+            self.stage.world.cut_power(&row.machine);
         }
         Ok(())
     }

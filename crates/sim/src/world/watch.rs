@@ -147,14 +147,8 @@ impl State {
         if !self.watches(&of.by) {
             return;
         }
-        if self.restored_beside(of) {
-            self.violated(at, &of.by, Rule::WhileRestored);
-        }
-        if matches!(of.change, Change::Init { .. } | Change::Join { .. }) {
-            for rule in self.unready(of.on) {
-                self.violated(at, &of.by, rule);
-            }
-        }
+        self.watch_restore(at, of);
+        self.watch_coming(at, of);
         if self.is_asked(of, at) {
             self.violated(at, &of.by, Rule::StillAsked);
         }
@@ -223,12 +217,25 @@ impl State {
         }
     }
 
-    /// Whether etcd is put back while something else is done to the cluster.
-    fn restored_beside(&self, of: &Operation) -> bool {
+    /// Notices when a host is to become a node that is not ready for it.
+    fn watch_coming(&mut self, at: Timestamp, of: &Operation) {
+        if matches!(of.change, Change::Init { .. } | Change::Join { .. }) {
+            for rule in self.unready(of.on) {
+                self.violated(at, &of.by, rule);
+            }
+        }
+    }
+
+    /// Notices when etcd is put back while something else is done to the cluster.
+    fn watch_restore(&mut self, at: Timestamp, of: &Operation) {
         let restores = |of: &Operation| matches!(of.change, Change::Restore { .. });
         let others = self.operations.values();
         let mut others = others.filter(|other| other.by.cluster == of.by.cluster);
-        others.any(|other| other.by.machine != of.by.machine && (restores(of) || restores(other)))
+        let beside = others
+            .any(|other| other.by.machine != of.by.machine && (restores(of) || restores(other)));
+        if beside {
+            self.violated(at, &of.by, Rule::WhileRestored);
+        }
     }
 
     /// Whether another node that serves is being equipped.

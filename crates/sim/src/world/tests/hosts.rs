@@ -73,7 +73,7 @@ fn equip() -> Action {
 }
 
 fn begin(world: &World, task: &Task) -> Begun {
-    match Change::of(&task) {
+    match Change::of(task) {
         Some(change) => world.begin(task, &change, 1).unwrap(),
         None if task.action == Action::Key => world.order_key(task, "public", 1).unwrap(),
         None => world.order(task, 1).unwrap(),
