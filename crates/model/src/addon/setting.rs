@@ -50,7 +50,7 @@ impl AddonName {
                 const ALL: [Setting; 3] = [
                     setting("replicas", Sort::Count, "1"),
                     setting("resolution", Sort::Span, "15s"),
-                    setting("kubeletInsecureTls", Sort::Flag, "true"),
+                    setting("kubeletInsecureTls", Sort::Flag, "false"),
                 ];
                 &ALL
             }

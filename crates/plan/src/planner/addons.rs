@@ -104,12 +104,14 @@ fn joined(place: &Place<'_>) -> bool {
 }
 
 /// Whether there is a node that may run what is installed. Members of the control plane leave
-/// that to others, where there are to be any. One that takes no new workloads for now will.
+/// that to others, where there are to be any. One that we took out of service is about to come back,
+/// and for one that somebody else keeps from new workloads nobody waits.
 fn can_run(draft: &Draft<'_>) -> bool {
     let compute = |place: &&Place<'_>| place.machine.role == Role::Compute;
     let mut others = draft.survey.wanted().filter(compute).peekable();
     let ready = |place: &Place<'_>| {
-        place.life != Life::Unreachable && place.node.is_some_and(|node| node.ready)
+        let answers = place.life != Life::Unreachable && !place.slot;
+        answers && place.node.is_some_and(|node| node.ready)
     };
     others.peek().is_none() || others.any(ready)
 }
