@@ -22,7 +22,7 @@ fn days(name: &str) -> i64 {
     let told: Value = serde_json::from_str(&said[said.find('{').unwrap()..]).unwrap();
     let certificates = told["certificates"].as_array().unwrap().iter();
     let left = certificates.filter(|one| one["missing"] != true);
-    let left = left.filter_map(|one| one["residualTimeSeconds"].as_i64());
+    let left = left.filter_map(|one| one["residualTime"].as_i64());
     left.min().unwrap() / 86_400
 }
 
