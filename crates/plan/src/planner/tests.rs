@@ -483,8 +483,8 @@ fn a_control_plane_that_is_being_started_elsewhere_is_waited_for() {
         &world,
         &expect![[r#"
             held     join c2: the machine does not answer
-            held     init c2 and 1 more: tried 1×: timeout
             held     init c1: one at a time, after c2
+            held     init c2: tried 1×: timeout
             error
         "#]],
     );
