@@ -560,7 +560,10 @@ async fn a_driver_for_kubernetes_alone_borrows_machines_and_gives_them_back() {
                 let node = |seen: &Observation| {
                     matches!(
                         seen.fact,
-                        Fact::Node(..) | Fact::ControlPlane(_) | Fact::Certificates(..)
+                        Fact::Node(..)
+                            | Fact::ControlPlane(_)
+                            | Fact::Certificates(..)
+                            | Fact::Snapshots(_)
                     )
                 };
                 assert!(seen.iter().all(node), "{seen:?}");
@@ -576,7 +579,7 @@ async fn a_driver_for_kubernetes_alone_borrows_machines_and_gives_them_back() {
             network,
             care: Care::default(),
         };
-        assert_eq!(act(control, init).await, "done, 3 seen, 1 kept");
+        assert_eq!(act(control, init).await, "done, 4 seen, 1 kept");
         let join = Action::Join {
             version,
             care: Care::default(),

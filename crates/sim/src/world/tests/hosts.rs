@@ -445,6 +445,7 @@ async fn of_what_is_lent_only_the_node_is_told() {
             facts.as_slice(),
             [
                 Fact::ControlPlane(_),
+                Fact::Snapshots(_),
                 Fact::Node(_, NodeFact::Joined { ready: true, .. }),
                 Fact::Certificates(..)
             ]
