@@ -537,7 +537,7 @@ mod tests {
         };
         let made = [
             "key", "prepare", "equip", "mesh", "balance", "init", "join", "install", "tend",
-            "drain", "upgrade", "uncordon", "leave", "snapshot", "restore", "release",
+            "drain", "upgrade", "renew", "uncordon", "leave", "snapshot", "restore", "release",
         ];
         assert_eq!(without(&desired.machines[0]), made);
         assert_eq!(without(&desired.machines[1]), ["uncordon"]);
