@@ -337,7 +337,7 @@ pub(crate) async fn a_snapshot_is_taken_when_wished_and_put_back_when_it_is_kept
     let refused = wish(store, Wish::Restore { snapshot: unknown }, at(5)).await;
     assert_eq!(
         refused.unwrap_err().to_string(),
-        "there is no snapshot 19700101T000009Z-ffffffff"
+        "there is no snapshot 20010909T014649Z-ffffffff"
     );
     let wished = wish(store, Wish::Restore { snapshot }, at(5)).await;
     let wished = wished.unwrap();
