@@ -30,7 +30,7 @@ pub(crate) enum Group {
 /// What ends by itself
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Verb {
-    Create(Create),
+    Create(Box<Create>),
     Packages(Packages),
     Index(Index),
     Verify(Verify),
