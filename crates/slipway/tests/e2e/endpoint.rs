@@ -87,6 +87,27 @@ fn all_ready(control: &Within) -> Result<String, String> {
     }
 }
 
+/// Looks whether nodes have the marks of their pools.
+fn told(site: &mut Site) {
+    let compute = site.names("compute").remove(0);
+    let seen = node(site, &compute);
+    assert!(carries_all(&seen), "{seen:#}");
+    let provider = seen["spec"]["providerID"].as_str().unwrap();
+    assert!(provider.starts_with("slipway://machine-"), "{provider}");
+    let control = site.names("control").remove(0);
+    let seen = node(site, &control);
+    assert_eq!(
+        seen["metadata"]["labels"]["slipway.dev/node-type"],
+        "control"
+    );
+    let taints = seen["spec"]["taints"].as_array().unwrap();
+    assert_eq!(
+        taints.len(),
+        1,
+        "only that of the control plane: {taints:?}"
+    );
+}
+
 #[test]
 fn the_api_moves_to_a_load_balancer_and_back_and_nodes_follow() {
     let test = "endpoint::the_api_moves_to_a_load_balancer_and_back_and_nodes_follow";
@@ -95,25 +116,7 @@ fn the_api_moves_to_a_load_balancer_and_back_and_nodes_follow() {
             site.apply(MARKED);
             asks(site, "control");
         });
-        site.step("nodes carry what they were told", |site| {
-            let compute = site.names("compute").remove(0);
-            let seen = node(site, &compute);
-            assert!(carries_all(&seen), "{seen:#}");
-            let provider = seen["spec"]["providerID"].as_str().unwrap();
-            assert!(provider.starts_with("slipway://machine-"), "{provider}");
-            let control = site.names("control").remove(0);
-            let seen = node(site, &control);
-            assert_eq!(
-                seen["metadata"]["labels"]["slipway.dev/node-type"],
-                "control"
-            );
-            let taints = seen["spec"]["taints"].as_array().unwrap();
-            assert_eq!(
-                taints.len(),
-                1,
-                "only that of the control plane: {taints:?}"
-            );
-        });
+        site.step("nodes carry what they were told", told);
         site.step("logs of a pod are read", |site| {
             site.deploy(1);
             logged(site).unwrap();
@@ -158,8 +161,8 @@ fn the_api_moves_to_a_load_balancer_and_back_and_nodes_follow() {
         for (who, heard) in [("the API", &apis), ("nodes", &nodes)] {
             site.figure(&format!("{who} {heard}"));
         }
-        assert!(apis.failures.is_empty(), "{apis:?}");
-        assert!(nodes.failures.is_empty(), "{nodes:?}");
+        assert!(apis.failures.is_empty(), "{apis}");
+        assert!(nodes.failures.is_empty(), "{nodes}");
         site.step("delete", |site| site.delete());
     });
 }

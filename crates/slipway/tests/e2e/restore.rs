@@ -118,7 +118,7 @@ fn told(test: &str, control: usize) {
             fulfilled(site);
         });
         site.step("it is yesterday again", |site| {
-            is_yesterday(site, control + 1)
+            is_yesterday(site, control + 1);
         });
         site.step("delete", |site| site.delete());
     });

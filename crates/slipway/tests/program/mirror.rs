@@ -118,7 +118,7 @@ fn a_mirror_is_filled_with_kubernetes() {
     assert!(mirror(&["verify", &to]).status.success());
     let away = words("v1.35.0");
     let said = String::from_utf8_lossy(&away.stderr).into_owned();
-    assert!(said.contains("(ARTIFACT-003)"), "{said}");
+    assert!(said.contains("(ARTIFACT-008)"), "{said}");
 }
 
 #[test]
