@@ -193,8 +193,8 @@ pub const METRICS: &[Metric] = &[
     metric(
         "slipway_streams",
         (Gauge, Server),
-        &[("kind", "`events`, `websocket`, `log`")],
-        "Clients that follow something.",
+        &[("kind", "`events`, `websocket`, `log`, `relay`")],
+        "Clients that follow something, or whose bytes are carried to a machine.",
     ),
     metric(
         "slipway_task_seconds",
