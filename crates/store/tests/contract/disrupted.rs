@@ -255,7 +255,7 @@ pub(crate) async fn a_window_that_opens_has_the_cluster_planned(store: &Store) {
             &text("east", &["east"], 1, workers),
             &[(
                 "version: v1.34.1,",
-                "version: v1.34.1, disruption: {windows: [{days: [Sun], start: '02:00', duration: 30m}]},",
+                "version: v1.34.1, etcdBackup: {mode: off}, disruption: {windows: [{days: [Sun], start: '02:00', duration: 30m}]},",
             )],
         )
     };

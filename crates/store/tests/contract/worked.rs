@@ -1,7 +1,8 @@
 //! The queue: leases, fences, attempts and logs.
 
 use crate::fixture::{
-    LEASE, WORKER, at, claim, cluster, events, name, plan, project, record, settle, view,
+    LEASE, WORKER, at, claim, cluster, edited, events, name, plan, project, record, settle, submit,
+    text, view,
 };
 use model::id::TaskId;
 use model::intent::Wish;
@@ -352,7 +353,12 @@ pub(crate) async fn a_long_log_keeps_its_head_and_its_tail(store: &Store) {
 
 pub(crate) async fn what_is_due_next_is_known(store: &Store) {
     assert_eq!(store.next_due().await.unwrap(), None);
-    let east = cluster(store, "east", 1).await;
+    let unsaved = (
+        "version: v1.34.1,",
+        "version: v1.34.1, etcdBackup: {mode: off},",
+    );
+    let unsaved = edited(&text("east", &["east"], 1, 1), &[unsaved]);
+    let east = submit(store, &unsaved).await.unwrap().changed[0].0;
     plan(store, east, at(5)).await;
     assert_eq!(store.next_due().await.unwrap(), Some(at(5)));
     let claims = claim(store, at(5)).await;
