@@ -174,15 +174,16 @@ fn untended(cares: &Cares, place: &Place<'_>) -> bool {
 
 /// Why a machine may not go yet: nodes may look for the API there.
 pub(super) fn still_asked(draft: &Draft<'_>, cares: &Cares, place: &Place<'_>) -> Option<Reason> {
-    let api = match place.machine.role {
-        Role::Control => place.node.is_some(),
-        Role::Balancer => balancers::is_told(place),
-        Role::Compute => false,
+    // Nodes may still be led to a load balancer that was made anew and knows nothing yet.
+    let (api, passes) = match place.machine.role {
+        Role::Control => (place.node.is_some(), true),
+        Role::Balancer => (true, balancers::is_told(place)),
+        Role::Compute => (false, false),
     };
     let asks = |other: &&Place<'_>| {
         let given_up = || draft.cancelled(other.machine.id, Kind::Tend).is_some();
         let told = cares.told(other);
-        let there = told.is_none_or(|care| care.api.contains(&place.machine.address));
+        let there = told.map_or(passes, |care| care.api.contains(&place.machine.address));
         let node = other.machine.role == Role::Compute && other.node.is_some();
         node && other.life == Life::Running && there && !given_up()
     };
