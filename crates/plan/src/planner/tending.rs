@@ -183,7 +183,9 @@ pub(super) fn still_asked(draft: &Draft<'_>, cares: &Cares, place: &Place<'_>) -
     let asks = |other: &&Place<'_>| {
         let given_up = || draft.cancelled(other.machine.id, Kind::Tend).is_some();
         let told = cares.told(other);
-        let there = told.map_or(passes, |care| care.api.contains(&place.machine.address));
+        // Of a node that was told what nobody knows any more nobody knows where it looks.
+        let unknown = passes || other.care.is_some();
+        let there = told.map_or(unknown, |care| care.api.contains(&place.machine.address));
         let node = other.machine.role == Role::Compute && other.node.is_some();
         node && other.life == Life::Running && there && !given_up()
     };
