@@ -87,6 +87,8 @@ fn of_cluster(observed: &mut Observed, action: &Action, now: Timestamp) {
             let none = || (SnapshotsFact::none_since(now), now);
             observed.snapshots.get_or_insert_with(none);
         }
+        // There is something to join.
+        Action::Join { .. } => observed.initialised = true,
         Action::Key => observed.access = Some("a key to come".to_owned()),
         Action::Mesh { mesh } => connect(observed, mesh, now),
         Action::Install { addons, remove } => install(observed, addons, remove, now),
@@ -102,7 +104,6 @@ fn of_cluster(observed: &mut Observed, action: &Action, now: Timestamp) {
         | Action::Prepare
         | Action::Equip { .. }
         | Action::Balance { .. }
-        | Action::Join { .. }
         | Action::Tend { .. }
         | Action::Drain
         | Action::Upgrade { .. }

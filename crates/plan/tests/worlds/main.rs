@@ -19,13 +19,27 @@ use model::task::{Kind, State};
 use model::time::Timestamp;
 use plan::{Phase, Reason, Slot, View, check, journey, plan, predict};
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 use seen::{around, made, under_way};
 use shape::{Sight, world};
 
 pub(crate) const NOW: Timestamp = Timestamp::from_millis(1_000);
 
+/// Worlds per property, the same ones every time; `SLIPWAY_SEEDS` asks for that many times as
+/// many others, to soak.
+fn config() -> ProptestConfig {
+    let soak = std::env::var("SLIPWAY_SEEDS").ok();
+    let soak = soak.map(|seeds| seeds.parse::<u32>().unwrap());
+    ProptestConfig {
+        cases: 1_500 * soak.unwrap_or(1),
+        rng_seed: soak.map_or(RngSeed::Fixed(1), |_| RngSeed::Random),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1_500, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
 
     #[test]
     fn every_step_is_safe_and_the_journey_ends(world in world()) {
