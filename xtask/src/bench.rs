@@ -56,6 +56,19 @@ struct Row {
     met: bool,
 }
 
+impl Row {
+    /// What could not be measured, and why.
+    fn unmeasured(what: &str, reason: &str, budget: &'static str) -> Self {
+        Self {
+            what: what.to_owned(),
+            ours: "not measured".to_owned(),
+            rival: reason.to_owned(),
+            budget,
+            met: false,
+        }
+    }
+}
+
 /// Prints the table; fails when a budget is not met.
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     let known = || PARTS.iter().chain(body::NAMES).copied();

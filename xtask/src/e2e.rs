@@ -17,6 +17,9 @@ use crate::{addons, hosts, kubernetes, workspace};
 /// The story that CI tells.
 const SMOKE: &str = "smoke";
 
+/// How the names of stories begin that need add-ons.
+const ADDON: &str = "addon::";
+
 /// Names the file that stories append their steps to.
 const STEPS: &str = "SLIPWAY_STEPS";
 
@@ -47,11 +50,6 @@ pub(crate) fn stories(word: &str, versions: &[&str], by: Option<&Path>) -> Resul
     if let Err(error) = kubernetes::run(&versions) {
         println!("missing, Kubernetes: {error:#}");
     }
-    if word != SMOKE
-        && let Err(error) = addons::run(&[])
-    {
-        println!("missing, add-ons: {error:#}");
-    }
     // Of the whole workspace, so that what it is made of is the same as for all other tests.
     let built = programs::built(&["--workspace", "--test", "e2e"])?;
     let program = built.and_then(|mut programs| programs.pop());
@@ -59,6 +57,11 @@ pub(crate) fn stories(word: &str, versions: &[&str], by: Option<&Path>) -> Resul
     let stories = listed(&program)?;
     let chosen: Vec<&String> = stories.iter().filter(|name| name.contains(word)).collect();
     ensure!(!chosen.is_empty(), "there is no story with {word:?}");
+    if chosen.iter().any(|story| story.starts_with(ADDON))
+        && let Err(error) = addons::run(&[])
+    {
+        println!("missing, add-ons: {error:#}");
+    }
     let steps = target.join("steps.txt");
     fs::write(&steps, "").with_context(|| format!("could not empty {}", steps.display()))?;
     let mut suite = Suite {

@@ -94,6 +94,7 @@ impl Hands {
             | Action::Drain
             | Action::Renew { .. }
             | Action::Uncordon
+            | Action::Readmit { .. }
             | Action::Leave
             | Action::Snapshot { .. }
             | Action::Restore { .. }

@@ -28,7 +28,6 @@ use crate::ssh::{self, Connections};
 use crate::{mesh, playbook};
 use driver::{Context, Driver, Outcome, Output, Target};
 use entry::{Entry, Pins};
-pub use guests::Welcome;
 use model::cluster::{Machine, Origin};
 use model::host::Recipe;
 use model::id::ClusterId;
@@ -176,6 +175,7 @@ impl Hosts {
             | Action::Upgrade { .. }
             | Action::Renew { .. }
             | Action::Uncordon
+            | Action::Readmit { .. }
             | Action::Leave
             | Action::Snapshot { .. }
             | Action::Restore { .. } => Err(Error::new(

@@ -19,4 +19,4 @@ pub mod sandbox;
 pub mod ssh;
 mod tool;
 
-pub use hands::{Hosts, Parts, Welcome};
+pub use hands::{Hosts, Parts};

@@ -14,6 +14,7 @@ pub mod workload;
 mod answer;
 mod door;
 mod health;
+mod job;
 mod text;
 
 pub use door::{Dial, Dialling, Door, Limits, Stream};

@@ -61,6 +61,8 @@ driver::kinds! {
     Etcd = "KUBE-029", Slipway, "tries again by itself; see on a control machine that most members of etcd are healthy";
     /// A host that cannot run Kubernetes.
     NoPlace = "KUBE-030", Person, "Kubernetes needs a host with systemd: on the sandbox, of serverType systemd";
+    /// A gate did not let a node back.
+    GateShut = "KUBE-031", Person, "mend what the gate complains of and ask again with `slipway task retry`, or change the gate in the manifest; the node serves nobody and the next one waits until then";
     /// An add-on that keeps volumes cannot go while there are any.
     VolumesLeft = "KUBE-050", Person, "delete the claims whose volumes these are, or name the add-on in the manifest again";
 }

@@ -6,6 +6,7 @@
 
 mod changing;
 mod coming;
+mod gates;
 mod going;
 mod installing;
 mod look;
@@ -99,6 +100,7 @@ impl Kube {
             Action::Renew { end } => self.renew(cx, task, *end).await,
             Action::Drain => self.drain(cx, task, around).await,
             Action::Uncordon => self.uncordon(cx, task, around).await,
+            Action::Readmit { gates } => self.readmit(cx, (task, around), gates).await,
             Action::Leave => self.leave(cx, task, around).await,
             Action::Snapshot { taking } => self.save(cx, task, taking).await,
             Action::Restore { restoring } => self.restore(cx, task, restoring).await,
@@ -304,24 +306,17 @@ impl Kube {
         let look = || async move {
             let node = door.node(name).await?;
             // Whoever waits here answers its kubelet next.
-            Ok(match look::fact(&node, false) {
-                Some(NodeFact::Joined {
+            let fact = look::fact(&node, false);
+            let far = |fact: &NodeFact| match fact {
+                NodeFact::Joined {
                     ready,
-                    cordoned,
                     version: runs,
-                    care,
-                    asks,
-                }) if runs == version && (ready || until == Until::Known) => Ok(NodeFact::Joined {
-                    ready,
-                    cordoned,
-                    version,
-                    care,
-                    asks,
-                }),
-                Some(NodeFact::Joined { .. } | NodeFact::Absent) | None => {
-                    Err(look::not_ready(&node, version))
-                }
-            })
+                    ..
+                } => *runs == version && (*ready || until == Until::Known),
+                NodeFact::Absent => false,
+            };
+            let come = fact.filter(far);
+            Ok(come.ok_or_else(|| look::not_ready(&node, version)))
         };
         patiently(cx, name, look).await
     }
@@ -409,6 +404,15 @@ where
         let what = format!("{what} is not ready: {last}");
         Err(Error::new(Kind::NotReady, what).into())
     })
+}
+
+/// Waits a little, unless the task is told to end.
+async fn pause(cx: &Context, time: Duration) -> Result<(), Trouble> {
+    tokio::select! {
+        biased;
+        () = cx.cancelled() => Err(stopped()),
+        () = tokio::time::sleep(time) => Ok(()),
+    }
 }
 
 fn stopped() -> Trouble {

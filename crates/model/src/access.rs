@@ -1,6 +1,7 @@
 //! What somebody may do, and which token says so.
 
 use crate::id;
+use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -109,6 +110,19 @@ impl FromStr for GuestKey {
             Err(NoGuestKey)
         }
     }
+}
+
+/// What somebody needs to know who was let in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Welcome {
+    /// As whom they enter.
+    pub user: String,
+    /// The port of the machine's SSH server, as we see it.
+    pub port: u16,
+    /// The host key by which they recognise the machine, as a line of OpenSSH's.
+    pub host_key: String,
+    /// Until when the key is let in, by the machine's own clock.
+    pub until: Timestamp,
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ mod addons;
 mod balancers;
 mod disruption;
 mod fields;
+mod gates;
 mod jump;
 mod kubernetes;
 mod manifest;

@@ -81,9 +81,12 @@ impl Listener {
     ///
     /// Datagrams carry no such header, and the API of a Kubernetes would not understand it.
     pub fn announces_caller(&self) -> bool {
-        self.proxy_protocol
-            && self.protocol == Protocol::Tcp
-            && u32::from(self.target_port) != API_PORT
+        self.proxy_protocol && self.protocol == Protocol::Tcp && !self.is_api()
+    }
+
+    /// Whether its targets are the API of a Kubernetes, which can be asked whether it is ready.
+    pub fn is_api(&self) -> bool {
+        self.protocol == Protocol::Tcp && u32::from(self.target_port) == API_PORT
     }
 }
 

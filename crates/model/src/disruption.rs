@@ -5,6 +5,7 @@
 //! *window* is a span of the week. Times of day have a fixed distance from UTC: a window that
 //! moved with somebody's summer time would open an hour early twice a year.
 
+use crate::gate::Gate;
 use crate::name::Name;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -29,6 +30,9 @@ pub struct Disruption {
     pub pools: BTreeMap<Name, PoolBudget>,
     /// How many machines of a group may be out of service at once; the groups of the pools.
     pub groups: BTreeMap<Name, u32>,
+    /// What must pass before a node of the cluster serves again and the next one is taken out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub gates: Vec<Gate>,
 }
 
 impl Default for Disruption {
@@ -38,6 +42,7 @@ impl Default for Disruption {
             windows: Windows::default(),
             pools: BTreeMap::new(),
             groups: BTreeMap::new(),
+            gates: Vec::new(),
         }
     }
 }
@@ -75,6 +80,7 @@ impl Disruption {
             windows: self.windows.clone(),
             groups: groups.map(|(group, most)| (group.clone(), *most)).collect(),
             pools,
+            gates: self.gates.clone(),
         }
     }
 }

@@ -21,6 +21,7 @@ pub mod cluster;
 pub mod disruption;
 pub mod endpoint;
 pub mod fault;
+pub mod gate;
 pub mod host;
 pub mod id;
 pub mod intent;

@@ -7,6 +7,7 @@ use crate::addon;
 use crate::care::Marks;
 use crate::cluster::Forward;
 use crate::disruption::{PoolBudget, UNAVAILABLE_DEFAULT, Windows};
+use crate::gate::Gate;
 use crate::host::{Playbooks, Proxy};
 use crate::kubernetes::Kubernetes;
 use crate::name::Name;
@@ -210,6 +211,9 @@ pub struct Cluster {
     /// When machines may be taken out of service.
     #[serde(default)]
     pub windows: Windows,
+    /// What must pass before a node serves again and the next one is taken out of service.
+    #[serde(default)]
+    pub gates: Vec<Gate>,
     /// How its hosts reach package sources and registries.
     #[serde(default)]
     pub proxy: Option<Proxy>,

@@ -89,6 +89,11 @@ impl EntryName {
         Self("kubeconfig".to_owned())
     }
 
+    /// Which value of a cluster opens the snapshots of its etcd.
+    pub fn snapshot_key() -> Self {
+        Self("snapshot-key".to_owned())
+    }
+
     /// The checked text.
     pub fn as_str(&self) -> &str {
         &self.0

@@ -3,7 +3,7 @@
 //! A snapshot is all that the API of a cluster knows, at one moment. It is written by a member of
 //! etcd, leaves its host sealed, and can be put back on all members together.
 
-use crate::cluster::Machine;
+use crate::cluster::{Machine, Role};
 use crate::id::IntentId;
 use crate::name::Name;
 use crate::time::Timestamp;
@@ -229,6 +229,14 @@ pub struct Restoring {
     pub from: Destination,
     /// All nodes of the cluster, members of etcd first.
     pub nodes: Vec<Machine>,
+}
+
+impl Restoring {
+    /// The nodes that are members of etcd.
+    pub fn members(&self) -> impl Iterator<Item = &Machine> {
+        let member = |node: &&Machine| node.role == Role::Control;
+        self.nodes.iter().filter(member)
+    }
 }
 
 /// That a snapshot was put back.

@@ -123,6 +123,24 @@ fn reason(error: &serde_saphyr::Error) -> String {
 }
 
 impl Value {
+    /// The same as others know it. A number that JSON cannot hold is nothing.
+    pub fn to_json(&self) -> serde_json::Value {
+        use serde_json::Value as Json;
+        match self {
+            Self::Null => Json::Null,
+            Self::Bool(flag) => Json::Bool(*flag),
+            Self::Int(number) => Json::from(*number),
+            Self::Float(number) => Json::from(*number),
+            Self::Text(text) => Json::String(text.clone()),
+            Self::List(items) => items.iter().map(Self::to_json).collect(),
+            Self::Map(entries) => {
+                let entries = entries.iter();
+                let entries = entries.map(|(key, value)| (key.clone(), value.to_json()));
+                Json::Object(entries.collect())
+            }
+        }
+    }
+
     /// What kind of value this is, for messages.
     pub const fn kind(&self) -> &'static str {
         match self {

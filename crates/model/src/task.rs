@@ -4,6 +4,7 @@ use crate::addon::{Addon, AddonName};
 use crate::balancer::Balance;
 use crate::care::Care;
 use crate::cluster::{Generation, Machine, Origin};
+use crate::gate::Gate;
 use crate::host::Recipe;
 use crate::id::{ClusterId, MachineId, TaskId};
 use crate::kubernetes::Kubernetes;
@@ -82,6 +83,7 @@ impl Task {
             | Action::Upgrade { .. }
             | Action::Renew { .. }
             | Action::Uncordon
+            | Action::Readmit { .. }
             | Action::Leave
             | Action::Snapshot { .. }
             | Action::Delete
@@ -160,6 +162,11 @@ pub enum Action {
     },
     /// Let workloads come to the node again.
     Uncordon,
+    /// The same, when its gates have passed.
+    Readmit {
+        /// All of them must, one after the other.
+        gates: Vec<Gate>,
+    },
     /// Take the node out of the cluster, with its etcd member where it has one.
     Leave,
     /// Save what the member of etcd on it knows.
@@ -247,7 +254,7 @@ impl Action {
             Self::Drain => Kind::Drain,
             Self::Upgrade { .. } => Kind::Upgrade,
             Self::Renew { .. } => Kind::Renew,
-            Self::Uncordon => Kind::Uncordon,
+            Self::Uncordon | Self::Readmit { .. } => Kind::Uncordon,
             Self::Leave => Kind::Leave,
             Self::Snapshot { .. } => Kind::Snapshot,
             Self::Restore { .. } => Kind::Restore,
@@ -275,6 +282,31 @@ impl Action {
             | Self::Drain
             | Self::Renew { .. }
             | Self::Uncordon
+            | Self::Readmit { .. }
+            | Self::Leave
+            | Self::Snapshot { .. }
+            | Self::Restore { .. }
+            | Self::Delete
+            | Self::Release => None,
+        }
+    }
+
+    /// What a node is told by it, where it is told anything.
+    pub const fn care(&self) -> Option<&Care> {
+        match self {
+            Self::Init { care, .. } | Self::Join { care, .. } | Self::Tend { care } => Some(care),
+            Self::Key
+            | Self::Create
+            | Self::Prepare
+            | Self::Equip { .. }
+            | Self::Mesh { .. }
+            | Self::Balance { .. }
+            | Self::Install { .. }
+            | Self::Drain
+            | Self::Upgrade { .. }
+            | Self::Renew { .. }
+            | Self::Uncordon
+            | Self::Readmit { .. }
             | Self::Leave
             | Self::Snapshot { .. }
             | Self::Restore { .. }

@@ -30,6 +30,13 @@ impl Timestamp {
         )
     }
 
+    /// This much earlier.
+    #[must_use]
+    pub fn minus(self, span: Duration) -> Self {
+        let span = i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
+        Self(self.0.saturating_sub(span))
+    }
+
     /// How long after `earlier` this is; zero when it is not.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))

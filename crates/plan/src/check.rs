@@ -10,6 +10,7 @@ mod tending;
 
 use crate::planner::{Plan, View};
 use model::cluster::{Machine, Role};
+use model::gate::Gate;
 use model::id::MachineId;
 use model::name::Name;
 use model::observed::{MachineFact, NodeFact};
@@ -121,6 +122,14 @@ fn alone(view: &View<'_>, task: &Task) -> Vec<&'static str> {
     {
         broken.push("no node is ahead of the control plane");
     }
+    let passed: &[Gate] = if let Action::Readmit { gates } = &task.action {
+        gates
+    } else {
+        &[]
+    };
+    if kind == Kind::Uncordon && passed != desired.disruption.gates {
+        broken.push("a node serves again when its gates have passed");
+    }
     broken.extend(host(view, task));
     broken.extend(addons::alone(view, task));
     broken.extend(tending::alone(view, task));
@@ -139,20 +148,7 @@ fn host(view: &View<'_>, task: &Task) -> Option<&'static str> {
     let seen = seen.and_then(|seen| seen.host.as_ref());
     let connected = seen.is_some_and(|(host, _)| host.mesh.is_some());
     let joins = matches!(kind, Kind::Init | Kind::Join);
-    let node = joins
-        || matches!(
-            kind,
-            Kind::Install
-                | Kind::Tend
-                | Kind::Drain
-                | Kind::Upgrade
-                | Kind::Renew
-                | Kind::Uncordon
-                | Kind::Leave
-                | Kind::Snapshot
-                | Kind::Restore
-        );
-    if node && !machine.role.is_node() {
+    if kind.of_kubernetes() && !machine.role.is_node() {
         Some("a load balancer is no node")
     } else if !machine.origin.is_host() {
         None

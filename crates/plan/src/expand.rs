@@ -286,6 +286,7 @@ fn disruption(manifest: &Manifest, cluster: &Cluster, grown: &Desired) -> Disrup
     let mut allowed = grown.disruption.clone();
     allowed.unavailable = cluster.unavailable;
     allowed.windows = cluster.windows.clone();
+    allowed.gates.clone_from(&cluster.gates);
     let serving = serving(manifest, cluster).flat_map(|balancer| &balancer.pools);
     for name in cluster
         .control

@@ -539,6 +539,9 @@ fn details(action: &Action) -> String {
     } else if let Action::Tend { care } = action {
         let api: Vec<_> = care.api.iter().map(ToString::to_string).collect();
         format!(" (api > {})", api.join(" "))
+    } else if let Action::Readmit { gates } = action {
+        let gates: Vec<_> = gates.iter().map(|gate| gate.name.as_str()).collect();
+        format!(" (gates {})", gates.join(" "))
     } else {
         String::new()
     }

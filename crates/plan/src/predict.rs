@@ -64,7 +64,7 @@ pub fn predict(observed: &mut Observed, machine: &Machine, action: &Action, now:
             }
         }
         Action::Drain => change(seen, |cordoned, _| *cordoned = true),
-        Action::Uncordon => change(seen, |cordoned, _| *cordoned = false),
+        Action::Uncordon | Action::Readmit { .. } => change(seen, |cordoned, _| *cordoned = false),
         Action::Upgrade { version } => {
             change(seen, |_, runs| *runs = *version);
             // kubeadm renews certificates on its way.
@@ -109,6 +109,7 @@ fn of_cluster(observed: &mut Observed, action: &Action, now: Timestamp) {
         | Action::Upgrade { .. }
         | Action::Renew { .. }
         | Action::Uncordon
+        | Action::Readmit { .. }
         | Action::Leave
         | Action::Delete
         | Action::Release => {}

@@ -1,11 +1,10 @@
 //! What the server needs of the hands, which it does not know: a way into machines.
 
 use futures_util::future::BoxFuture;
-use model::access::GuestKey;
+use model::access::{GuestKey, Welcome};
 use model::cluster::Machine;
 use model::id::ClusterId;
 use model::name::Name;
-use model::time::Timestamp;
 use std::time::Duration;
 use store::Actor;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -38,19 +37,6 @@ pub struct Visit {
     pub machine: Machine,
     /// Who opens what has to be opened on the way.
     pub actor: Actor,
-}
-
-/// What somebody needs to know who was let in.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Welcome {
-    /// As whom they enter.
-    pub user: String,
-    /// The port of the machine's SSH server.
-    pub port: u16,
-    /// The host key by which they recognise the machine, as a line of OpenSSH's.
-    pub host_key: String,
-    /// Until when the key is let in.
-    pub until: Timestamp,
 }
 
 /// Why a machine could not be entered, as one clause with a code.

@@ -33,7 +33,7 @@ mod watched;
 pub use access::Need;
 pub use api::SimulationView;
 pub use app::{Clock, Server, router, run};
-pub use enter::{Enter, Letting, Shut, Visit, Welcome, Wire};
+pub use enter::{Enter, Letting, Shut, Visit, Wire};
 pub use openapi::document;
 pub use page::pages;
 pub use rehearse::{Rehearsal, Rehearse, Turn};

@@ -193,6 +193,7 @@ impl Simulated {
             | Action::Upgrade { .. }
             | Action::Renew { .. }
             | Action::Uncordon
+            | Action::Readmit { .. }
             | Action::Leave
             | Action::Snapshot { .. }
             | Action::Restore { .. } => Ok(Lent::Here),
@@ -481,6 +482,7 @@ fn outputs(task: &Task) -> Vec<Output> {
         | Action::Upgrade { .. }
         | Action::Renew { .. }
         | Action::Uncordon
+        | Action::Readmit { .. }
         | Action::Leave
         | Action::Snapshot { .. }
         | Action::Restore { .. }

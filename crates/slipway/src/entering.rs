@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use hosts::Hosts;
 use model::access::GuestKey;
 use model::time::Timestamp;
-use server::{Enter, Letting, Shut, Visit, Welcome, Wire};
+use server::{Enter, Letting, Shut, Visit, Wire};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -32,12 +32,8 @@ impl Log for Aside {
 impl Ways {
     /// What the hands get besides the machine: keys are opened in the name of who enters.
     fn context(&self, visit: &Visit) -> Context {
-        let opened = (
-            self.vault.clone(),
-            visit.project.clone(),
-            visit.actor.clone(),
-        );
-        let secrets = engine::opener(opened.0, opened.1, opened.2);
+        let (project, actor) = (visit.project.clone(), visit.actor.clone());
+        let secrets = engine::opener(self.vault.clone(), project, actor);
         Context::new(self.clock, Arc::new(Aside), secrets, self.stop.clone(), 0)
     }
 }
@@ -49,18 +45,7 @@ impl Enter for Ways {
             let letting = self
                 .hosts
                 .let_in(&cx, visit.cluster, &visit.machine, &key, time);
-            let hosts::Welcome {
-                user,
-                port,
-                host_key,
-                until,
-            } = letting.await.map_err(|error| shut(&error))?;
-            Ok(Welcome {
-                user,
-                port,
-                host_key,
-                until,
-            })
+            letting.await.map_err(|error| shut(&error))
         }
         .boxed()
     }

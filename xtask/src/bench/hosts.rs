@@ -44,7 +44,7 @@ pub(super) fn measure(rows: &mut Vec<Row>) -> Result<()> {
             (MANY, MANY_BUDGET),
             (MORE, MORE_BUDGET),
         ] {
-            rows.push(unmeasured(what, &reason, budget));
+            rows.push(Row::unmeasured(what, &reason, budget));
         }
         return Ok(());
     }
@@ -111,16 +111,6 @@ fn within(what: &str, seconds: f64, most: f64, budget: &'static str) -> Row {
         rival: "–".to_owned(),
         budget,
         met: seconds < most,
-    }
-}
-
-fn unmeasured(what: &str, reason: &str, budget: &'static str) -> Row {
-    Row {
-        what: what.to_owned(),
-        ours: "not measured".to_owned(),
-        rival: reason.to_owned(),
-        budget,
-        met: false,
     }
 }
 

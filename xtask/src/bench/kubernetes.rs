@@ -19,13 +19,7 @@ const TIMES_MAX: f64 = 1.2;
 pub(super) fn measure(program: &Path) -> Result<Row> {
     let (suite, steps) = e2e::stories("byhand", &VERSIONS[..1], Some(program))?;
     if let Some(skip) = suite.skips.first() {
-        return Ok(Row {
-            what: WHAT.to_owned(),
-            ours: "not measured".to_owned(),
-            rival: skip.reason.clone(),
-            budget: BUDGET,
-            met: false,
-        });
+        return Ok(Row::unmeasured(WHAT, &skip.reason, BUDGET));
     }
     ensure!(suite.failures.is_empty(), "the story failed");
     let (ours, rival) = (seconds(&steps, "by Slipway")?, seconds(&steps, "by hand")?);

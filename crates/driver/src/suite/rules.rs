@@ -571,6 +571,7 @@ pub(super) async fn told_is_told<F: Fixture>(play: Play<'_, F>) -> Verdict {
             | Action::Upgrade { .. }
             | Action::Renew { .. }
             | Action::Uncordon
+            | Action::Readmit { .. }
             | Action::Leave
             | Action::Delete
             | Action::Release => true,

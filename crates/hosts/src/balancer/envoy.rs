@@ -276,7 +276,12 @@ fn cluster(listener: &Listener) -> Value {
         "ignore_health_on_host_removal": true,
     });
     match listener.protocol {
-        Protocol::Tcp => watch(&mut cluster),
+        Protocol::Tcp => {
+            watch(&mut cluster);
+            if listener.is_api() {
+                question(&mut cluster);
+            }
+        }
         // Whether a target of datagrams lives cannot be asked: all of them count as healthy.
         Protocol::Udp => {}
     }
@@ -328,6 +333,36 @@ fn watch(cluster: &mut Value) {
         "int_value": 25_000,
         "state": "STATE_PREBIND",
     }]});
+}
+
+/// Has the targets of connections asked whether they are ready, as API servers can be.
+///
+/// One that starts, ends or has lost its etcd accepts connections and answers nothing useful. It is
+/// passed over from its first such answer on. Only the question is put by TLS: what callers send is
+/// passed on as it comes, and whoever answers proves nothing by it and is told nothing.
+fn question(cluster: &mut Value) {
+    let by_tls = json!({"by_tls": true});
+    cluster["transport_socket_matches"] = json!([{
+        "name": "by_tls",
+        "match": by_tls,
+        "transport_socket": {
+            "name": "envoy.transport_sockets.tls",
+            "typed_config": {
+                "@type": format!("{TYPE}.extensions.transport_sockets.tls.v3.UpstreamTlsContext"),
+                // Envoy would speak nothing newer than 1.2, which some forbid.
+                "common_tls_context": {"tls_params": {
+                    "tls_minimum_protocol_version": "TLSv1_2",
+                    "tls_maximum_protocol_version": "TLSv1_3",
+                }},
+            },
+        },
+    }]);
+    let check = &mut cluster["health_checks"][0];
+    if let Some(check) = check.as_object_mut() {
+        check.remove("tcp_health_check");
+    }
+    check["http_health_check"] = json!({"host": "slipway", "path": "/readyz"});
+    check["transport_socket_match_criteria"] = by_tls;
 }
 
 /// The PROXY protocol towards targets, version 2.

@@ -6,7 +6,7 @@ use crate::error::{Error, Kind};
 use crate::program::{Program, quoted};
 use crate::ssh::Wire;
 use driver::Context;
-use model::access::GuestKey;
+use model::access::{GuestKey, Welcome};
 use model::cluster::Machine;
 use model::id::ClusterId;
 use model::time::Timestamp;
@@ -17,19 +17,6 @@ const LET_IN_MAX: Duration = Duration::from_secs(15);
 
 /// What lets a key in; `$user`, `$key` and `$seconds` say whose and for how long.
 const LET_IN: &str = include_str!("let-in.sh");
-
-/// What somebody needs to know who was let in.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Welcome {
-    /// As whom they enter.
-    pub user: String,
-    /// The port of the machine's SSH server, as we see it.
-    pub port: u16,
-    /// The host key by which they recognise the machine, as a line of OpenSSH's.
-    pub host_key: String,
-    /// Until when the key is let in, by the machine's own clock.
-    pub until: Timestamp,
-}
 
 impl Hosts {
     /// Lets a key into a machine for some time; keys whose time has passed are taken out.

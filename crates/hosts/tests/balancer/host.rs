@@ -157,7 +157,13 @@ pub(crate) async fn until(what: &str, path: &str, satisfied: impl Fn(&str) -> bo
 
 /// Whether a page says that a target of a role answers.
 pub(crate) fn healthy(role: &str, number: u8, page: &str) -> bool {
-    let line = format!("{role}::{}:9000::health_flags::healthy", target(number));
+    healthy_at(role, number, 9000, page)
+}
+
+/// Whether a page says that a target of a role answers that listens elsewhere.
+pub(crate) fn healthy_at(role: &str, number: u8, port: u16, page: &str) -> bool {
+    let target = target(number);
+    let line = format!("{role}::{target}:{port}::health_flags::healthy");
     page.lines().any(|found| found == line)
 }
 

@@ -8,6 +8,7 @@
     reason = "tests fail by panicking, and print their figures"
 )]
 
+mod api;
 mod host;
 mod roles;
 mod swaps;

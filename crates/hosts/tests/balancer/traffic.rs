@@ -61,7 +61,8 @@ async fn serve(number: u8, listener: TcpListener) {
     }
 }
 
-async fn answer(number: u8, stream: TcpStream) {
+/// Answers every line with a number.
+pub(crate) async fn answer(number: u8, stream: TcpStream) {
     let mut stream = BufReader::new(stream);
     let mut line = String::new();
     while let Ok(1..) = stream.read_line(&mut line).await {

@@ -3,7 +3,7 @@
 //! Where one of them cannot be had or does not come to life, the others go on: what failed is told
 //! when all was tried.
 
-use super::{Done, Kube, Trouble, look, patiently};
+use super::{Done, Kube, PAUSE, Trouble, look, patiently, pause};
 use crate::addons;
 use crate::api::Door;
 use crate::api::addon::Memory;
@@ -23,9 +23,6 @@ const ROLLOUT_MAX: Duration = Duration::from_mins(4);
 
 /// How long what was deleted may take until it is gone.
 const GONE_MAX: Duration = Duration::from_mins(2);
-
-/// How often we look.
-const LOOK: Duration = Duration::from_millis(500);
 
 impl Kube {
     /// Has a cluster have these add-ons as they should be, and not have others.
@@ -200,7 +197,7 @@ async fn take_away(cx: &Context, door: &Door, name: AddonName) -> Result<(), Tro
             let what = format!("{first} and {} more are not gone yet", left.len() - 1);
             return Err(Error::new(Kind::NotReady, what).into());
         }
-        pause(cx).await?;
+        pause(cx, PAUSE).await?;
     }
     cx.log(&format!("{name}: {} objects removed", own.len()));
     Ok(door.forget(name).await?)
@@ -246,14 +243,6 @@ async fn comes_up(cx: &Context, door: &Door, machine: &Machine) -> Result<NodeFa
         })
     };
     patiently(cx, name, seen).await
-}
-
-async fn pause(cx: &Context) -> Result<(), Trouble> {
-    tokio::select! {
-        biased;
-        () = cx.cancelled() => Err(super::stopped()),
-        () = tokio::time::sleep(LOOK) => Ok(()),
-    }
 }
 
 /// What to tell of all that failed: one that may work later keeps the task going.

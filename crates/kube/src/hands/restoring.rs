@@ -45,8 +45,7 @@ impl Kube {
         task: &Task,
         restoring: &Restoring,
     ) -> Result<Done, Trouble> {
-        let control = |machine: &&Machine| machine.role == Role::Control;
-        let members: Vec<_> = restoring.nodes.iter().filter(control).collect();
+        let members: Vec<_> = restoring.members().collect();
         let looked = self.step(cx, task, restoring, &members, Back::Look).await?;
         let open: Vec<_> = looked.into_iter().filter(|(_, done)| !done).collect();
         let open: Vec<&Machine> = open.into_iter().map(|(member, _)| member).collect();
@@ -138,8 +137,7 @@ impl Kube {
         members: &[&'a Machine],
         step: Back,
     ) -> Result<Vec<(&'a Machine, bool)>, Trouble> {
-        let control = |machine: &&Machine| machine.role == Role::Control;
-        let all: Vec<_> = restoring.nodes.iter().filter(control).collect();
+        let all: Vec<_> = restoring.members().collect();
         let wish = restoring.wish.to_string();
         let steps = members.iter().map(|member| {
             let program = kubeadm::restore(step, &wish, member, &all);

@@ -17,9 +17,6 @@ use std::time::Duration;
 use tokio::fs::File;
 use tokio::io::AsyncWriteExt as _;
 
-/// Which value of a cluster opens its snapshots.
-const SNAPSHOT_KEY: &str = "snapshot-key";
-
 /// The largest snapshot: etcd itself advises against more than 8 GiB.
 const SIZE_MAX: u64 = 16 * 1024 * 1024 * 1024;
 
@@ -153,12 +150,7 @@ impl Kube {
         cluster: ClusterId,
     ) -> Result<(Output, bool), Trouble> {
         let owner = Owner::Cluster(cluster);
-        let entry: EntryName = SNAPSHOT_KEY.parse().map_err(|error| {
-            Error::new(
-                Kind::WrongKey,
-                format!("{SNAPSHOT_KEY} is no name: {error}"),
-            )
-        })?;
+        let entry = EntryName::snapshot_key();
         let kept = cx.kept(&owner, &entry).await?;
         let known = kept.is_some();
         let value: Secret = match kept {

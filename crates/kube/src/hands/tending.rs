@@ -1,6 +1,6 @@
 //! What nodes carry, and where they find the API.
 
-use super::{Done, Kube, PAUSE, Trouble, patiently, stopped};
+use super::{Done, Kube, PAUSE, Trouble, patiently, pause};
 use crate::api::Door;
 use crate::api::csr::{Identity, Verdict};
 use crate::api::node::Taint;
@@ -75,11 +75,7 @@ impl Kube {
                 return Ok(());
             }
             self.answer(cx, door, machine).await?;
-            tokio::select! {
-                biased;
-                () = cx.cancelled() => return Err(stopped()),
-                () = tokio::time::sleep(PAUSE) => {}
-            }
+            pause(cx, PAUSE).await?;
         }
         Ok(())
     }

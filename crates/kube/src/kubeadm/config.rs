@@ -131,7 +131,11 @@ fn cluster(node: &Node<'_>) -> Value {
         },
         "apiServer": {
             "certSANs": names,
-            "extraArgs": [{ "name": "kubelet-certificate-authority", "value": format!("{PKI}/ca.crt") }],
+            "extraArgs": [
+                { "name": "kubelet-certificate-authority", "value": format!("{PKI}/ca.crt") },
+                // Who is told to end says so and answers until load balancers have seen it.
+                { "name": "shutdown-delay-duration", "value": "6s" },
+            ],
         },
         "controllerManager": {
             "extraArgs": [{ "name": "allocate-node-cidrs", "value": allocate }],

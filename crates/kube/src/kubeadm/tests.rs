@@ -62,7 +62,7 @@ fn documents(text: &str) -> Vec<serde_json::Value> {
 fn a_cluster_is_told_its_one_name_and_its_networks() {
     let text = with("control", Cni::Routed, |node| init_config(node).to_string());
     let all = documents(&text);
-    expect![[r#"{"apiServer":{"certSANs":["api.edge.slipway.internal","127.0.0.1","192.0.2.7"],"extraArgs":[{"name":"kubelet-certificate-authority","value":"/etc/kubernetes/pki/ca.crt"}]},"apiVersion":"kubeadm.k8s.io/v1beta4","clusterName":"edge","controlPlaneEndpoint":"api.edge.slipway.internal:6443","controllerManager":{"extraArgs":[{"name":"allocate-node-cidrs","value":"false"}]},"kind":"ClusterConfiguration","kubernetesVersion":"v1.34.4","networking":{"podSubnet":"10.244.0.0/16","serviceSubnet":"10.96.0.0/12"}}"#]]
+    expect![[r#"{"apiServer":{"certSANs":["api.edge.slipway.internal","127.0.0.1","192.0.2.7"],"extraArgs":[{"name":"kubelet-certificate-authority","value":"/etc/kubernetes/pki/ca.crt"},{"name":"shutdown-delay-duration","value":"6s"}]},"apiVersion":"kubeadm.k8s.io/v1beta4","clusterName":"edge","controlPlaneEndpoint":"api.edge.slipway.internal:6443","controllerManager":{"extraArgs":[{"name":"allocate-node-cidrs","value":"false"}]},"kind":"ClusterConfiguration","kubernetesVersion":"v1.34.4","networking":{"podSubnet":"10.244.0.0/16","serviceSubnet":"10.96.0.0/12"}}"#]]
     .assert_eq(&all[1].to_string());
     assert_eq!(all[0]["localAPIEndpoint"]["advertiseAddress"], "10.8.0.2");
     assert_eq!(all[2]["cgroupDriver"], "systemd");

@@ -73,29 +73,17 @@ impl Sealer {
         random(&mut beginning)?;
         let head = self.head(&beginning);
         into.write_all(&head).await.map_err(unwritten)?;
-        let mut chunk = Zeroizing::new(vec![0; CHUNK]);
-        let mut ahead = Zeroizing::new(vec![0; CHUNK]);
-        let mut filled = fill(&mut from, &mut chunk).await.map_err(uncome)?;
-        let mut number = 0;
-        loop {
-            // Only who looks ahead knows which chunk is the last.
-            let next = fill(&mut from, &mut ahead).await.map_err(uncome)?;
-            let nonce = nonce(&beginning, number, next == 0);
-            let payload = Payload {
-                msg: &chunk[..filled],
-                aad: &self.bound(&head),
-            };
-            let sealed = self.cipher.encrypt(&nonce, payload);
-            let sealed = sealed.map_err(|_| Error::new(Kind::Damaged, "a chunk is too large"))?;
-            into.write_all(&sealed).await.map_err(unwritten)?;
-            if next == 0 {
-                break;
-            }
-            number = following(number)?;
-            std::mem::swap(&mut chunk, &mut ahead);
-            filled = next;
-        }
-        into.flush().await.map_err(unwritten)
+        let bound = self.bound(&head);
+        let seal = |nonce: &XNonce, msg: &[u8]| {
+            let sealed = self.cipher.encrypt(nonce, Payload { msg, aad: &bound });
+            sealed.map_err(|_| Error::new(Kind::Damaged, "a chunk is too large"))
+        };
+        let chunks = Chunks {
+            size: CHUNK,
+            beginning,
+            unread: uncome,
+        };
+        chunks.change(&mut from, &mut into, seal).await
     }
 
     /// Opens all that comes. What was written when it ends with an error is worth nothing.
@@ -108,29 +96,17 @@ impl Sealer {
         let read = from.read_exact(&mut head).await;
         read.map_err(|_| damaged("it is too short"))?;
         let beginning = self.recognised(&head)?;
-        let mut chunk = vec![0; CHUNK + TAG];
-        let mut ahead = vec![0; CHUNK + TAG];
-        let mut filled = fill(&mut from, &mut chunk).await.map_err(unread)?;
-        let mut number = 0;
-        loop {
-            let next = fill(&mut from, &mut ahead).await.map_err(unread)?;
-            let nonce = nonce(&beginning, number, next == 0);
-            let payload = Payload {
-                msg: &chunk[..filled],
-                aad: &self.bound(&head),
-            };
-            let opened = self.cipher.decrypt(&nonce, payload);
-            let opened = opened.map_err(|_| damaged("a part of it was changed or is missing"))?;
-            let opened = Zeroizing::new(opened);
-            into.write_all(&opened).await.map_err(unwritten)?;
-            if next == 0 {
-                break;
-            }
-            number = following(number)?;
-            std::mem::swap(&mut chunk, &mut ahead);
-            filled = next;
-        }
-        into.flush().await.map_err(unwritten)
+        let bound = self.bound(&head);
+        let open = |nonce: &XNonce, msg: &[u8]| {
+            let opened = self.cipher.decrypt(nonce, Payload { msg, aad: &bound });
+            opened.map_err(|_| damaged("a part of it was changed or is missing"))
+        };
+        let chunks = Chunks {
+            size: CHUNK + TAG,
+            beginning,
+            unread,
+        };
+        chunks.change(&mut from, &mut into, open).await
     }
 
     /// Whether a file that begins so was sealed with this key.
@@ -167,6 +143,42 @@ impl Sealer {
     /// What every chunk is bound to besides its place.
     fn bound(&self, head: &[u8]) -> Vec<u8> {
         [head, self.cluster.to_string().as_bytes()].concat()
+    }
+}
+
+/// A stream that is changed chunk by chunk.
+struct Chunks {
+    size: usize,
+    beginning: [u8; BEGINNING],
+    /// What it means that no more can be read.
+    unread: fn(std::io::Error) -> Error,
+}
+
+impl Chunks {
+    async fn change(
+        &self,
+        from: &mut (impl AsyncRead + Unpin + Send),
+        into: &mut (impl AsyncWrite + Unpin + Send),
+        change: impl Fn(&XNonce, &[u8]) -> Result<Vec<u8>, Error> + Send + Sync,
+    ) -> Result<(), Error> {
+        let mut chunk = Zeroizing::new(vec![0; self.size]);
+        let mut ahead = Zeroizing::new(vec![0; self.size]);
+        let mut filled = fill(from, &mut chunk).await.map_err(self.unread)?;
+        let mut number = 0;
+        loop {
+            // Only who looks ahead knows which chunk is the last.
+            let next = fill(from, &mut ahead).await.map_err(self.unread)?;
+            let nonce = nonce(&self.beginning, number, next == 0);
+            let changed = Zeroizing::new(change(&nonce, &chunk[..filled])?);
+            into.write_all(&changed).await.map_err(unwritten)?;
+            if next == 0 {
+                break;
+            }
+            number = following(number)?;
+            std::mem::swap(&mut chunk, &mut ahead);
+            filled = next;
+        }
+        into.flush().await.map_err(unwritten)
     }
 }
 

@@ -8,6 +8,7 @@
 mod addons;
 mod door;
 mod drain;
+mod jobs;
 mod nodes;
 mod objects;
 mod requests;

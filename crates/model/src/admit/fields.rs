@@ -3,6 +3,7 @@
 use crate::fault::{Code, Faults};
 use crate::source::Value;
 use std::ops::RangeInclusive;
+use std::time::Duration;
 
 /// A mapping that is being read; [`Fields::finish`] reports what nobody asked for.
 pub(super) struct Fields<'v> {
@@ -316,6 +317,20 @@ impl<'v> Fields<'v> {
             }
         }
     }
+}
+
+/// A whole number of minutes, hours or days.
+pub(super) fn span(text: &str) -> Option<Duration> {
+    let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let number: u32 = digits.parse().ok().filter(|_| plain)?;
+    let minutes: u64 = match unit {
+        "m" => 1,
+        "h" => 60,
+        "d" => 24 * 60,
+        _ => return None,
+    };
+    Some(Duration::from_mins(minutes * u64::from(number)))
 }
 
 /// Notes that something else is written there than belongs there.

@@ -3,7 +3,7 @@
 use super::fields::Fields;
 use super::marks::{self, Source};
 use super::{
-    addons, balancers, disruption, jump, kubernetes, playbooks, proxy, references, secrets,
+    addons, balancers, disruption, gates, jump, kubernetes, playbooks, proxy, references, secrets,
     snapshots,
 };
 use crate::cluster::LITE;
@@ -392,6 +392,7 @@ fn cluster_of(value: &Value, path: &str, faults: &mut Faults) -> Option<Read<Dec
         (control, compute)
     });
     let (unavailable, windows) = disruption::of_cluster(&mut fields, faults);
+    let gates = gates::of_cluster(&mut fields, faults);
     let kubernetes = kubernetes::of_cluster(&mut fields, network, faults);
     let proxy = proxy::of_cluster(&mut fields, network, &kubernetes, faults);
     let playbooks = playbooks::of_cluster(&mut fields, faults);
@@ -410,6 +411,7 @@ fn cluster_of(value: &Value, path: &str, faults: &mut Faults) -> Option<Read<Dec
                 compute: compute.clone(),
                 unavailable,
                 windows,
+                gates,
                 proxy,
                 playbooks,
                 addons,

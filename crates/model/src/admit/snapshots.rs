@@ -1,6 +1,6 @@
 //! How the etcd of a cluster is saved: `etcdBackup`.
 
-use super::fields::Fields;
+use super::fields::{Fields, span};
 use crate::fault::{Code, Faults};
 use crate::name::Name;
 use crate::snapshot::{Destination, EtcdBackup, Keep};
@@ -103,18 +103,4 @@ impl FromStr for Age {
         let span = Some(span).filter(|span| allowed.contains(span));
         span.map(Self).ok_or(Error::Age)
     }
-}
-
-/// A whole number of minutes, hours or days.
-fn span(text: &str) -> Option<Duration> {
-    let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
-    let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-    let number: u32 = digits.parse().ok().filter(|_| plain)?;
-    let minutes: u64 = match unit {
-        "m" => 1,
-        "h" => 60,
-        "d" => 24 * 60,
-        _ => return None,
-    };
-    Some(Duration::from_mins(minutes * u64::from(number)))
 }

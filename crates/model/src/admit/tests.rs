@@ -6,6 +6,7 @@ use expect_test::{Expect, expect};
 
 mod addons;
 mod balancers;
+mod gates;
 mod hosts;
 mod kubernetes;
 mod marks;

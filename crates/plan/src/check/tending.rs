@@ -7,34 +7,17 @@ use model::cluster::{Machine, Role};
 use model::id::MachineId;
 use model::intent::Wish;
 use model::observed::{MachineFact, NodeFact};
-use model::task::{Action, Kind, Task};
+use model::task::{Kind, Task};
 use std::net::Ipv4Addr;
 
 /// What one task breaks by itself.
 pub(super) fn alone(view: &View<'_>, task: &Task) -> Option<&'static str> {
-    let care = match &task.action {
-        Action::Tend { .. } if !joined(view, task.machine.id) => {
-            return Some("only a node is tended");
-        }
-        Action::Tend { care } | Action::Join { care, .. } => care,
-        Action::Key
-        | Action::Create
-        | Action::Prepare
-        | Action::Equip { .. }
-        | Action::Mesh { .. }
-        | Action::Balance { .. }
-        | Action::Init { .. }
-        | Action::Install { .. }
-        | Action::Drain
-        | Action::Upgrade { .. }
-        | Action::Renew { .. }
-        | Action::Uncordon
-        | Action::Leave
-        | Action::Snapshot { .. }
-        | Action::Restore { .. }
-        | Action::Delete
-        | Action::Release => return None,
-    };
+    let kind = task.action.kind();
+    if kind == Kind::Tend && !joined(view, task.machine.id) {
+        return Some("only a node is tended");
+    }
+    // Where there is no API yet nobody is led to it.
+    let care = task.action.care().filter(|_| kind != Kind::Init)?;
     let nowhere = task.machine.role == Role::Compute && care.api.is_empty();
     let leads = |at: &Ipv4Addr| {
         let mut all = view.desired.all();

@@ -109,10 +109,9 @@ fn joined(place: &Place<'_>) -> bool {
 fn can_run(draft: &Draft<'_>) -> bool {
     let compute = |place: &&Place<'_>| place.machine.role == Role::Compute;
     let mut others = draft.survey.wanted().filter(compute).peekable();
-    // Where nothing is under way nobody is about to come back.
-    let idle = draft.view.open.is_empty() && !draft.has_tasks();
     let ready = |place: &Place<'_>| {
-        let answers = place.life != Life::Unreachable && (idle || !place.slot);
+        let comes_back = place.slot && (place.open.is_some() || draft.is_busy(place));
+        let answers = place.life != Life::Unreachable && !comes_back;
         answers && place.node.is_some_and(|node| node.ready)
     };
     others.peek().is_none() || others.any(ready)

@@ -284,11 +284,6 @@ impl<'a> Draft<'a> {
         self.busy.contains_key(&place.machine.id)
     }
 
-    /// Whether anything is begun.
-    pub(super) const fn has_tasks(&self) -> bool {
-        !self.tasks.is_empty()
-    }
-
     /// Has the cluster planned again then, though nothing may have happened.
     pub(super) fn wake(&mut self, at: Timestamp) {
         self.wake = Some(self.wake.map_or(at, |known| known.min(at)));

@@ -34,15 +34,10 @@ pub(super) fn times(view: &View<'_>, survey: &Survey<'_>) -> impl Iterator<Item 
     let stays = |place: &&Place<'_>| place.wanted && !view.desired.tombstone;
     let ends = survey.members().filter(stays).filter_map(|place| place.end);
     let times: Vec<_> = ends
-        .flat_map(|end| [before(end, EARLY), before(end, URGENT)])
+        .flat_map(|end| [end.minus(EARLY), end.minus(URGENT)])
         .filter(|at| *at > now)
         .collect();
     times.into_iter()
-}
-
-fn before(end: Timestamp, span: Duration) -> Timestamp {
-    let span = i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
-    Timestamp::from_millis(end.as_millis().saturating_sub(span))
 }
 
 /// Members of the control plane whose certificates end soon, those that end first before others.

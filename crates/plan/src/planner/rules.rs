@@ -9,7 +9,7 @@ use super::snapshots;
 use super::survey::{Life, Place, Survey, count};
 use super::tending::{Cares, still_asked};
 use crate::held::Reason;
-use model::cluster::{Machine, Origin, Role};
+use model::cluster::{Desired, Machine, Origin, Role};
 use model::observed::MachineFact;
 use model::task::{Action, Kind, Open, State};
 use model::version::Version;
@@ -104,11 +104,9 @@ pub(super) fn start_control_plane(draft: &mut Draft<'_>, cares: &Cares) {
     let control = |place: &&Place<'_>| place.machine.role == Role::Control && joinable(place);
     let waiting: Vec<_> = draft.survey.wanted().filter(control).collect();
     // What was begun goes on before anything else is begun.
-    let begun = |place: &&&Place<'_>| {
-        let kind = place.open.map(|open| open.action.kind());
-        matches!(kind, Some(Kind::Init | Kind::Join))
-    };
-    let first = waiting.iter().find(begun).or(waiting.first());
+    let begun = |kind: Kind| waiting.iter().find(move |place| place.doing(kind));
+    let first = begun(Kind::Init).or_else(|| begun(Kind::Join));
+    let first = first.or(waiting.first());
     let Some(first) = first.copied() else {
         // Who comes later must know of it.
         let begun = draft.survey.places.iter().find(|place| starting(place));
@@ -272,10 +270,20 @@ pub(super) fn uncordon(draft: &mut Draft<'_>) {
             continue;
         }
         if place.slot && node.cordoned && node.ready && node.version >= version {
-            draft.want(place, Action::Uncordon);
+            draft.want(place, readmission(draft.view.desired));
         } else if !node.ready && place.open.is_none() {
             draft.hold(place, Kind::Join, Reason::NotReady);
         }
+    }
+}
+
+/// What brings a node back into service.
+fn readmission(desired: &Desired) -> Action {
+    match desired.disruption.gates.as_slice() {
+        [] => Action::Uncordon,
+        gates => Action::Readmit {
+            gates: gates.to_vec(),
+        },
     }
 }
 
@@ -298,9 +306,10 @@ pub(super) fn upgrade(draft: &mut Draft<'_>) {
         .find(|place| place.machine.role == Role::Control);
     let one_by_one = control.is_some() || one_by_one(draft);
     let (unsettled, member) = (unsettled(draft.survey), member_out(draft.survey));
-    let mut first = begun.first().copied();
+    let (shut, mut first) = (shut(draft.survey), begun.first().copied());
     for place in &fresh {
         let after = match (first, control) {
+            _ if shut.is_some() => shut,
             (Some(first), _) if one_by_one => Some(first),
             // Every member waits for something of its own.
             (None, Some(control)) if place.machine.role == Role::Compute => Some(*control),
@@ -322,6 +331,15 @@ pub(super) fn upgrade(draft: &mut Draft<'_>) {
             first = first.or((!local).then_some(*place));
         }
     }
+}
+
+/// A node whose gates did not let it back: what is wrong with it may be wrong with the next.
+fn shut<'a>(survey: &'a Survey<'_>) -> Option<Place<'a>> {
+    let gated = |place: &&Place<'_>| {
+        let open = place.open.filter(|open| open.error.is_some());
+        open.is_some_and(|open| matches!(open.action, Action::Readmit { .. }))
+    };
+    survey.places.iter().find(gated).copied()
 }
 
 /// Why workers must wait: a member of the control plane is not back in service.

@@ -42,9 +42,11 @@ impl Cares {
                 let cares = ways
                     .iter()
                     .map(|api| care(draft.view.desired, machine, api));
-                let known = cares.map(|care| (care.fingerprint(), care));
-                let known = known.map(|(print, care)| (care, print)).collect();
-                pools.insert(machine.pool.clone(), known);
+                let known = cares.map(|care| {
+                    let print = care.fingerprint();
+                    (care, print)
+                });
+                pools.insert(machine.pool.clone(), known.collect());
             }
         }
         Self(told)
@@ -58,27 +60,7 @@ impl Cares {
 
     /// What a node should be told. What was begun or told goes on while it leads somewhere.
     pub(super) fn wished(&self, place: &Place<'_>) -> Care {
-        let begun = place.open.and_then(|open| match &open.action {
-            Action::Init { care, .. } | Action::Join { care, .. } | Action::Tend { care } => {
-                Some(care)
-            }
-            Action::Key
-            | Action::Create
-            | Action::Prepare
-            | Action::Equip { .. }
-            | Action::Mesh { .. }
-            | Action::Balance { .. }
-            | Action::Install { .. }
-            | Action::Drain
-            | Action::Upgrade { .. }
-            | Action::Renew { .. }
-            | Action::Uncordon
-            | Action::Leave
-            | Action::Snapshot { .. }
-            | Action::Restore { .. }
-            | Action::Delete
-            | Action::Release => None,
-        });
+        let begun = place.open.and_then(|open| open.action.care());
         let mut known = self.known(place).iter().map(|(care, _)| care);
         let goes_on = known.clone().find(|care| Some(*care) == begun);
         let stays = goes_on.or_else(|| self.told(place));

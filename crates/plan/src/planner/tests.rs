@@ -10,6 +10,7 @@ use model::task::{Action, Kind, State};
 
 mod addons;
 mod disruption;
+mod gates;
 mod hosts;
 mod renewal;
 mod snapshots;

@@ -140,6 +140,11 @@ pub(crate) fn manifest(
     });
     let windows = window.unwrap_or_default();
     let Rules { cluster, group, .. } = rules;
+    // Some have gates, too; which of them do follows from what else is so of them.
+    let gates = match cluster {
+        3 => "upgradeGates: [{name: smoke, command: ['true']}]",
+        _ => "upgradeGates: []",
+    };
     let text = format!(
         "
 apiVersion: slipway.dev/v1
@@ -161,6 +166,7 @@ spec:
         network: 10.8.0.0/24
         disruption: {{unavailable: {cluster}, windows: [{windows}]}}
         pools: {{control: [brain], compute: [muscle{name}]}}
+        {gates}
         {proxy}{balancers}
 "
     );

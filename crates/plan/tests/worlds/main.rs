@@ -27,6 +27,10 @@ pub(crate) const NOW: Timestamp = Timestamp::from_millis(1_000);
 
 /// Worlds per property, the same ones every time; `SLIPWAY_SEEDS` asks for that many times as
 /// many others, to soak.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "it is a test that asks, not the planner"
+)]
 fn config() -> ProptestConfig {
     let soak = std::env::var("SLIPWAY_SEEDS").ok();
     let soak = soak.map(|seeds| seeds.parse::<u32>().unwrap());

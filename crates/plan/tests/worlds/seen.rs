@@ -261,9 +261,10 @@ fn begun(desired: &Desired, observed: &Observed, machine: &Machine, kind: Kind) 
         Kind::Delete => Action::Delete,
         Kind::Snapshot => saving(version),
         Kind::Restore => putting_back(machine),
-        Kind::Create | Kind::Prepare | Kind::Upgrade | Kind::Uncordon | Kind::Release => {
-            Action::Create
-        }
+        Kind::Uncordon => Action::Readmit {
+            gates: desired.disruption.gates.clone(),
+        },
+        Kind::Create | Kind::Prepare | Kind::Upgrade | Kind::Release => Action::Create,
     }
 }
 

@@ -404,6 +404,7 @@ fn seen(task: &Task, at: Timestamp) -> Vec<Observation> {
         | Action::Drain
         | Action::Renew { .. }
         | Action::Uncordon
+        | Action::Readmit { .. }
         | Action::Key
         | Action::Equip { .. }
         | Action::Mesh { .. }

@@ -250,7 +250,7 @@ impl Change {
             Action::Drain => Self::Drain,
             Action::Upgrade { version } => Self::Upgrade { version: *version },
             Action::Renew { end } => Self::Renew { end: *end },
-            Action::Uncordon => Self::Uncordon,
+            Action::Uncordon | Action::Readmit { .. } => Self::Uncordon,
             Action::Leave => Self::Leave,
             Action::Snapshot { taking } => Self::Snapshot {
                 task: task.id,

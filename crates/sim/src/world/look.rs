@@ -112,6 +112,7 @@ impl State {
             | Action::Upgrade { .. }
             | Action::Renew { .. }
             | Action::Uncordon
+            | Action::Readmit { .. }
             | Action::Leave => self.step_node(task, now),
             Action::Snapshot { .. } => self.step_snapshot(task, now),
             Action::Restore { restoring } => self.step_restore(task, restoring, now),
@@ -315,6 +316,7 @@ impl State {
                 Action::Upgrade { .. }
                 | Action::Renew { .. }
                 | Action::Uncordon
+                | Action::Readmit { .. }
                 | Action::Key
                 | Action::Create
                 | Action::Prepare
@@ -337,7 +339,7 @@ impl State {
         let done = match &task.action {
             Action::Tend { care } => node.told == Told::of(care),
             Action::Drain => node.duty == Duty::Drained,
-            Action::Uncordon => node.duty == Duty::Serves,
+            Action::Uncordon | Action::Readmit { .. } => node.duty == Duty::Serves,
             Action::Upgrade { version } => {
                 node.version >= *version && node.course != Course::Changing
             }

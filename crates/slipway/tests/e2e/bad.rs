@@ -3,7 +3,7 @@
 
 use crate::asking::until;
 use crate::hosts_within::Within;
-use crate::shape::{NAME, Shape};
+use crate::shape::Shape;
 use crate::site::{Site, VERSION, story};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -28,18 +28,18 @@ fn each_trouble_is_told_and_can_be_mended() {
 
         site.declare(Shape::small(UNKNOWN, 1), &[]);
         site.step("a version that does not exist", |site| {
-            told(site, "ARTIFACT-008", "set a version that was released");
+            site.failing("ARTIFACT-008", "set a version that was released");
         });
         site.declare(shape, &[]);
         site.step("a program that is not what was promised", |site| {
-            told(site, "ARTIFACT-001", "fetch it again");
+            site.failing("ARTIFACT-001", "fetch it again");
             mirror.mend(&kubelet);
-            retry(site);
+            site.retry();
         });
         site.step("an image that cannot be had", |site| {
-            told(site, "KUBE-015", "give a mirror that holds the image");
+            site.failing("KUBE-015", "give a mirror that holds the image");
             mirror.mend(&image);
-            retry(site);
+            site.retry();
         });
         full_disk(site);
         expired(site);
@@ -56,9 +56,9 @@ fn full_disk(site: &mut Site) {
         let staged = "/var/lib/slipway/kubernetes";
         let full = format!("mkdir -p {staged} && mount -t tmpfs -o size=1m none {staged}");
         host.run(&["sh", "-c", &full], b"").unwrap();
-        told(site, "HOST-006", "make room");
+        site.failing("HOST-006", "make room");
         host.run(&["umount", staged], b"").unwrap();
-        retry(site);
+        site.retry();
     });
 }
 
@@ -71,7 +71,7 @@ fn expired(site: &mut Site) {
         control.run(&["touch", "/run/withdraw"], b"").unwrap();
         let unit = ["systemd-run", "--quiet", "--unit=withdraw", "sh", "-c", withdraw];
         control.run(&unit, b"").unwrap();
-        told(site, "KUBE-024", "with another invitation");
+        site.failing("KUBE-024", "with another invitation");
         // The one that comes next is to find this.
         let compute = Site::host(COMPUTE);
         compute.run(&["tee", BROKEN], b"{").unwrap();
@@ -85,33 +85,9 @@ const BROKEN: &str = "/etc/cni/net.d/00-left-behind.conflist";
 /// A node that never becomes ready.
 fn never_ready(site: &mut Site) {
     site.step("a node that never becomes ready", |site| {
-        told(
-            site,
-            "KUBE-013",
-            "the log of the task shows what was missing",
-        );
+        site.failing("KUBE-013", "the log of the task shows what was missing");
         Site::host(COMPUTE).run(&["rm", BROKEN], b"").unwrap();
     });
-}
-
-/// Waits until a task failed so, and looks whether everybody is told.
-#[track_caller]
-fn told(site: &mut Site, code: &str, hint: &str) {
-    let code = format!("({code})");
-    until(&code, || {
-        let why = site.client(&["why", "cluster", NAME]);
-        (why.contains(&code) && why.contains(hint)).then_some(())
-    });
-}
-
-/// Asks for another attempt of what waits for a person.
-fn retry(site: &mut Site) {
-    for task in site.told(&["get", "tasks"]) {
-        if task["state"] == "stuck" {
-            let id = task["id"].as_str().unwrap();
-            site.client(&["task", "retry", id, "--reason", "it was mended"]);
-        }
-    }
 }
 
 /// A mirror of the story's own, whose files can be spoiled.

@@ -17,6 +17,7 @@ mod asking;
 mod bad;
 mod byhand;
 mod endpoint;
+mod gates;
 mod hosts_within;
 mod killed;
 mod reboot;

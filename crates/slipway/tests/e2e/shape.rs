@@ -25,6 +25,8 @@ pub(crate) struct Shape {
     pub(crate) addons: &'static str,
     /// What nodes of compute machines carry: fields of their pool.
     pub(crate) marks: &'static str,
+    /// What lets nodes back into service, as manifests say it.
+    pub(crate) gates: &'static str,
 }
 
 impl Shape {
@@ -37,6 +39,7 @@ impl Shape {
             balanced: false,
             addons: "[]",
             marks: "",
+            gates: "[]",
         }
     }
 
@@ -55,6 +58,7 @@ impl Shape {
             balanced,
             addons,
             marks,
+            gates,
         } = self;
         let pool = |name: &str, count: usize, more: &str| {
             format!(
@@ -85,7 +89,7 @@ spec:
     dynamic:
 {pools}  kubernetes:
     clusters:
-      - {{name: {NAME}, version: {version}, network: 10.20.0.0/24, addons: {addons}, pools: {{control: [control], compute: [compute]}}}}
+      - {{name: {NAME}, version: {version}, network: 10.20.0.0/24, addons: {addons}, upgradeGates: {gates}, pools: {{control: [control], compute: [compute]}}}}
 {doors}"
         )
     }

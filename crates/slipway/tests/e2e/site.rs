@@ -1,7 +1,7 @@
 //! What a story has to itself: a server, its hosts, and somebody who looks at the clock.
 
 use crate::apart::{Lab, World, apart, groups, keys};
-use crate::asking::SOON;
+use crate::asking::{SOON, until};
 use crate::hosts_within::Within;
 use crate::server::{Server, slipway};
 use crate::shape::{NAME, Shape, workload};
@@ -195,6 +195,26 @@ impl Site {
         let wanted = shape.control + shape.compute;
         assert_eq!(nodes.lines().count(), wanted, "{nodes}");
         assert!(nodes.lines().all(ready), "{nodes}");
+    }
+
+    /// Waits until a task has failed so, and everybody who asks is told.
+    #[track_caller]
+    pub(crate) fn failing(&mut self, code: &str, hint: &str) {
+        let code = format!("({code})");
+        until(&code, || {
+            let why = self.client(&["why", "cluster", NAME]);
+            (why.contains(&code) && why.contains(hint)).then_some(())
+        });
+    }
+
+    /// Asks for another attempt of what waits for a person.
+    pub(crate) fn retry(&mut self) {
+        for task in self.told(&["get", "tasks"]) {
+            if task["state"] == "stuck" {
+                let id = task["id"].as_str().unwrap();
+                self.client(&["task", "retry", id, "--reason", "it was mended"]);
+            }
+        }
     }
 
     /// Deletes everything, and waits until it is gone.

@@ -13,6 +13,7 @@ pub(crate) const WHOLE: Shape = Shape {
     balanced: true,
     addons: "[]",
     marks: "",
+    gates: "[]",
 };
 
 /// Makes it, with a pod on each compute machine that answers through the load balancer; answers

@@ -254,7 +254,9 @@ pub(crate) fn effect(task: &Task, now: Timestamp) -> Vec<Observation> {
         Action::Tend { care } => vec![joined("v1.34.1".parse().unwrap(), false, Some(care))],
         Action::Upgrade { version } => vec![joined(*version, false, None)],
         Action::Drain => vec![joined("v1.34.1".parse().unwrap(), true, None)],
-        Action::Uncordon => vec![joined("v1.34.1".parse().unwrap(), false, None)],
+        Action::Uncordon | Action::Readmit { .. } => {
+            vec![joined("v1.34.1".parse().unwrap(), false, None)]
+        }
         Action::Leave => vec![Fact::Node(machine.id, NodeFact::Absent)],
         Action::Delete | Action::Release => vec![Fact::Machine(machine.id, MachineFact::Absent)],
         Action::Key

@@ -1,0 +1,139 @@
+//! Gates: no node serves again before they let it, and no other one is taken out before that.
+
+use super::{drawn, judged};
+use crate::fixture::World;
+use expect_test::expect;
+use model::gate::Gate;
+use model::task::{Action, State};
+
+const GATED: &str = r#"{"unavailable":2,"gates":[{"name":"ceph","check":{"command":["ceph"]},"patience":{"secs":600,"nanos":0}}]}"#;
+
+/// Workers in the middle of an upgrade: the first has its version, the second is on its way.
+fn half() -> World {
+    World::new("1.35.0", "c1 w1 w2 w3", "c1@35 w1/@35 w2 w3")
+}
+
+fn gates() -> Vec<Gate> {
+    half().allow(GATED).desired.disruption.gates
+}
+
+fn asking(state: State, error: Option<&str>) -> World {
+    let readmit = Action::Readmit { gates: gates() };
+    half().open("w1", readmit, state, error).allow(GATED)
+}
+
+#[test]
+fn a_node_is_let_back_by_its_gates_while_others_go_as_far_as_the_budget_goes() {
+    drawn(
+        &half().allow(GATED),
+        &expect![[r#"
+        uncordon w1 (gates ceph)
+        drain    w2
+        held     upgrade w3: 2 of 2 already out of service (w1)
+        scheduled
+    "#]],
+    );
+    drawn(
+        &asking(State::Running, None),
+        &expect![[r#"
+        drain    w2
+        held     upgrade w3: 2 of 2 already out of service (w1)
+        scheduled
+    "#]],
+    );
+    drawn(
+        &half(),
+        &expect![[r#"
+        uncordon w1
+        held     upgrade w2: 1 of 1 already out of service (w1)
+        held     upgrade w3: one at a time, after w2
+        scheduled
+    "#]],
+    );
+}
+
+#[test]
+fn a_gate_that_stays_shut_keeps_all_others_in_service() {
+    drawn(
+        &asking(State::Stuck, Some("gate ceph")),
+        &expect![[r#"
+        held     uncordon w1: stuck: gate ceph
+        held     upgrade w2 and 1 more: one at a time, after w1
+        error
+    "#]],
+    );
+    drawn(
+        &asking(State::Waiting, Some("no answer")),
+        &expect![[r#"
+        held     uncordon w1: tried 1×: no answer
+        held     upgrade w2 and 1 more: one at a time, after w1
+        scheduled
+    "#]],
+    );
+    // Who is out already goes on.
+    let mut world = World::new("1.35.0", "c1 w1 w2 w3", "c1@35 w1/@35 w2/ w3").allow(GATED);
+    world.open = asking(State::Stuck, Some("gate ceph")).open;
+    drawn(
+        &world,
+        &expect![[r#"
+        upgrade  w2
+        held     uncordon w1: stuck: gate ceph
+        held     upgrade w3: one at a time, after w1
+        error
+    "#]],
+    );
+}
+
+#[test]
+fn a_gate_that_was_changed_is_asked_instead() {
+    let other = GATED.replace("ceph", "disk");
+    let shut = asking(State::Stuck, Some("gate ceph")).allow(&other);
+    drawn(
+        &shut,
+        &expect![[r#"
+        uncordon w1 (gates disk)
+        withdraw 1
+        held     upgrade w2 and 1 more: one at a time, after w1
+        scheduled
+    "#]],
+    );
+    let asked = asking(State::Running, None).allow(&other);
+    drawn(
+        &asked,
+        &expect![[r#"
+        drain    w2
+        held     uncordon w1: uncordon is still running
+        held     upgrade w3: 2 of 2 already out of service (w1)
+        scheduled
+    "#]],
+    );
+    let without = asking(State::Stuck, Some("gate ceph")).allow("{}");
+    drawn(
+        &without,
+        &expect![[r#"
+        uncordon w1
+        withdraw 1
+        held     upgrade w2 and 1 more: one at a time, after w1
+        scheduled
+    "#]],
+    );
+}
+
+#[test]
+fn the_checker_lets_nobody_pass_who_has_not_been_asked() {
+    judged(
+        &half(),
+        &half().allow(GATED),
+        &expect![[r#"
+        w1: a node serves again when its gates have passed
+    "#]],
+    );
+    judged(
+        &half().allow(GATED),
+        &half(),
+        &expect![[r#"
+        w1: a node serves again when its gates have passed
+        w2: a cluster keeps to its budget
+    "#]],
+    );
+}
