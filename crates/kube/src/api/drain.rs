@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use driver::Context;
+use driver::kinds::Owner;
 use futures_util::StreamExt;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::{Eviction, PodDisruptionBudget};
@@ -21,6 +22,9 @@ use crate::error::{Error, Kind};
 pub struct Draining {
     /// After this time we stop, whatever is left.
     pub cap: Duration,
+    /// After this time, and that which pods have to end, we stop when nobody can leave of those that
+    /// are left unless a person does something.
+    pub patience: Duration,
     /// How many pods are asked to leave at once.
     pub at_once: usize,
     /// How long we wait until we look again.
@@ -31,6 +35,7 @@ impl Default for Draining {
     fn default() -> Self {
         Self {
             cap: Duration::from_mins(30),
+            patience: Duration::from_mins(3),
             at_once: 8,
             pause: Duration::from_secs(2),
         }
@@ -172,10 +177,10 @@ impl Door {
         unless_cancelled(cx, &what, self.cordon(node)).await?;
         let mut told = BTreeMap::new();
         let mut left: Vec<Left> = Vec::new();
-        let (mut gone, mut asked) = (0, false);
+        let (mut gone, mut asked, mut held) = (0, false, None);
         loop {
             // Who comes late has still asked every pod once.
-            let late = asked && began.elapsed() >= how.cap;
+            let late = asked && (began.elapsed() >= how.cap || self.is_held(&left, held).await);
             let pods = unless_cancelled(cx, &what, self.leavers(node)).await?;
             gone += tell_gone(cx, &pods, &mut told);
             if pods.is_empty() || late {
@@ -189,6 +194,8 @@ impl Door {
             let round = self.round(cx, &pods, how, &mut told);
             left = unless_cancelled(cx, &what, round).await?;
             asked = true;
+            let until = || Instant::now() + how.patience + longest_grace(&pods);
+            held = may_be_held(&left).then(|| held.unwrap_or_else(until));
             let rest = how.cap.saturating_sub(began.elapsed());
             let pause = tokio::time::sleep(how.pause.min(rest));
             unless_cancelled(cx, &what, async {
@@ -197,6 +204,18 @@ impl Door {
             })
             .await?;
         }
+    }
+
+    /// Whether nobody can leave of those that are left unless a person does something, and that for
+    /// so long that nobody is expected to do it by himself.
+    async fn is_held(&self, left: &[Left], until: Option<Instant>) -> bool {
+        if until.is_none_or(|until| Instant::now() < until) {
+            return false;
+        }
+        // Who cannot be asked is asked again.
+        let explained = self.explain(left.to_vec()).await.unwrap_or_default();
+        let person = |left: &Left| left.why.kind().owner() == Owner::Person;
+        !explained.is_empty() && explained.iter().all(person)
     }
 
     /// The pods that must leave.
@@ -338,18 +357,37 @@ fn still_here(pods: &[Pod], left: Vec<Left>) -> Vec<Left> {
         .collect()
 }
 
+/// Whether a person may have to do something about all that are left.
+fn may_be_held(left: &[Left]) -> bool {
+    let may = |left: &Left| match left.why {
+        Why::Budget { .. } | Why::Webhook { .. } | Why::Finalizers(_) => true,
+        Why::Ending(_) | Why::Refused(_) => false,
+    };
+    !left.is_empty() && left.iter().all(may)
+}
+
+/// The longest time that any of these pods has to end.
+fn longest_grace(pods: &[Pod]) -> Duration {
+    let longest = pods.iter().map(grace).max();
+    let seconds = longest.and_then(|grace| u64::try_from(grace).ok());
+    Duration::from_secs(seconds.unwrap_or(0))
+}
+
+/// How many seconds a pod has to end.
+fn grace(pod: &Pod) -> i64 {
+    let spec = pod.spec.as_ref();
+    let grace = pod.metadata.deletion_grace_period_seconds;
+    let grace = grace.or_else(|| spec?.termination_grace_period_seconds);
+    grace.unwrap_or(30)
+}
+
 /// Why a pod is still there that was asked to leave.
 fn ending(pod: &Pod) -> Why {
     let finalizers = pod.metadata.finalizers.clone().unwrap_or_default();
     if !finalizers.is_empty() {
         return Why::Finalizers(finalizers);
     }
-    let spec = pod.spec.as_ref();
-    let grace = pod
-        .metadata
-        .deletion_grace_period_seconds
-        .or_else(|| spec?.termination_grace_period_seconds);
-    Why::Ending(grace.unwrap_or(30))
+    Why::Ending(grace(pod))
 }
 
 /// What the refusal of an eviction means; nothing if the pod is gone.

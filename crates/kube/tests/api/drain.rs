@@ -7,7 +7,7 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::api::Door;
 use kube::api::drain::{Drained, Draining, Why};
 use kube::error::Kind;
-use kube_client::api::{ListParams, Patch, PatchParams};
+use kube_client::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube_client::{Api, Client};
 use serde_json::{Value, json};
 
@@ -16,6 +16,7 @@ use crate::world::{both, context, make, node, until};
 /// Looks often, and gives up soon.
 pub(crate) const HASTY: Draining = Draining {
     cap: Duration::from_secs(4),
+    patience: Duration::from_mins(2),
     at_once: 4,
     pause: Duration::from_millis(100),
 };
@@ -224,6 +225,40 @@ async fn a_pod_that_does_not_end_says_why() {
         .unwrap();
     let (drained, _) = drain(&door, "stay", HASTY).await;
     assert_eq!(drained.into_result().unwrap_err().kind, Kind::PodLingers);
+}
+
+#[tokio::test]
+async fn who_can_do_nothing_says_so_soon() {
+    let Some((door, client)) = both("who_can_do_nothing_says_so_soon").await else {
+        return;
+    };
+    namespace(&door, "held").await;
+    make(&door, node("held")).await;
+    let mut held = pod("held", "held", "held");
+    held["metadata"]["finalizers"] = json!(["lab.test/hold"]);
+    make(&door, held).await;
+    let how = Draining {
+        cap: Duration::from_hours(1),
+        patience: Duration::ZERO,
+        ..HASTY
+    };
+    let (drained, _) = drain(&door, "held", how).await;
+    assert_eq!(drained.into_result().unwrap_err().kind, Kind::PodHeld);
+    // One that may still leave by itself is waited for.
+    let mut slow = pod("held", "slow", "held");
+    slow["spec"]["terminationGracePeriodSeconds"] = json!(600);
+    make(&door, slow).await;
+    let short = Draining {
+        cap: Duration::from_secs(2),
+        ..how
+    };
+    let (drained, lines) = drain(&door, "held", short).await;
+    assert_eq!(drained.left.len(), 2, "{lines:?}");
+    let pods: Api<Pod> = Api::namespaced(client, "held");
+    let now = DeleteParams::default().grace_period(0);
+    pods.delete("slow", &now).await.unwrap();
+    let (drained, _) = drain(&door, "held", how).await;
+    assert_eq!(drained.into_result().unwrap_err().kind, Kind::PodHeld);
 }
 
 #[tokio::test]

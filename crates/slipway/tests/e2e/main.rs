@@ -33,3 +33,4 @@ mod site;
 mod smoke;
 mod upgrade;
 mod whole;
+mod worse;
