@@ -24,6 +24,10 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
         let passed = PASSED.join("] [");
         bail!("usage: cargo xtask demo [{KUBERNETES}] [{passed}]");
     }
+    if !built.is_empty() && !hosts::is_root() {
+        // Before it is built: that takes minutes.
+        bail!("a real Kubernetes takes root of this machine; without, the demo simulates it");
+    }
     let target = workspace::target_directory()?;
     if built.is_empty() {
         hosts::ensure(&target)?;

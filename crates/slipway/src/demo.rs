@@ -57,6 +57,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     simulated: bool,
     /// Have Kubernetes simulated on real hosts, also where it could be real
+    #[cfg(feature = "sandbox")]
     #[arg(long, conflicts_with = "simulated")]
     simulated_kubernetes: bool,
 }
