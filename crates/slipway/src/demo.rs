@@ -36,7 +36,7 @@ const READY_MAX: &str = "30m";
                                 the same in seconds: Kubernetes on them is simulated
 
 Real hosts need root, or uidmap and lines in /etc/subuid and /etc/subgid; and a mirror that has
-Envoy. With root, systemd-nspawn and a mirror that has Kubernetes, too, they run a real one: three
+Envoy. With root, systemd-nspawn, a mirror that has Kubernetes, too, and room they run a real one: three
 control machines, two compute machines and a load balancer, which takes minutes. Whatever is
 missing is simulated, and the demo says why and how to have it. `make demo` makes the mirror, and
 `make demo KUBERNETES=1` builds Kubernetes first. Everything lives in a temporary directory and is

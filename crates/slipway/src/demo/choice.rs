@@ -7,6 +7,13 @@ use hosts::artifacts::{Index, Name, Patience, Platform, Source, envoy, kubernete
 use hosts::sandbox::{self, Means};
 use model::manifest::Cluster;
 use model::version::Version;
+use std::path::Path;
+
+/// What six machines with Kubernetes take of the disk: each has its own images.
+const DISK_MIN: u64 = 8 << 30;
+
+/// What they take of the memory.
+const MEMORY_MIN: u64 = 4 << 30;
 
 /// How people have Kubernetes built.
 const HOW: &str = "`make demo KUBERNETES=1` builds it first, once and in some minutes (or `cargo \
@@ -23,6 +30,9 @@ struct Found {
     no_systemd: Option<String>,
     /// What is missing in all mirrors of what the example's Kubernetes is made of.
     missing: Vec<String>,
+    /// How many bytes are free where the demo has its files, and of the memory, as far as we know.
+    disk: Option<u64>,
+    memory: Option<u64>,
     /// Which Kubernetes the example has.
     version: Version,
     /// Whether somebody asked for a simulated one.
@@ -52,9 +62,26 @@ pub(super) async fn find(options: &Options, simulated: bool) -> anyhow::Result<W
         means: sandbox::means().map_err(told),
         no_systemd: sandbox::fits_systemd().err().map(|error| error.what),
         missing,
+        disk: free(&std::env::temp_dir()),
+        memory: available(),
         version,
         simulated,
     }))
+}
+
+/// How many bytes are free in a directory.
+fn free(directory: &Path) -> Option<u64> {
+    let system = rustix::fs::statvfs(directory).ok()?;
+    Some(system.f_bavail.saturating_mul(system.f_frsize))
+}
+
+/// How much memory programs can have without others losing theirs, in bytes.
+fn available() -> Option<u64> {
+    let told = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let mut lines = told.lines();
+    let line = lines.find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kibibytes.saturating_mul(1024))
 }
 
 /// What a mirror has; one that cannot be read has nothing.
@@ -103,10 +130,26 @@ fn choose(found: Found) -> World {
     } else if let Some(first) = found.missing.first() {
         let version = found.version;
         format!("no mirror has all of {version}, such as {first};\n{HOW}")
+    } else if let Some(why) = narrow(found.disk, found.memory) {
+        why
     } else {
         return World::Kubernetes;
     };
     World::Hosts(means, why)
+}
+
+/// Why there is no room for a real Kubernetes.
+fn narrow(disk: Option<u64>, memory: Option<u64>) -> Option<String> {
+    let short = |has: Option<u64>, least: u64| has.filter(|has| *has < least);
+    let told = |what: &str, has: u64, least: u64| {
+        let (has, least) = (has >> 20, least >> 20);
+        format!("a real one takes {least} MiB of {what} and {has} are free")
+    };
+    if let Some(has) = short(disk, DISK_MIN) {
+        let why = told("the disk", has, DISK_MIN);
+        return Some(format!("{why}; TMPDIR names a directory on another one"));
+    }
+    short(memory, MEMORY_MIN).map(|has| told("memory", has, MEMORY_MIN))
 }
 
 #[cfg(test)]
@@ -121,6 +164,8 @@ mod tests {
             means: Ok(Means::Here),
             no_systemd: None,
             missing: Vec::new(),
+            disk: Some(DISK_MIN),
+            memory: Some(MEMORY_MIN),
             version: example().unwrap().version,
             simulated: false,
         }
@@ -139,6 +184,33 @@ mod tests {
     #[test]
     fn what_can_be_real_is() {
         assert_eq!(chosen(best()).0, "kubernetes");
+        // Who does not know how much room there is tries.
+        let (disk, memory) = (None, None);
+        let unknown = Found {
+            disk,
+            memory,
+            ..best()
+        };
+        assert_eq!(chosen(unknown).0, "kubernetes");
+    }
+
+    #[test]
+    fn without_room_kubernetes_is_simulated() {
+        let disk = Some(DISK_MIN - 1);
+        let (world, why) = chosen(Found { disk, ..best() });
+        assert_eq!(world, "hosts");
+        assert!(why.contains("8192 MiB of the disk and 8191"), "{why}");
+        assert!(why.contains("TMPDIR"), "{why}");
+        let memory = Some(MEMORY_MIN - 1);
+        let (world, why) = chosen(Found { memory, ..best() });
+        assert_eq!(world, "hosts");
+        assert!(why.contains("4096 MiB of memory and 4095"), "{why}");
+    }
+
+    #[test]
+    fn this_machine_knows_how_much_room_it_has() {
+        assert!(free(Path::new("/")).is_some());
+        assert!(available().is_some_and(|memory| memory > 0));
     }
 
     #[test]
