@@ -5,9 +5,9 @@
 menu:
 	@sed -n 's/^\([a-z0-9]*\):.*## \(.*\)/make \1@\2/p' Makefile | awk -F@ '{ printf "%-12s %s\n", $$1, $$2 }'
 
-demo: cargo ## the main job on this machine, live; ONCE=1 ends when all is ready
+demo: cargo ## the main job on this machine, live; ONCE=1 ends when all is ready, KUBERNETES=1 builds a real one first
 	cargo build --release
-	cargo xtask demo $(if $(ONCE),--once)
+	cargo xtask demo $(if $(ONCE),--once) $(if $(KUBERNETES),--kubernetes)
 
 test: cargo ## everything a fresh machine can prove, with counts and the reason of each skip
 	cargo xtask test

@@ -66,8 +66,7 @@ pub(crate) fn packages() -> Result<Got> {
         }
     };
     let names = missing.join(" ");
-    let root = fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
-    if !root {
+    if !is_root() {
         return Ok(Got::Missing(format!(
             "not possible here: only root could install {names}"
         )));
@@ -90,6 +89,11 @@ pub(crate) fn packages() -> Result<Got> {
             last_line(&installed)
         ))
     })
+}
+
+/// Whether root runs us.
+pub(crate) fn is_root() -> bool {
+    fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0)
 }
 
 /// The packages that are not installed; none can be where there is no dpkg.

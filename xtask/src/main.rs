@@ -73,7 +73,7 @@ const VERBS: &[Verb] = &[
     },
     Verb {
         name: "demo",
-        about: "run the demo on real hosts where this machine can have them; --once ends when ready",
+        about: "run the demo on real hosts where this machine can have them: [--once] [--kubernetes]",
         run: demo::run,
     },
     Verb {

@@ -18,6 +18,7 @@ mod sources;
 mod start;
 
 pub use enter::{Means, entered, entering, inherited, means};
+pub use ground::fits_systemd;
 pub use rootfs::{Progress, default_cache, ensure_rootfs};
 
 use crate::error::{Error, Kind};

@@ -38,7 +38,7 @@ use model::version::Version;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use trouble::Trouble;
+pub use trouble::Trouble;
 use zeroize::Zeroizing;
 
 /// Where a control machine has it.
@@ -212,6 +212,18 @@ impl Kube {
             entry: EntryName::kubeconfig(),
             value: Secret::from(text.to_vec()),
         })
+    }
+
+    /// The API of a cluster, for whoever works on no task: it is reached by the first of these
+    /// members that answers.
+    pub async fn enter(
+        &self,
+        cx: &Context,
+        cluster: ClusterId,
+        members: &[Machine],
+    ) -> Result<Door, Trouble> {
+        let (door, _) = self.door(cx, cluster, members).await?;
+        Ok(door)
     }
 
     /// The API of a cluster, reached by the first member that answers.

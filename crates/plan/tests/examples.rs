@@ -15,6 +15,7 @@ use plan::{Known, View, expand, journey, predict};
 use std::collections::BTreeMap;
 
 const MAINTENANCE: &str = include_str!("../../../examples/maintenance.yaml");
+const KUBERNETES: &str = include_str!("../../../examples/kubernetes.yaml");
 const SANDBOX: &str = include_str!("../../../examples/sandbox.yaml");
 
 /// Friday, 6 March 2026, 09:00 UTC.
@@ -122,6 +123,27 @@ fn sandbox_is_a_cluster_of_hosts_behind_a_load_balancer() {
                 6  join 2 of compute                                             create        2 min
                 7  balance porch-door-01                                         in place      1 min
           ends ready after about 12 min, 4 machines touched
+    "#]].assert_eq(&told(&built[0], &Observed::default()));
+}
+
+#[test]
+fn kubernetes_is_three_control_and_two_compute_machines_whose_api_is_behind_a_load_balancer() {
+    let manifest = manifest(KUBERNETES);
+    let roles = &manifest.balancers[0].roles;
+    let ports: Vec<_> = roles.iter().map(|role| role.port).collect();
+    assert_eq!(ports, [6443, 8080]);
+    let built = grown(&manifest, &[]);
+    expect![[r#"
+        cluster shed
+                1  key shed-control-01                                           create        1 min
+                2  create 3 of control + create 2 of compute + create porch-door-01  create        2 min
+                3  equip 3 of control + equip 2 of compute + equip porch-door-01  in place      2 min
+                4  mesh shed-control-01                                          in place      1 min
+                5  init shed-control-01                                          create        3 min
+                6  join shed-control-02 + balance porch-door-01                  in place      2 min
+                7  join shed-control-03 + join 2 of compute + balance porch-door-01  in place      2 min
+                8  balance porch-door-01                                         in place      1 min
+          ends ready after about 14 min, 6 machines touched
     "#]].assert_eq(&told(&built[0], &Observed::default()));
 }
 

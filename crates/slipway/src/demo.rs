@@ -1,6 +1,10 @@
 //! `slipway demo`: the whole flow on this machine, from nothing to ready clusters.
 
 #[cfg(feature = "sandbox")]
+mod choice;
+#[cfg(feature = "sandbox")]
+mod pods;
+#[cfg(feature = "sandbox")]
 mod traffic;
 mod world;
 
@@ -15,8 +19,12 @@ use hosts::sandbox::Means;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Instant;
 use tokio_util::sync::CancellationToken;
 use world::World;
+
+/// How long clusters may take until they are as declared, or gone: far more than they need.
+const READY_MAX: &str = "30m";
 
 /// Show the whole flow on this machine: start a server, build the example's clusters, watch
 #[derive(Debug, clap::Args)]
@@ -24,10 +32,15 @@ use world::World;
   slipway demo                  stays up until Ctrl-C, with the page open to look at
   slipway demo --once           ends when all is ready, and cleans up
   slipway demo --mirror DIR     with real hosts, made of this machine's namespaces
+  slipway demo --mirror DIR --simulated-kubernetes
+                                the same in seconds: Kubernetes on them is simulated
 
 Real hosts need root, or uidmap and lines in /etc/subuid and /etc/subgid; and a mirror that has
-Envoy. Without, the demo runs in the simulated world and says why. Everything lives in a temporary
-directory and is gone afterwards.")]
+Envoy. With root, systemd-nspawn, a mirror that has Kubernetes, too, and room they run a real one: three
+control machines, two compute machines and a load balancer, which takes minutes. Whatever is
+missing is simulated, and the demo says why and how to have it. `make demo` makes the mirror, and
+`make demo KUBERNETES=1` builds Kubernetes first. Everything lives in a temporary directory and is
+gone afterwards.")]
 pub(crate) struct Arguments {
     /// End when everything is ready, and clean up
     #[arg(long)]
@@ -43,24 +56,25 @@ pub(crate) struct Arguments {
     /// Stay in the simulated world, also where this machine could have real hosts
     #[arg(long)]
     simulated: bool,
+    /// Have Kubernetes simulated on real hosts, also where it could be real
+    #[cfg(feature = "sandbox")]
+    #[arg(long, conflicts_with = "simulated")]
+    simulated_kubernetes: bool,
 }
 
 /// Runs the demo from nothing to ready, and cleans up.
 pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
-    logging::start(logging::Format::Text, "warn");
+    // What is tried again by itself is no news here.
+    logging::start(logging::Format::Text, "error");
     let options = Options {
         mirror: arguments.mirror.clone().into_iter().collect(),
         #[cfg(feature = "sandbox")]
         sandbox_ends: true,
         ..Options::default()
     };
-    let world = if arguments.simulated {
-        World::Simulated("it was asked for".to_owned())
-    } else {
-        world::find(&options).await
-    };
+    let world = world(&arguments, &options).await?;
     #[cfg(feature = "sandbox")]
-    if matches!(world, World::Hosts(Means::ByEntering)) {
+    if matches!(world, World::Hosts(Means::ByEntering, _)) {
         return world::enter(say).await;
     }
     let home = tempfile::Builder::new()
@@ -75,6 +89,25 @@ pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     ended
 }
 
+/// What there is to see.
+#[cfg_attr(
+    not(feature = "sandbox"),
+    expect(
+        clippy::unused_async,
+        unused_variables,
+        reason = "a sandbox is looked at first"
+    )
+)]
+async fn world(arguments: &Arguments, options: &Options) -> anyhow::Result<World> {
+    if arguments.simulated {
+        return Ok(World::Simulated("it was asked for".to_owned()));
+    }
+    #[cfg(feature = "sandbox")]
+    return choice::find(options, arguments.simulated_kubernetes).await;
+    #[cfg(not(feature = "sandbox"))]
+    return Ok(World::Simulated("this build has no sandbox".to_owned()));
+}
+
 /// The demo in a directory of its own.
 async fn shown(
     home: &Path,
@@ -82,10 +115,11 @@ async fn shown(
     options: &Options,
     world: &World,
 ) -> anyhow::Result<ExitCode> {
+    let began = Instant::now();
     let stop = CancellationToken::new();
     let ears = match world {
         #[cfg(feature = "sandbox")]
-        World::Hosts(_) => world::ears().await?,
+        World::Kubernetes | World::Hosts(..) => world::ears().await?,
         World::Simulated(_) => world::here().await?,
     };
     let (installation, running) = serve::start(home, options, ears.listeners, &stop).await?;
@@ -105,6 +139,7 @@ async fn shown(
         url: &own,
         home,
         manifest: &manifest,
+        began,
     };
     let told = tokio::select! {
         biased;
@@ -116,8 +151,9 @@ async fn shown(
             say(&format!(
                 "\nEverything is ready. Look at {page}/ or try, in another terminal:\n\n  \
                  export SLIPWAY_SERVER={page} SLIPWAY_DATA={}\n  slipway get machines\n  \
-                 slipway why cluster NAME\n\nCtrl-C ends the demo and cleans up.",
-                home.display()
+                 slipway why cluster NAME\n{}\nCtrl-C ends the demo and cleans up.",
+                home.display(),
+                world.more()
             ));
             roles::told_to_stop().await.map(|()| Some(()))
         }
@@ -126,7 +162,7 @@ async fn shown(
     stop.cancel();
     running.ended().await?;
     #[cfg(feature = "sandbox")]
-    if matches!(world, World::Hosts(_)) {
+    if matches!(world, World::Kubernetes | World::Hosts(..)) {
         installation.hosts.clear().await?;
     }
     told.map(|_| ExitCode::SUCCESS)
@@ -136,9 +172,16 @@ async fn shown(
 fn introduced(world: &World) -> String {
     match world {
         #[cfg(feature = "sandbox")]
-        World::Hosts(_) => "Its machines are real hosts, made of namespaces of this one, with SSH, a \
-                         WireGuard mesh and an Envoy load balancer; Kubernetes on them is simulated."
-            .to_owned(),
+        World::Kubernetes => {
+            "Its machines are real hosts, made of namespaces of this one, with SSH, a \
+                              WireGuard mesh, an Envoy load balancer and a real Kubernetes."
+                .to_owned()
+        }
+        #[cfg(feature = "sandbox")]
+        World::Hosts(_, why) => format!(
+            "Its machines are real hosts, made of namespaces of this one, with SSH, a WireGuard mesh and \
+             an Envoy load balancer; Kubernetes on them is simulated, because {why}."
+        ),
         World::Simulated(why) => {
             format!("Its machines are of the simulated world, because {why}.")
         }
@@ -150,6 +193,7 @@ struct Stage<'a> {
     url: &'a str,
     home: &'a Path,
     manifest: &'a Path,
+    began: Instant,
 }
 
 impl Stage<'_> {
@@ -167,28 +211,62 @@ impl Stage<'_> {
         let file = self.manifest.to_str();
         let file = file.context("the temporary directory has a strange name")?;
         self.verb(&["plan", "-f", file]).await?;
-        say("");
-        self.verb(&["apply", "--wait", "-f", file]).await?;
+        self.mark("that is the plan; now it is carried out");
+        let wait = ["--wait", "--timeout", READY_MAX];
+        self.verb(&[&["apply", "-f", file], &wait[..]].concat())
+            .await?;
+        self.mark("all is as declared");
         self.verb(&["get", "clusters"]).await?;
         match world {
             #[cfg(feature = "sandbox")]
-            World::Hosts(_) => {
-                say("");
-                self.verb(&["get", "machines"]).await?;
-                say("");
-                let balancer = traffic::balancer(installation).await?;
-                self.verb(&["describe", "machine", &balancer]).await?;
-                say("\nNothing answers on the targets yet: each gets a page with its name on it.");
-                traffic::show(installation).await?;
-            }
+            World::Kubernetes => self.show_pods(installation).await?,
+            #[cfg(feature = "sandbox")]
+            World::Hosts(..) => self.show_pages(installation).await?,
             World::Simulated(_) => {}
         }
         if once {
             say("");
-            self.verb(&["delete", "--yes", "--wait", "-f", file])
+            self.verb(&[&["delete", "--yes", "-f", file], &wait[..]].concat())
                 .await?;
+            self.mark("all is gone");
         }
         Ok(())
+    }
+
+    /// Shows hosts, and pages on them that answer through the load balancer.
+    #[cfg(feature = "sandbox")]
+    async fn show_pages(&self, installation: &Installation) -> anyhow::Result<()> {
+        say("");
+        self.verb(&["get", "machines"]).await?;
+        say("");
+        let example = traffic::Example::of(installation).await?;
+        let (balancer, _) = example.balancer()?;
+        self.verb(&["describe", "machine", balancer.name.as_str()])
+            .await?;
+        say("\nNothing answers on the targets yet: each gets a page with its name on it.");
+        self.mark(&traffic::show(installation).await?);
+        Ok(())
+    }
+
+    /// Shows nodes, and pods on them that answer through the load balancer.
+    #[cfg(feature = "sandbox")]
+    async fn show_pods(&self, installation: &Installation) -> anyhow::Result<()> {
+        let cluster = pods::Cluster::enter(installation).await?;
+        self.mark(&cluster.nodes().await?);
+        say("");
+        self.verb(&["describe", "cluster", world::CLUSTER]).await?;
+        say("\nNothing runs in the cluster yet: it gets pods that answer with their names.");
+        self.mark(&cluster.deploy().await?);
+        self.mark(&cluster.asked().await?);
+        Ok(())
+    }
+
+    /// Says how far it has come, and how long after the start.
+    fn mark(&self, what: &str) {
+        say(&format!(
+            "\n[{:>4} s] {what}",
+            self.began.elapsed().as_secs()
+        ));
     }
 
     /// Runs a client verb against the demo's own server.

@@ -262,6 +262,12 @@ impl Installation {
         self.clock
     }
 
+    /// The hands for Kubernetes on hosts, for whoever works on no task.
+    #[cfg(feature = "sandbox")]
+    pub(crate) fn kube(&self) -> kube::Kube {
+        kube::Kube::new(self.hosts.clone(), &self.snapshots)
+    }
+
     /// The engine, ready to run.
     pub(crate) fn engine(&self) -> Engine<Hands> {
         let settings = Settings {

@@ -58,20 +58,8 @@ impl Hosts {
         let platform = self.platform(cx, &entry).await?;
         let below = addons::images(name, version, platform);
         let below = below.ok_or_else(|| nameless(name, version))?;
-        let cache = self.cache().await?;
-        let listing = cache.listed_below(&self.inner.sources, &below);
-        let mut fetched = Vec::new();
-        for named in Self::unless_told(cx, listing).await? {
-            let file = named.parts().next_back().unwrap_or_default();
-            let Some(image) = file.strip_suffix(".tar").map(str::to_owned) else {
-                continue;
-            };
-            let fetching = cache.fetch_listed(&self.inner.sources, named, &quiet);
-            let handle = Self::unless_told(cx, fetching).await?;
-            fetched.extend(handle.map(|handle| (image, handle)));
-        }
         let of = format!("addons/{name}/{version}");
-        self.import_images(cx, &entry, &of, &fetched).await
+        self.stage_below(cx, &entry, &of, &below).await
     }
 }
 

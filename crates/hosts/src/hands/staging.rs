@@ -6,7 +6,7 @@
 use super::entry::Entry;
 use super::{Hosts, tell};
 use crate::artifacts::kubernetes::{CONTROL_IMAGES, IMAGES, PROGRAMS, image, program};
-use crate::artifacts::{Artifact, Handle, Platform, Source, quiet};
+use crate::artifacts::{Artifact, Handle, Name, Platform, Source, quiet};
 use crate::error::{Error, Kind};
 use crate::recipe::item::Item;
 use crate::recipe::{self, Archive, Kubernetes};
@@ -147,8 +147,46 @@ impl Hosts {
         Ok(left)
     }
 
+    /// Brings to a machine every image archive that a mirror has below the name for its platform.
+    /// `of` says what they belong to: the host remembers them by it.
+    pub async fn stage_archives(
+        &self,
+        cx: &Context,
+        (cluster, machine): (ClusterId, &Machine),
+        of: &str,
+        below: impl Fn(Platform) -> Option<Name>,
+    ) -> Result<(), Error> {
+        let entry = self.entry(cx, cluster, machine).await?;
+        let platform = self.platform(cx, &entry).await?;
+        let below = below(platform).ok_or_else(|| nameless(of))?;
+        self.stage_below(cx, &entry, of, &below).await
+    }
+
+    /// The same on a host that was entered.
+    pub(super) async fn stage_below(
+        &self,
+        cx: &Context,
+        entry: &Entry<'_>,
+        of: &str,
+        below: &Name,
+    ) -> Result<(), Error> {
+        let cache = self.cache().await?;
+        let listing = cache.listed_below(&self.inner.sources, below);
+        let mut fetched = Vec::new();
+        for named in Self::unless_told(cx, listing).await? {
+            let file = named.parts().next_back().unwrap_or_default();
+            let Some(image) = file.strip_suffix(".tar").map(str::to_owned) else {
+                continue;
+            };
+            let fetching = cache.fetch_listed(&self.inner.sources, named, &quiet);
+            let handle = Self::unless_told(cx, fetching).await?;
+            fetched.extend(handle.map(|handle| (image, handle)));
+        }
+        self.import_images(cx, entry, of, &fetched).await
+    }
+
     /// Has image archives become the container runtime's; those that are are not sent again.
-    pub(super) async fn import_images(
+    async fn import_images(
         &self,
         cx: &Context,
         entry: &Entry<'_>,

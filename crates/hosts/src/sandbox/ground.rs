@@ -69,8 +69,8 @@ pub(super) fn fit_for_many(dir: &Path) -> Result<(), Error> {
     NEIGHBOURS.iter().try_for_each(|limit| limit.raise(dir))
 }
 
-/// Has what hosts with systemd take of the machine, and keeps what it had before in a directory.
-pub(super) fn fit_for_systemd(dir: &Path) -> Result<(), Error> {
+/// Whether this process can have hosts with systemd, as far as can be told without making one.
+pub fn fits_systemd() -> Result<(), Error> {
     let refused = |why: &str| {
         let what = format!("making a host with systemd: {why}");
         Err(Error::new(Kind::NoSandbox, what))
@@ -81,6 +81,12 @@ pub(super) fn fit_for_systemd(dir: &Path) -> Result<(), Error> {
     if !tool::installed("systemd-nspawn") {
         return refused("the program systemd-nspawn is missing");
     }
+    Ok(())
+}
+
+/// Has what hosts with systemd take of the machine, and keeps what it had before in a directory.
+pub(super) fn fit_for_systemd(dir: &Path) -> Result<(), Error> {
+    fits_systemd()?;
     WATCHES.raise(dir)
 }
 

@@ -7,7 +7,7 @@ use driver::{Outcome, Unopened};
 
 /// Why a task could not be done.
 #[derive(Debug)]
-pub(super) enum Trouble {
+pub enum Trouble {
     /// Kubernetes is in the way.
     Kube(Error),
     /// A host is.
@@ -76,6 +76,8 @@ impl From<Trouble> for Outcome {
         }
     }
 }
+
+impl std::error::Error for Trouble {}
 
 impl std::fmt::Display for Trouble {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -42,6 +42,8 @@ pub(super) fn create(draft: &mut Draft<'_>) {
                     Some(_) | None => draft.want(place, action),
                 }
             }
+            // Whoever makes it waits until it answers, and says so if it never does.
+            Life::Unreachable if being_made(place) => draft.let_end(place, Kind::Create),
             Life::Unreachable => {
                 let reason = out_of_reach(draft, place);
                 draft.hold(place, serves_by(place), reason);
@@ -50,6 +52,11 @@ pub(super) fn create(draft: &mut Draft<'_>) {
         }
     }
     hosts::make_key(draft, &keyless);
+}
+
+/// Whether somebody makes it right now.
+fn being_made(place: &Place<'_>) -> bool {
+    place.doing(Kind::Create) && place.open.is_some_and(|open| open.state == State::Running)
 }
 
 /// Why a machine that is there is of no use.

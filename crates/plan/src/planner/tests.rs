@@ -192,6 +192,27 @@ fn an_unreachable_node_spends_the_budget() {
 }
 
 #[test]
+fn a_machine_that_does_not_answer_while_it_is_made_is_no_trouble_yet() {
+    let made = |state| {
+        World::new("1.34.0", "c1 w1", "c1 w1~?").open("w1", Action::Create, state, Some("timeout"))
+    };
+    drawn(
+        &made(State::Running),
+        &expect![[r#"
+        scheduled
+    "#]],
+    );
+    drawn(
+        &made(State::Waiting),
+        &expect![[r#"
+        withdraw 1
+        held     join w1: the machine does not answer
+        error
+    "#]],
+    );
+}
+
+#[test]
 fn a_node_that_is_sick_already_may_leave_at_once() {
     check(
         "c1 w1",

@@ -1,6 +1,5 @@
-//! What a load balancer is for: pages on two hosts, and requests that reach both of them.
+//! What a load balancer is for: pages on two hosts, and requests that reach all who answer.
 
-use super::say;
 use crate::roles::Installation;
 use anyhow::{Context as _, bail};
 use driver::{Context, Log};
@@ -9,10 +8,11 @@ use hosts::recipe::render;
 use hosts::recipe::services::Definition;
 use model::cluster::{Forward, Machine, Role};
 use model::id::ClusterId;
+use model::kubernetes::API_PORT;
 use model::name::Name;
 use model::observed::MachineFact;
 use model::time::Timestamp;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,101 +37,127 @@ impl Log for Unread {
     fn line(&self, _: Timestamp, _: &str) {}
 }
 
-/// Starts a page on every target, then asks the load balancer until each has answered.
-pub(super) async fn show(installation: &Installation) -> anyhow::Result<()> {
-    let Example {
-        cluster,
-        machines,
-        role,
-    } = example(installation).await?;
-    let mut targets = Vec::new();
-    for (machine, _) in machines.iter().filter(|(of, _)| of.role == Role::Compute) {
-        serve_page(installation, cluster, machine, role.target_port).await?;
-        targets.push(machine.name.to_string());
-    }
-    let balancer = machines.iter().find(|(of, _)| of.role == Role::Balancer);
-    let (balancer, at) = balancer.context("the example has no load balancer")?;
-    let at = at.context("the load balancer has no address")?;
-    let at = SocketAddr::new(at, role.port);
-    warm(at, &targets).await?;
-    let mut answers: BTreeMap<String, usize> = BTreeMap::new();
-    for _ in 0..REQUESTS {
-        let answered = tokio::time::timeout(REQUEST_MAX, request(at)).await;
-        let name = answered.with_context(|| format!("http://{at}/ did not answer"))??;
-        *answers.entry(name).or_default() += 1;
-    }
-    let told = answers
-        .iter()
-        .map(|(name, count)| format!("{name} {count}×"));
-    say(&format!(
-        "http://{at}/ is {}; over the mesh it was answered by {}",
-        balancer.name,
-        told.collect::<Vec<_>>().join(" and ")
-    ));
-    Ok(())
+/// What the demo's own steps on machines get besides them.
+pub(super) fn context(installation: &Installation) -> Context {
+    let actor = Actor::new("demo", "demo");
+    let project = Name::default_project();
+    let secrets = engine::opener(installation.vault.clone(), project, actor);
+    let stop = CancellationToken::new();
+    Context::new(installation.clock(), Arc::new(Unread), secrets, stop, 0)
 }
 
-/// Asks until every target has answered: they were started a moment ago, and the load balancer
+/// Starts a page on every target, then asks the load balancer until each has answered.
+pub(super) async fn show(installation: &Installation) -> anyhow::Result<String> {
+    let example = Example::of(installation).await?;
+    let mut names = BTreeMap::new();
+    for machine in example.with(Role::Compute) {
+        serve_page(
+            installation,
+            example.cluster,
+            machine,
+            example.role.target_port,
+        )
+        .await?;
+        names.insert(machine.name.to_string(), machine.name.to_string());
+    }
+    example.asked(&names).await
+}
+
+/// The example's only cluster, its machines with where each answers, and what is balanced.
+pub(super) struct Example {
+    pub(super) cluster: ClusterId,
+    machines: Vec<(Machine, Option<IpAddr>)>,
+    role: Forward,
+}
+
+impl Example {
+    /// As the store has it.
+    pub(super) async fn of(installation: &Installation) -> anyhow::Result<Self> {
+        let clusters = installation.store.live_clusters().await?;
+        let cluster = clusters.first().context("the example has no cluster")?.id;
+        let view = installation.store.cluster_view(cluster).await?;
+        let view = view.context("the example's cluster is gone")?;
+        let at = |machine: &Machine| {
+            let seen = view.observed.machines.get(&machine.id)?;
+            match &seen.machine.as_ref()?.0 {
+                MachineFact::Running { address, .. } => Some(*address),
+                MachineFact::Absent
+                | MachineFact::Booting { .. }
+                | MachineFact::Unreachable { .. } => None,
+            }
+        };
+        let machines = view.desired.machines.iter();
+        let roles = view.desired.balancers.iter().flat_map(|of| &of.roles);
+        // The API is for nodes and programs.
+        let mut roles = roles.filter(|role| role.port != API_PORT);
+        Ok(Self {
+            cluster,
+            machines: machines.map(|of| (of.clone(), at(of))).collect(),
+            role: roles
+                .next()
+                .context("the example balances nothing")?
+                .clone(),
+        })
+    }
+
+    /// The machines that do this.
+    pub(super) fn with(&self, role: Role) -> impl Iterator<Item = &Machine> {
+        let machines = self.machines.iter().map(|(machine, _)| machine);
+        machines.filter(move |machine| machine.role == role)
+    }
+
+    /// The machine of the load balancer, and where it listens.
+    pub(super) fn balancer(&self) -> anyhow::Result<(&Machine, SocketAddr)> {
+        let mut machines = self.machines.iter();
+        let balancer = machines.find(|(of, _)| of.role == Role::Balancer);
+        let (machine, at) = balancer.context("the example has no load balancer")?;
+        let at = at.context("the load balancer has no address")?;
+        Ok((machine, SocketAddr::new(at, self.role.port)))
+    }
+
+    /// Asks the load balancer until everybody has answered who is there, then counts who answers;
+    /// tells it in one sentence. `names` says for each answer what people call who gives it.
+    pub(super) async fn asked(&self, names: &BTreeMap<String, String>) -> anyhow::Result<String> {
+        let (balancer, at) = self.balancer()?;
+        warm(at, names).await?;
+        let mut answers: BTreeMap<&str, usize> = BTreeMap::new();
+        for _ in 0..REQUESTS {
+            let answered = tokio::time::timeout(REQUEST_MAX, request(at)).await;
+            let answer = answered.with_context(|| format!("http://{at}/ did not answer"))??;
+            let name = names.get(&answer);
+            let name = name.with_context(|| format!("http://{at}/ answered {answer:?}"))?;
+            *answers.entry(name).or_default() += 1;
+        }
+        let told = answers
+            .iter()
+            .map(|(name, count)| format!("{name} {count}×"));
+        Ok(format!(
+            "http://{at}/ is {}; over the mesh it was answered by {}",
+            balancer.name,
+            told.collect::<Vec<_>>().join(" and ")
+        ))
+    }
+}
+
+/// Asks until everybody has answered: they were started a moment ago, and the load balancer
 /// takes them in one after the other, when they are found healthy.
-async fn warm(at: SocketAddr, targets: &[String]) -> anyhow::Result<()> {
-    let mut silent: BTreeSet<&str> = targets.iter().map(String::as_str).collect();
+async fn warm(at: SocketAddr, names: &BTreeMap<String, String>) -> anyhow::Result<()> {
+    let mut silent = names.clone();
     let began = tokio::time::Instant::now();
     while began.elapsed() < WARMING_MAX {
-        if let Ok(Ok(name)) = tokio::time::timeout(REQUEST_MAX, request(at)).await {
-            silent.remove(name.as_str());
+        if let Ok(Ok(answer)) = tokio::time::timeout(REQUEST_MAX, request(at)).await {
+            silent.remove(&answer);
         }
         if silent.is_empty() {
             return Ok(());
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    let silent: Vec<&str> = silent.into_iter().collect();
+    let silent: Vec<String> = silent.into_values().collect();
     bail!(
         "{} did not answer through the load balancer at http://{at}/",
         silent.join(" and ")
     )
-}
-
-/// The example's only cluster, its machines with where each answers, and what is balanced.
-struct Example {
-    cluster: ClusterId,
-    machines: Vec<(Machine, Option<IpAddr>)>,
-    role: Forward,
-}
-
-/// What the machine of the load balancer is called.
-pub(super) async fn balancer(installation: &Installation) -> anyhow::Result<String> {
-    let example = example(installation).await?;
-    let mut machines = example.machines.into_iter();
-    let balancer = machines.find(|(of, _)| of.role == Role::Balancer);
-    let (machine, _) = balancer.context("the example has no load balancer")?;
-    Ok(machine.name.to_string())
-}
-
-async fn example(installation: &Installation) -> anyhow::Result<Example> {
-    let clusters = installation.store.live_clusters().await?;
-    let cluster = clusters.first().context("the example has no cluster")?.id;
-    let view = installation.store.cluster_view(cluster).await?;
-    let view = view.context("the example's cluster is gone")?;
-    let at = |machine: &Machine| {
-        let seen = view.observed.machines.get(&machine.id)?;
-        match &seen.machine.as_ref()?.0 {
-            MachineFact::Running { address, .. } => Some(*address),
-            MachineFact::Absent | MachineFact::Booting { .. } | MachineFact::Unreachable { .. } => {
-                None
-            }
-        }
-    };
-    let machines = view.desired.machines.iter();
-    let mut roles = view.desired.balancers.iter().flat_map(|of| &of.roles);
-    Ok(Example {
-        cluster,
-        machines: machines.map(|of| (of.clone(), at(of))).collect(),
-        role: roles
-            .next()
-            .context("the example balances nothing")?
-            .clone(),
-    })
 }
 
 /// Has a host serve a page with its own name on it.
@@ -159,11 +185,7 @@ async fn serve_page(
         },
     ];
     let program = render(&items, "a page", Duration::from_mins(1));
-    let actor = Actor::new("demo", "demo");
-    let project = Name::default_project();
-    let secrets = engine::opener(installation.vault.clone(), project, actor);
-    let stop = CancellationToken::new();
-    let cx = Context::new(installation.clock(), Arc::new(Unread), secrets, stop, 0);
+    let cx = context(installation);
     let hosts = &installation.hosts;
     hosts.visit(&cx, cluster, machine, &program).await?;
     Ok(())

@@ -1,7 +1,6 @@
-//! Where the demo has its machines: on this machine as real hosts where it can, else in the
-//! simulated world, with the reason.
+//! Where the demo has its machines: on this machine as real hosts, or in the simulated world.
 
-use crate::roles::{Options, listening};
+use crate::roles::listening;
 use std::net::SocketAddr;
 use tokio::net::TcpListener;
 
@@ -9,14 +8,26 @@ use tokio::net::TcpListener;
 #[cfg(feature = "sandbox")]
 pub(super) const HOSTS: &str = include_str!("../../../../examples/sandbox.yaml");
 
+/// The example with a real Kubernetes on such hosts.
+#[cfg(feature = "sandbox")]
+pub(super) const KUBERNETES: &str = include_str!("../../../../examples/kubernetes.yaml");
+
+/// What its cluster is called.
+#[cfg(feature = "sandbox")]
+pub(super) const CLUSTER: &str = "shed";
+
 /// The example on the simulated world.
 pub(super) const SIMULATED: &str = include_str!("../../../../examples/hello.yaml");
 
 /// Where the machines of the demo are.
 pub(super) enum World {
-    /// Real hosts, made of this machine by these means.
+    /// Real hosts that run a real Kubernetes.
     #[cfg(feature = "sandbox")]
-    Hosts(hosts::sandbox::Means),
+    Kubernetes,
+    /// Real hosts, made of this machine by these means. Kubernetes on them is simulated, for this
+    /// reason.
+    #[cfg(feature = "sandbox")]
+    Hosts(hosts::sandbox::Means, String),
     /// Nowhere but in memory, for this reason.
     Simulated(String),
 }
@@ -35,8 +46,21 @@ impl World {
     pub(super) const fn manifest(&self) -> &'static str {
         match self {
             #[cfg(feature = "sandbox")]
-            Self::Hosts(_) => HOSTS,
+            Self::Kubernetes => KUBERNETES,
+            #[cfg(feature = "sandbox")]
+            Self::Hosts(..) => HOSTS,
             Self::Simulated(_) => SIMULATED,
+        }
+    }
+
+    /// What people can try besides, a line each.
+    pub(super) fn more(&self) -> String {
+        match self {
+            #[cfg(feature = "sandbox")]
+            Self::Kubernetes => format!("  slipway kubeconfig {CLUSTER} --to {CLUSTER}.conf\n"),
+            #[cfg(feature = "sandbox")]
+            Self::Hosts(..) => String::new(),
+            Self::Simulated(_) => String::new(),
         }
     }
 }
@@ -60,50 +84,16 @@ pub(super) async fn here() -> anyhow::Result<Ears> {
     })
 }
 
-#[cfg(not(feature = "sandbox"))]
-#[expect(clippy::unused_async, reason = "with a sandbox it asks mirrors")]
-pub(super) async fn find(_: &Options) -> World {
-    World::Simulated("this build has no sandbox".to_owned())
-}
-
 #[cfg(feature = "sandbox")]
-pub(super) use with_sandbox::{ears, enter, find};
+pub(super) use with_sandbox::{ears, enter};
 
 #[cfg(feature = "sandbox")]
 mod with_sandbox {
-    use super::{Ears, Options, SocketAddr, TcpListener, World, listening, usual};
+    use super::{Ears, SocketAddr, TcpListener, listening, usual};
     use anyhow::Context as _;
-    use hosts::artifacts::{Name, Patience, Platform, Source, envoy, mirror};
     use hosts::sandbox::{self, Level};
     use std::os::fd::AsFd as _;
     use std::process::ExitCode;
-
-    /// Whether this machine can have the hosts of the demo.
-    pub(in crate::demo) async fn find(options: &Options) -> World {
-        if !has_envoy(&options.mirror).await {
-            let why =
-                "no mirror is named that has Envoy for the load balancer; `make demo` makes one";
-            return World::Simulated(why.to_owned());
-        }
-        match sandbox::means() {
-            Ok(means) => World::Hosts(means),
-            Err(error) => World::Simulated(error.to_string()),
-        }
-    }
-
-    /// Whether one of these has what runs on load balancer machines like this one.
-    async fn has_envoy(sources: &[Source]) -> bool {
-        let platform = Platform::of_machine(std::env::consts::ARCH);
-        let name = platform.and_then(|platform| envoy(platform).parse::<Name>().ok());
-        let Some(name) = name else { return false };
-        for source in sources {
-            let listed = mirror::list(source, Patience::default()).await;
-            if listed.is_ok_and(|index| index.get(&name).is_some()) {
-                return true;
-            }
-        }
-        false
-    }
 
     /// Runs the whole demo again in namespaces of its own; answers how that ended.
     pub(in crate::demo) async fn enter(say: fn(&str)) -> anyhow::Result<ExitCode> {

@@ -16,6 +16,7 @@ mod apart;
 mod asking;
 mod bad;
 mod byhand;
+mod demo;
 mod endpoint;
 mod gates;
 mod hosts_within;

@@ -37,6 +37,17 @@ pub(crate) struct Site {
     keys: BTreeSet<String>,
 }
 
+/// Says what a step took, or what was found out, here and in the table at the end.
+pub(crate) fn noted(story: &str, what: &str, took: Option<Duration>) {
+    let took = took.map(|took| format!("{:.1}", took.as_secs_f64()));
+    let seconds = took.as_ref().map(|took| format!(": {took} s"));
+    println!("{story}: {what}{}", seconds.unwrap_or_default());
+    if let Some(file) = std::env::var_os(STEPS) {
+        let mut steps = std::fs::File::options().append(true).open(file).unwrap();
+        writeln!(steps, "{story}\t{what}\t{}", took.unwrap_or_default()).unwrap();
+    }
+}
+
 /// Tells a story; it is skipped where there is no Kubernetes of these versions or no place for hosts.
 pub(crate) fn story(test: &str, versions: &[&str], told: impl FnOnce(&mut Site)) {
     let built = |version: &&str| lab::kubernetes::programs(version).is_some();
@@ -94,23 +105,15 @@ impl Site {
         println!("{}: {what} …", self.story);
         let began = Instant::now();
         let done = work(self);
-        let took = began.elapsed().as_secs_f64();
-        println!("{}: {what}: {took:.1} s", self.story);
+        let took = began.elapsed();
+        noted(&self.story, what, Some(took));
         self.keys.extend(keys(&self.lab.dir));
-        if let Some(file) = std::env::var_os(STEPS) {
-            let mut steps = std::fs::File::options().append(true).open(file).unwrap();
-            writeln!(steps, "{}\t{what}\t{took:.1}", self.story).unwrap();
-        }
         done
     }
 
     /// Says what was found out, beside the steps.
     pub(crate) fn figure(&self, what: &str) {
-        println!("{}: {what}", self.story);
-        if let Some(file) = std::env::var_os(STEPS) {
-            let mut steps = std::fs::File::options().append(true).open(file).unwrap();
-            writeln!(steps, "{}\t{what}\t", self.story).unwrap();
-        }
+        noted(&self.story, what, None);
     }
 
     /// Runs a client verb, which must succeed.

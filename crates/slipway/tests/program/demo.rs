@@ -57,6 +57,19 @@ fn apart(words: &[&str], directory: &Path, home: Option<&Path>) -> Output {
     command.output().unwrap()
 }
 
+/// A mirror that has nothing but the proxy of this one, whatever else was built.
+fn without_kubernetes(mirror: &Path, directory: &Path) -> PathBuf {
+    let bare = directory.join("mirror");
+    std::fs::create_dir(&bare).unwrap();
+    std::os::unix::fs::symlink(mirror.join("envoy"), bare.join("envoy")).unwrap();
+    let index = std::fs::read_to_string(mirror.join("index.json")).unwrap();
+    let mut index: serde_json::Value = serde_json::from_str(&index).unwrap();
+    let artifacts = index["artifacts"].as_array_mut().unwrap();
+    artifacts.retain(|one| one["name"].as_str().unwrap().starts_with("envoy/"));
+    std::fs::write(bare.join("index.json"), index.to_string()).unwrap();
+    bare
+}
+
 /// Both targets answered over the mesh, all was deleted, and nothing stays.
 fn shown(output: &Output) {
     let (told, out) = (text(&output.stderr), text(&output.stdout));
@@ -77,16 +90,26 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn root_sees_real_hosts_behind_a_load_balancer() {
-    let test = "demo::root_sees_real_hosts_behind_a_load_balancer";
+fn root_sees_real_hosts_behind_a_load_balancer_and_how_to_get_kubernetes() {
+    let test = "demo::root_sees_real_hosts_behind_a_load_balancer_and_how_to_get_kubernetes";
     let Some((mirror, _)) = possible(test) else {
         return;
     };
     let directory = tempfile::tempdir().unwrap();
     let program = slipway().get_program().to_str().unwrap().to_owned();
+    let bare = tempfile::tempdir().unwrap();
+    let mirror = without_kubernetes(&mirror, bare.path());
     let mirror = mirror.to_str().unwrap();
     let words = [&program, "demo", "--once", "--mirror", mirror];
-    shown(&apart(&words, directory.path(), None));
+    let output = apart(&words, directory.path(), None);
+    shown(&output);
+    let told = text(&output.stderr);
+    for word in [
+        "because no mirror has all of v1.",
+        "`make demo KUBERNETES=1` builds it first",
+    ] {
+        assert!(told.contains(word), "{word}: {told}");
+    }
 }
 
 /// Runs the demo as a user with these lines in the files of subordinate numbers.
@@ -123,6 +146,8 @@ fn an_ordinary_user_sees_the_same() {
     }
     if let Some(output) = as_user(test, "slipwaydemo:400000:65536\n") {
         shown(&output);
+        let told = text(&output.stderr);
+        assert!(told.contains("it takes root of the machine"), "{told}");
     }
 }
 
