@@ -72,18 +72,21 @@ fn upgraded_anyway(draft: &Draft<'_>, place: &Place<'_>, end: Timestamp) -> bool
 
 /// Why a member may not be renewed now.
 fn waits(draft: &Draft<'_>, place: &Place<'_>, end: Timestamp) -> Option<Reason> {
-    let running = place.open.is_some_and(|open| open.state == State::Running);
-    if place.doing(Kind::Renew) && (running || place.slot) {
+    let begun = place.open.filter(|_| place.doing(Kind::Renew));
+    if begun.is_some_and(|open| open.state == State::Running) {
         return None;
     }
     // One that does not serve may do so again when it is renewed, and harms nobody.
+    let risk = quorum_at_risk(draft.survey, place, After::Same);
+    let risk = risk.filter(|_| place.ready_control());
+    if begun.is_some() && place.slot {
+        return risk;
+    }
     let serves = place.in_service();
     let closed = draft.closed().filter(|_| !is_urgent(end, draft.view.now));
     closed
         .or_else(|| draft.over_budget(place))
         .filter(|_| serves)
         .or_else(|| draft.member_first(place))
-        .or_else(|| {
-            quorum_at_risk(draft.survey, place, After::Same).filter(|_| place.ready_control())
-        })
+        .or(risk)
 }
