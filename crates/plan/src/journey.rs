@@ -43,6 +43,9 @@ pub struct Journey {
     pub minutes: u32,
     /// What happens to each machine: a later journey may do less, never more.
     pub effects: BTreeMap<Name, BTreeSet<Effect>>,
+    /// What nodes must pass on the way before they serve again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gates: Vec<Name>,
 }
 
 /// Rounds that follow one another, told once and done `repeats` times.
@@ -193,12 +196,16 @@ pub fn journey(view: &View<'_>) -> Journey {
     };
     // A wait that leads nowhere is none: what is held then says why.
     while told.blocks.pop_if(|block| block.wait.is_some()).is_some() {}
+    let steps = told.blocks.iter().flat_map(|block| block.rounds.iter());
+    let passes = steps.flatten().any(|step| step.kind == Kind::Uncordon);
+    let gates = desired.disruption.gates.iter().filter(|_| passes);
     Journey {
         cluster: desired.name.clone(),
         minutes: told.blocks.iter().map(Block::minutes).sum(),
         blocks: told.blocks,
         held: last.held,
         ends: last.summary.phase,
+        gates: gates.map(|gate| gate.name.clone()).collect(),
         effects: told.effects,
     }
 }

@@ -37,6 +37,14 @@ impl fmt::Display for Journey {
             writeln!(f, "  held  {held}")?;
             writeln!(f, "        {}", held.next_action())?;
         }
+        if !self.gates.is_empty() {
+            let gates: Vec<_> = self.gates.iter().map(Name::as_str).collect();
+            writeln!(
+                f,
+                "  gates  a node serves again, and the next one is taken out, when these let it pass: {}",
+                gates.join(", ")
+            )?;
+        }
         if !self.blocks.is_empty() {
             let end = match self.ends {
                 Phase::Done => "ready",

@@ -2,6 +2,7 @@
 
 use super::{drawn, judged};
 use crate::fixture::World;
+use crate::journey::journey;
 use expect_test::expect;
 use model::gate::Gate;
 use model::task::{Action, State};
@@ -117,6 +118,22 @@ fn a_gate_that_was_changed_is_asked_instead() {
         scheduled
     "#]],
     );
+}
+
+#[test]
+fn a_journey_tells_what_nodes_must_pass() {
+    let told = journey(&half().allow(GATED).view());
+    expect![[r#"
+        cluster edge
+                1  uncordon w1 + drain w2                                        disturb       2 min
+                2  upgrade w2 + drain w3                                         disturb       3 min
+                3  uncordon w2 + upgrade w3                                      in place      3 min
+                4  uncordon w3                                                   in place      1 min
+          gates  a node serves again, and the next one is taken out, when these let it pass: ceph
+          ends ready after about 9 min, 3 machines touched
+    "#]].assert_eq(&told.to_string());
+    let new = World::new("1.35.0", "c1", "").allow(GATED);
+    assert_eq!(journey(&new.view()).gates, []);
 }
 
 #[test]
