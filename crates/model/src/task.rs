@@ -285,6 +285,7 @@ impl Action {
             | Self::Drain
             | Self::Upgrade { .. }
             | Self::Renew { .. }
+            | Self::Readmit { .. }
             | Self::Uncordon
             | Self::Leave
             | Self::Delete

@@ -43,6 +43,9 @@ const IDLE_MAX: Duration = Duration::from_secs(15);
 /// How large an answer is that is no object.
 const ANSWER_MAX: usize = 8 * 1024 * 1024;
 
+/// How many pages a list has, at most.
+const PAGES_MAX: usize = 1_000;
+
 /// How long we wait, how often we ask, and how much is sent at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -172,7 +175,7 @@ impl Store {
     pub async fn list(&self, prefix: &str) -> Result<Vec<Object>, Error> {
         let mut objects = Vec::new();
         let mut token: Option<String> = None;
-        loop {
+        for _ in 0..PAGES_MAX {
             let mut question = Question::list(vec![("list-type", "2".to_owned())])
                 .asking("max-keys", self.limits.page.to_string())
                 .asking("prefix", prefix);
@@ -191,6 +194,7 @@ impl Store {
                 return Ok(objects);
             }
         }
+        Err(self.endless())
     }
 
     /// Removes an object; one that is gone already is no trouble.
@@ -340,9 +344,10 @@ impl Store {
             body,
         } = question;
         let bucket = &self.bucket.bucket;
-        let path = key
-            .as_ref()
-            .map_or_else(|| format!("/{bucket}"), |key| format!("/{bucket}/{key}"));
+        let path = key.as_ref().map_or_else(
+            || format!("/{bucket}"),
+            |key| format!("/{bucket}/{}", sign::path(key)),
+        );
         let query: Vec<_> = query
             .iter()
             .map(|(name, value)| (*name, value.as_str()))
@@ -394,6 +399,12 @@ impl Store {
             endpoint, bucket, ..
         } = &self.bucket;
         format!("bucket {bucket} at {endpoint}")
+    }
+
+    /// Nobody keeps so many snapshots of one cluster.
+    fn endless(&self) -> Error {
+        let what = format!("a list of {} does not end", self.told());
+        Error::new(Kind::Strange, what)
     }
 
     /// A refusal, with whom it is of.

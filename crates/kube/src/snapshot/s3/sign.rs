@@ -64,6 +64,12 @@ pub(super) fn query(parts: &[(&str, &str)]) -> String {
     parts.collect::<Vec<_>>().join("&")
 }
 
+/// The name of an object as it is sent and signed.
+pub(super) fn path(key: &str) -> String {
+    let parts: Vec<_> = key.split('/').map(encoded).collect();
+    parts.join("/")
+}
+
 /// A text with nothing in it that means something in an address.
 fn encoded(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
@@ -242,6 +248,7 @@ mod tests {
             query(&[("uploads", ""), ("prefix", "a/b c~"), ("marker", "+=&é")]),
             "marker=%2B%3D%26%C3%A9&prefix=a%2Fb%20c~&uploads="
         );
+        assert_eq!(path("a-b_c.d/e f?g"), "a-b_c.d/e%20f%3Fg");
         assert_eq!(moment(Timestamp::default()), "19700101T000000Z");
     }
 }

@@ -58,7 +58,7 @@ impl Store {
     pub async fn tidy(&self, prefix: &str) -> Result<usize, Error> {
         let mut aborted = 0;
         let mut after: Option<(String, String)> = None;
-        loop {
+        for _ in 0..super::PAGES_MAX {
             let mut question = Question::list(vec![("uploads", String::new())])
                 .asking("max-uploads", self.limits.page.to_string())
                 .asking("prefix", prefix);
@@ -88,6 +88,7 @@ impl Store {
                 return Ok(aborted);
             }
         }
+        Err(self.endless())
     }
 
     /// The next part of a file; at its end an empty one.
