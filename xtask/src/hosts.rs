@@ -266,7 +266,11 @@ const ANSIBLE: Tool<'_> = Tool {
 
 /// Installs the rival; only measuring needs it.
 pub(crate) fn ansible(target: &Path) -> Result<Got> {
-    Ok(match ANSIBLE.ensure(target)? {
+    installed(&ANSIBLE, target)
+}
+
+fn installed(tool: &Tool<'_>, target: &Path) -> Result<Got> {
+    Ok(match tool.ensure(target)? {
         Python::Ready { fresh: true, .. } => Got::Installed,
         Python::Ready { fresh: false, .. } => Got::There,
         Python::Missing(reason) => Got::Missing(reason),
@@ -276,4 +280,17 @@ pub(crate) fn ansible(target: &Path) -> Result<Got> {
 /// Its program, once it is installed.
 pub(crate) fn ansible_playbook(target: &Path) -> PathBuf {
     ANSIBLE.directory(target).join("bin/ansible-playbook")
+}
+
+/// The store that speaks S3.
+const MOTO: Tool<'_> = Tool {
+    directory: "moto",
+    package: "moto[server]",
+    version: "5.2.5",
+    python_min: (3, 10),
+};
+
+/// Installs the store that snapshots are tested with.
+pub(crate) fn moto(target: &Path) -> Result<Got> {
+    installed(&MOTO, target)
 }

@@ -84,6 +84,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     if let Got::Missing(reason) = hosts::ansible(&target)? {
         println!("there is no Ansible to test with: {reason}");
     }
+    if let Got::Missing(reason) = hosts::moto(&target)? {
+        println!("there is no store that speaks S3 to test with: {reason}");
+    }
     let figures = target.join("figures.txt");
     let mut suites = workspace_tests(&target.join("skips"), &figures)?;
     suites.push(api_fuzz());

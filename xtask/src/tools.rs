@@ -32,6 +32,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     println!("packages for hosts: {}", got(hosts::packages()?));
     println!("Envoy: {}", got(hosts::envoy(&target)?));
     println!("Kubernetes: {}", got(kubernetes::cached(&target)?));
+    println!("moto: {}", got(hosts::moto(&target)?));
     println!("add-ons: {}", got(addons::cached(&target)?));
     if for_bench {
         println!("ansible-core: {}", got(hosts::ansible(&target)?));

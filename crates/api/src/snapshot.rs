@@ -123,6 +123,7 @@ fn told(to: &Destination) -> String {
     match to {
         Destination::Directory { name: None } => "the server's directory of snapshots".to_owned(),
         Destination::Directory { name: Some(name) } => format!("directory {name}"),
+        Destination::S3(bucket) => format!("bucket {} at {}", bucket.bucket, bucket.endpoint),
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// How long a manifest may be in error before waiting for it ends. Some errors mend
 /// themselves within seconds: a machine that came up late, a limit that was hit.
-const ERROR_GRACE: Duration = Duration::from_secs(10);
+pub(crate) const ERROR_GRACE: Duration = Duration::from_secs(10);
 
 /// More clusters than this are counted instead of told one by one, and no more errors than
 /// this are named: nobody reads on.

@@ -2,6 +2,7 @@
 
 mod access;
 mod declaring;
+mod etcd;
 mod help;
 mod logs;
 mod pictures;
@@ -105,6 +106,20 @@ fn serve(routes: &'static [(&str, &str, &str)]) -> String {
 
 /// Runs a command line and pictures its exit code, its data and its remarks.
 async fn picture(server: &str, line: &str, answer: Option<&'static str>) -> String {
+    let split = |program: Program| (program.global, program.verb);
+    pictured(server, (line, answer), split, async |verb, context| {
+        Box::pin(verb.run(context, Program::command)).await
+    })
+    .await
+}
+
+/// Runs a command line of any program that has global options and a verb.
+async fn pictured<P: Parser, V>(
+    server: &str,
+    (line, answer): (&str, Option<&'static str>),
+    split: impl Fn(P) -> (Global, V),
+    run: impl AsyncFnOnce(V, &mut Context<'_>) -> Result<api::Exit, crate::error::Error>,
+) -> String {
     let dir = tempfile::tempdir().unwrap();
     let arguments = [
         "slipway",
@@ -114,14 +129,14 @@ async fn picture(server: &str, line: &str, answer: Option<&'static str>) -> Stri
         dir.path().to_str().unwrap(),
     ];
     let words = arguments.into_iter().chain(line.split(' '));
-    let program = Program::try_parse_from(words).unwrap();
+    let (global, verb) = split(P::try_parse_from(words).unwrap());
     let (data, talk) = (Page::default(), Page::default());
     let mut out = Out::to(Box::new(data.clone()), Box::new(talk.clone()));
     if let Some(answer) = answer {
         out = out.answered(answer);
     }
-    let mut context = Context::new(&program.global, &mut out);
-    let ended = Box::pin(program.verb.run(&mut context, Program::command)).await;
+    let mut context = Context::new(&global, &mut out);
+    let ended = run(verb, &mut context).await;
     let exit = ended.unwrap_or_else(|error| error.tell(&mut context));
     let text = |page: Page| String::from_utf8(page.0.take()).unwrap();
     let whole = format!("exit {}\n{}--\n{}", exit.code(), text(data), text(talk));

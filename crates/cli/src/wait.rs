@@ -1,8 +1,10 @@
-//! Waits until a manifest is as declared, showing how it goes.
+//! Waits until a manifest is as declared or a wish is fulfilled, showing how it goes.
 //!
 //! The event stream says when to look; what is shown and judged is always fetched whole. When
 //! the stream is gone, a slow poll does its work, so that a restart of the server in the
 //! middle costs nothing but patience.
+
+pub(crate) mod wish;
 
 use crate::context::Context;
 use crate::error::Error;
@@ -67,6 +69,26 @@ pub(crate) async fn wait(
         timeout,
         again,
     } = wait;
+    let start = Instant::now();
+    let judged = async || {
+        let scene = look(client, manifest).await?;
+        let verdict = goal.judge(&scene, start.elapsed());
+        Ok((scene, verdict))
+    };
+    match watched(context, client, (timeout, &again), judged).await? {
+        Ok((scene, verdict)) => conclude(context, client, &scene.manifest, verdict).await,
+        Err(exit) => Ok(exit),
+    }
+}
+
+/// Looks until there is a verdict, and shows every scene; answers the last one with its verdict, or
+/// how the program ends because somebody or the clock says stop.
+async fn watched<T>(
+    context: &mut Context<'_>,
+    client: &Client,
+    (timeout, again): (Option<Duration>, &str),
+    mut judged: impl AsyncFnMut() -> Result<(Scene, Option<T>), api::client::Error>,
+) -> Result<Result<(Scene, T), Exit>, Error> {
     let quiet = context.global().output != Format::Table;
     let mut show = Show::new(context.out(), quiet);
     let mut patience = Patience::new(client, timeout);
@@ -74,19 +96,19 @@ pub(crate) async fn wait(
     let mut away: Option<Instant> = None;
     let stop = loop {
         let looked = Instant::now();
-        let scene = match patience.unless_stopped(look(client, manifest)).await {
-            Ok(scene) => scene,
+        let seen = match patience.unless_stopped(judged()).await {
+            Ok(seen) => seen,
             Err(stop) => break stop,
         };
-        match scene {
-            Ok(scene) => {
+        match seen {
+            Ok((scene, verdict)) => {
                 if away.take().is_some() {
                     show.remark("the server is back", context.out());
                 }
                 show.scene(&scene, context.out());
-                if let Some(verdict) = goal.judge(&scene, start.elapsed()) {
+                if let Some(verdict) = verdict {
                     show.finish();
-                    return conclude(context, client, &scene.manifest, verdict).await;
+                    return Ok(Ok((scene, verdict)));
                 }
             }
             Err(error) if error.passes() && away.is_none_or(|since| since.elapsed() < AWAY_MAX) => {
@@ -116,7 +138,7 @@ pub(crate) async fn wait(
     context.out().say(&format!(
         "{ended}; the server goes on. Follow it with `{again}`"
     ));
-    Ok(exit)
+    Ok(Err(exit))
 }
 
 /// A span to the second, as somebody would write it: `1m 40s`.

@@ -111,7 +111,7 @@ impl Hands {
 
 impl Driver for Hands {
     async fn apply(&self, cx: &Context, task: &Task) -> Outcome {
-        for secret in task.machine.origin.secrets_for(task.action.kind()) {
+        for secret in task.action.needs(&task.machine.origin) {
             match cx.secret(secret).await {
                 Ok(value) => assert_eq!(value.expose(), b"hunter2"),
                 Err(unopened) => return unopened.into(),

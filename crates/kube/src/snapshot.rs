@@ -4,6 +4,7 @@
 //! only way into a [`shelf`], and is never whole in memory.
 
 pub mod error;
+pub mod s3;
 pub mod seal;
 pub mod shelf;
 

@@ -7,6 +7,7 @@
 pub mod control_plane;
 pub mod kubernetes;
 pub mod postgres;
+pub mod s3;
 pub mod traces;
 
 mod apart;

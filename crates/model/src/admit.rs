@@ -5,6 +5,7 @@
 
 mod addons;
 mod balancers;
+mod bucket;
 mod disruption;
 mod fields;
 mod gates;

@@ -226,6 +226,9 @@ pub struct Cluster {
     /// How its etcd is saved; none where that is switched off.
     #[serde(default = "crate::cluster::usual_backup")]
     pub etcd_backup: Option<EtcdBackup>,
+    /// The secret that opens where snapshots are kept, where that needs one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backup_secret: Option<Named>,
 }
 
 /// The budget of a cluster whose document is from before there were budgets.

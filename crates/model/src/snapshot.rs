@@ -6,6 +6,7 @@
 use crate::cluster::{Machine, Role};
 use crate::id::IntentId;
 use crate::name::Name;
+use crate::secret::SecretRef;
 use crate::time::Timestamp;
 use crate::version::Version;
 use serde::{Deserialize, Serialize};
@@ -45,6 +46,50 @@ pub enum Destination {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<Name>,
     },
+    /// In a store that speaks S3.
+    S3(Box<Bucket>),
+}
+
+impl Destination {
+    /// The secrets that open it.
+    pub fn secrets(&self) -> impl Iterator<Item = &SecretRef> {
+        let bucket = match self {
+            Self::Directory { .. } => None,
+            Self::S3(bucket) => Some(bucket),
+        };
+        let keys = bucket.map(|bucket| [&bucket.access_key, &bucket.secret_key]);
+        keys.into_iter().flatten()
+    }
+}
+
+/// A bucket of a store that speaks S3, and how it is reached.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bucket {
+    /// Where the store answers: a scheme, a host, perhaps a port, and nothing behind them.
+    pub endpoint: String,
+    /// What the bucket is called.
+    pub bucket: String,
+    /// The region that requests are signed for.
+    pub region: String,
+    /// What the names of all objects begin with, without a slash at its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<String>,
+    /// The certificates of those who vouch for the store, in PEM; absent means those whom the
+    /// machine trusts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ca: Option<String>,
+    /// The entry that says who we are.
+    pub access_key: SecretRef,
+    /// The entry that requests are signed with.
+    pub secret_key: SecretRef,
+}
+
+impl Bucket {
+    /// The entry of a secret that says who we are.
+    pub const ACCESS_KEY: &str = "accessKeyId";
+
+    /// The entry of a secret that requests are signed with.
+    pub const SECRET_KEY: &str = "secretAccessKey";
 }
 
 impl Default for EtcdBackup {

@@ -11,7 +11,8 @@ use crate::kubernetes::Kubernetes;
 use crate::mesh::Mesh;
 use crate::name::Name;
 use crate::network::Network;
-use crate::snapshot::{Restoring, Taking};
+use crate::secret::SecretRef;
+use crate::snapshot::{Destination, Restoring, Taking};
 use crate::time::Timestamp;
 use crate::version::Version;
 use serde::{Deserialize, Serialize};
@@ -265,6 +266,39 @@ impl Action {
 }
 
 impl Action {
+    /// The secrets that it names itself, whatever machine it is about: those that open where
+    /// snapshots are kept.
+    pub fn secrets(&self) -> impl Iterator<Item = &SecretRef> {
+        let place = match self {
+            Self::Snapshot { taking } => Some(&taking.to),
+            Self::Restore { restoring } => Some(&restoring.from),
+            Self::Key
+            | Self::Create
+            | Self::Prepare
+            | Self::Equip { .. }
+            | Self::Mesh { .. }
+            | Self::Balance { .. }
+            | Self::Init { .. }
+            | Self::Join { .. }
+            | Self::Install { .. }
+            | Self::Tend { .. }
+            | Self::Drain
+            | Self::Upgrade { .. }
+            | Self::Renew { .. }
+            | Self::Readmit { .. }
+            | Self::Uncordon
+            | Self::Leave
+            | Self::Delete
+            | Self::Release => None,
+        };
+        place.into_iter().flat_map(Destination::secrets)
+    }
+
+    /// The secrets without which it should not be begun on a machine of this origin.
+    pub fn needs<'a>(&'a self, origin: &'a Origin) -> impl Iterator<Item = &'a SecretRef> {
+        origin.secrets_for(self.kind()).chain(self.secrets())
+    }
+
     /// The version that the node runs afterwards, where the action decides it.
     pub const fn version(&self) -> Option<Version> {
         match self {

@@ -446,10 +446,10 @@ impl Drop for Hand<'_> {
     }
 }
 
-/// Opens what the machine is made or entered with, where the manifest names it. The simulated
+/// Opens what the machine is made or entered with, and where snapshots are kept, where the manifest names it. The simulated
 /// world would let anybody in; only those are refused who come with nothing.
 async fn authorise(cx: &Context, task: &Task) -> Result<(), Failed> {
-    for secret in task.machine.origin.secrets_for(task.action.kind()) {
+    for secret in task.action.needs(&task.machine.origin) {
         if cx.secret(secret).await?.expose().is_empty() {
             let entry = secret.key.as_ref().map_or("KEY", EntryName::as_str);
             return Err(Failed::Never(Error {

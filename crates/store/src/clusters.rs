@@ -75,7 +75,7 @@ pub struct ClusterView {
     blocked: Vec<Name>,
     /// What other clusters have drawn from budgets that this one shares.
     elsewhere: Vec<Elsewhere>,
-    /// Secrets that its machines name and that nobody has set.
+    /// Secrets that it and its machines name and that nobody has set.
     missing: Vec<SecretRef>,
 }
 
@@ -383,9 +383,12 @@ impl ClusterView {
             let of = (&desired.project, desired.cluster);
             self.elsewhere.extend(elsewhere(tx, of, group)?);
         }
+        let backup = desired.etcd_backup.iter();
+        let backup = backup.flat_map(|backup| backup.to.secrets());
         let named: BTreeSet<_> = desired
             .all()
             .flat_map(|machine| machine.origin.secrets())
+            .chain(backup)
             .collect();
         self.missing.clear();
         for secret in named {

@@ -160,9 +160,9 @@ fn through(around: Option<&Around>) -> Vec<MachineId> {
     through.map(|machine| machine.id).collect()
 }
 
-/// Whether a secret that the machine of a task names was set since the task was due.
+/// Whether a secret that a task or its machine names was set since the task was due.
 fn corrected(tx: &mut dyn Tx, project: &Name, open: &Open) -> Result<bool, Error> {
-    for secret in open.origin.secrets() {
+    for secret in open.origin.secrets().chain(open.action.secrets()) {
         let owner = Owner::Secret(secret.name.clone()).to_string();
         let set = first(
             tx,

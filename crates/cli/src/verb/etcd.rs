@@ -1,11 +1,14 @@
 //! `slipway backup etcd`: snapshots of a cluster's etcd, and the way back.
 
-use super::intent::{Reason, wish};
+use super::apply::span;
+use super::intent::{Reason, stored, wish};
 use crate::context::Context;
 use crate::error::Error;
 use crate::table::Table;
-use api::{ClusterView, Exit, SnapshotView, SnapshotsView, Time, WishRequest};
+use crate::wait::wish::{Wait, wait};
+use api::{Client, ClusterView, Exit, SnapshotView, SnapshotsView, Time, WishRequest};
 use indicatif::HumanBytes;
+use std::time::Duration;
 
 /// Verbs about what the API of a cluster knows.
 #[derive(Debug, clap::Subcommand)]
@@ -30,7 +33,7 @@ pub struct List {
 /// Arguments of `slipway backup etcd create`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  slipway backup etcd create edge
+  slipway backup etcd create edge --wait
   slipway backup etcd create edge --reason 'before the migration'")]
 pub struct Create {
     /// The cluster
@@ -38,14 +41,29 @@ pub struct Create {
     cluster: String,
 
     #[command(flatten)]
+    waiting: Waiting,
+
+    #[command(flatten)]
     reason: Reason,
+}
+
+/// Whether to wait for what was wished, and for how long.
+#[derive(Debug, Clone, clap::Args)]
+struct Waiting {
+    /// Wait until it is done
+    #[arg(long)]
+    wait: bool,
+
+    /// Wait no longer than this, e.g. 90s, 30m, 2h
+    #[arg(long, value_name = "TIME", requires = "wait", value_parser = span)]
+    timeout: Option<Duration>,
 }
 
 /// Arguments of `slipway backup etcd restore`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   slipway backup etcd list edge
-  slipway backup etcd restore edge --snapshot 20260307T020000Z-0a1b2c3d
+  slipway backup etcd restore edge --snapshot 20260307T020000Z-0a1b2c3d --wait
 
 Everything that was created, changed or deleted in the API of the cluster since then is undone.
 The API is away for a minute or two; pods go on running meanwhile.")]
@@ -63,6 +81,9 @@ pub struct Restore {
     yes: bool,
 
     #[command(flatten)]
+    waiting: Waiting,
+
+    #[command(flatten)]
     reason: Reason,
 }
 
@@ -76,14 +97,20 @@ pub(crate) async fn run(verb: Verb, context: &mut Context<'_>) -> Result<Exit, E
             context.show(&kept, |now| listed(&view, now))?;
             Ok(Exit::Done)
         }
-        Verb::Create(Create { cluster, reason }) => {
+        Verb::Create(Create {
+            cluster,
+            waiting,
+            reason,
+        }) => {
+            let view = client.cluster(&cluster).await?;
             let asked = WishRequest::Snapshot {};
-            wish(&client, cluster, asked, reason, context).await
+            asked_for(&client, &view, asked, (waiting, reason), context).await
         }
         Verb::Restore(Restore {
             cluster,
             snapshot,
             yes,
+            waiting,
             reason,
         }) => {
             let view = client.cluster(&cluster).await?;
@@ -92,9 +119,31 @@ pub(crate) async fn run(verb: Verb, context: &mut Context<'_>) -> Result<Exit, E
                 return Ok(Exit::Failed);
             }
             let asked = WishRequest::Restore { snapshot };
-            wish(&client, cluster, asked, reason, context).await
+            asked_for(&client, &view, asked, (waiting, reason), context).await
         }
     }
+}
+
+/// Stores a wish and, if asked, waits until it is fulfilled.
+async fn asked_for(
+    client: &Client,
+    before: &ClusterView,
+    asked: WishRequest,
+    (waiting, reason): (Waiting, Reason),
+    context: &mut Context<'_>,
+) -> Result<Exit, Error> {
+    let cluster = before.head.summary.name.clone();
+    if !waiting.wait {
+        return wish(client, cluster, asked, reason, context).await;
+    }
+    let (intent, told) = stored(client, cluster, asked, reason).await?;
+    context.out().complain(&told);
+    let waited = Wait {
+        before,
+        intent: &intent,
+        timeout: waiting.timeout,
+    };
+    wait(context, client, waited).await
 }
 
 fn snapshots(view: &ClusterView) -> Option<&SnapshotsView> {

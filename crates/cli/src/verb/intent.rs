@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::pages::all;
 use crate::view;
-use api::{Client, Exit, IntentRequest, WishRequest};
+use api::{Client, Exit, IntentRequest, IntentView, WishRequest};
 use std::time::Duration;
 
 /// Verbs about intents.
@@ -73,6 +73,22 @@ pub(super) async fn wish(
     reason: Reason,
     context: &mut Context<'_>,
 ) -> Result<Exit, Error> {
+    let (intent, told) = stored(client, cluster, wish, reason).await?;
+    context.show(&intent, |_| told)?;
+    context.out().say(&format!(
+        "follow it with `slipway describe cluster {}`",
+        intent.cluster
+    ));
+    Ok(Exit::Done)
+}
+
+/// Stores a wish about a cluster; answers what is told of it.
+pub(super) async fn stored(
+    client: &Client,
+    cluster: String,
+    wish: WishRequest,
+    reason: Reason,
+) -> Result<(IntentView, String), Error> {
     let Reason { reason, expires } = reason;
     let seconds = expires.map(|expires| u32::try_from(expires.as_secs()).unwrap_or(u32::MAX));
     let request = IntentRequest {
@@ -92,12 +108,6 @@ pub(super) async fn wish(
         | WishRequest::Snapshot {}
         | WishRequest::Restore { .. } => intent.wish.to_string(),
     };
-    context.show(&intent, |_| {
-        format!("{} on cluster {}: {told}\n", intent.id, intent.cluster)
-    })?;
-    context.out().say(&format!(
-        "follow it with `slipway describe cluster {}`",
-        intent.cluster
-    ));
-    Ok(Exit::Done)
+    let told = format!("{} on cluster {}: {told}\n", intent.id, intent.cluster);
+    Ok((intent, told))
 }

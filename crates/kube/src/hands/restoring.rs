@@ -8,7 +8,7 @@ use super::{Done, Kube, Trouble, patiently};
 use crate::error as api;
 use crate::kubeadm::{self, Back};
 use crate::snapshot::seal::Sealer;
-use crate::snapshot::shelf::Shelf;
+use crate::snapshot::shelf::unnamed;
 use crate::snapshot::{Error, Kind};
 use driver::Context;
 use futures_util::future::join_all;
@@ -85,16 +85,12 @@ impl Kube {
         task: &Task,
         restoring: &Restoring,
     ) -> Result<Plain, Trouble> {
-        let shelf = Shelf::of(&self.shelves, &restoring.from, task.cluster);
+        let shelf = self.shelf(cx, &restoring.from, task.cluster).await?;
         let kept = shelf.find(&restoring.snapshot).await?;
         let (key, _) = self.snapshot_key(cx, task.cluster).await?;
         let sealer = Sealer::new(&key.value, task.cluster)?;
-        let unread = |error: std::io::Error| {
-            let what = format!("could not read {}: {error}", kept.path.display());
-            Error::new(Kind::Damaged, what)
-        };
-        let sealed = tokio::fs::File::open(&kept.path).await.map_err(unread)?;
-        let plain = tempfile::tempfile_in(&*self.shelves).map_err(unwritable)?;
+        let sealed = shelf.open(&kept).await?;
+        let plain = unnamed(&self.shelves).map_err(unwritable)?;
         let into = tokio::fs::File::from_std(plain.try_clone().map_err(unwritable)?);
         sealer.open(sealed, into).await?;
         let digested = tokio::task::spawn_blocking(move || digested(plain)).await;

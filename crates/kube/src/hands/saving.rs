@@ -2,6 +2,7 @@
 
 use super::{Done, Kube, Trouble};
 use crate::kubeadm;
+use crate::snapshot::s3::{Keys, Limits, Store};
 use crate::snapshot::seal::{self, Sealer};
 use crate::snapshot::shelf::{Kept, Shelf};
 use crate::snapshot::{Error, Kind};
@@ -11,10 +12,9 @@ use model::id::ClusterId;
 use model::observed::Fact;
 use model::sealed::Owner;
 use model::secret::{EntryName, Secret};
-use model::snapshot::{SnapshotId, SnapshotsFact, Taking};
+use model::snapshot::{Destination, SnapshotId, SnapshotsFact, Taking};
 use model::task::Task;
 use std::time::Duration;
-use tokio::fs::File;
 use tokio::io::AsyncWriteExt as _;
 
 /// The largest snapshot: etcd itself advises against more than 8 GiB.
@@ -35,13 +35,13 @@ impl Kube {
         task: &Task,
         taking: &Taking,
     ) -> Result<Done, Trouble> {
-        let shelf = Shelf::of(&self.shelves, &taking.to, task.cluster);
+        let shelf = self.shelf(cx, &taking.to, task.cluster).await?;
         let (key, known) = self.snapshot_key(cx, task.cluster).await?;
         let sealer = Sealer::new(&key.value, task.cluster)?;
         let taken = shelf.list().await?;
         let taken = taken.into_iter().find(|kept| kept.by == task.id);
         match taken {
-            Some(kept) if known && opens(&sealer, &kept).await => {
+            Some(kept) if known && opens(&shelf, &sealer, &kept).await? => {
                 cx.log(&format!("snapshot {} was taken already", kept.snapshot.id));
             }
             // Its key was never stored: nobody can open it.
@@ -143,6 +143,28 @@ impl Kube {
         Ok(left)
     }
 
+    /// Where the snapshots of a cluster are kept, opened.
+    pub(super) async fn shelf(
+        &self,
+        cx: &Context,
+        to: &Destination,
+        cluster: ClusterId,
+    ) -> Result<Shelf, Trouble> {
+        Ok(match to {
+            Destination::Directory { name } => {
+                Shelf::directory(&self.shelves, name.as_ref(), cluster)
+            }
+            Destination::S3(bucket) => {
+                let keys = Keys {
+                    access: cx.secret(&bucket.access_key).await?,
+                    secret: cx.secret(&bucket.secret_key).await?,
+                };
+                let store = Store::new(bucket, keys, Limits::default(), cx)?;
+                Shelf::bucket(&self.shelves, store, bucket.prefix.as_deref(), cluster)
+            }
+        })
+    }
+
     /// The key of a cluster's snapshots, and whether it was stored already.
     pub(super) async fn snapshot_key(
         &self,
@@ -166,9 +188,10 @@ impl Kube {
     }
 }
 
-async fn opens(sealer: &Sealer, kept: &Kept) -> bool {
-    match File::open(&kept.path).await {
-        Ok(file) => sealer.knows(file).await,
-        Err(_) => false,
+async fn opens(shelf: &Shelf, sealer: &Sealer, kept: &Kept) -> Result<bool, Error> {
+    match shelf.open(kept).await {
+        Ok(sealed) => sealer.knows(sealed).await,
+        Err(error) if error.kind == Kind::Damaged => Ok(false),
+        Err(error) => Err(error),
     }
 }

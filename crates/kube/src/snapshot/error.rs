@@ -17,4 +17,16 @@ driver::kinds! {
     Silent = "SNAPSHOT-007", Slipway, "tries again by itself; see on that machine that etcd is healthy";
     /// A member could not be brought to what a snapshot says.
     Unrestored = "SNAPSHOT-008", Slipway, "tries again by itself, from the step that failed; the log of the task has all that was said";
+    /// The store of snapshots does not answer.
+    StoreAway = "SNAPSHOT-009", Slipway, "tries again by itself; see that `endpoint` is right and can be reached from every server and worker";
+    /// The store of snapshots refuses us.
+    StoreRefuses = "SNAPSHOT-010", Person, "set the entries accessKeyId and secretAccessKey of the secret again, or have those keys list, read, write and delete in that bucket";
+    /// There is no such bucket.
+    NoBucket = "SNAPSHOT-011", Person, "make the bucket, or correct `bucket` in the manifest";
+    /// The store of snapshots takes our signature for wrong.
+    Unsigned = "SNAPSHOT-012", Person, "compare `region` and the entry secretAccessKey with what the store says, and the clock of the server with the right time";
+    /// Nobody whom we trust vouches for the store of snapshots.
+    Untrusted = "SNAPSHOT-013", Person, "give the certificate of its authority as `ca` in the manifest, or have this machine trust it";
+    /// What answers there does not speak S3 as we know it.
+    Strange = "SNAPSHOT-014", Person, "see that `endpoint` leads to a store that speaks S3, and not to a web page in front of it";
 }

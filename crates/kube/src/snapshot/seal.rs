@@ -93,8 +93,9 @@ impl Sealer {
         mut into: impl AsyncWrite + Unpin + Send,
     ) -> Result<(), Error> {
         let mut head = [0; HEAD];
-        let read = from.read_exact(&mut head).await;
-        read.map_err(|_| damaged("it is too short"))?;
+        if fill(&mut from, &mut head).await.map_err(unread)? < HEAD {
+            return Err(damaged("it is too short"));
+        }
         let beginning = self.recognised(&head)?;
         let bound = self.bound(&head);
         let open = |nonce: &XNonce, msg: &[u8]| {
@@ -110,10 +111,12 @@ impl Sealer {
     }
 
     /// Whether a file that begins so was sealed with this key.
-    pub async fn knows(&self, mut from: impl AsyncRead + Unpin + Send) -> bool {
+    pub async fn knows(&self, mut from: impl AsyncRead + Unpin + Send) -> Result<bool, Error> {
         let mut head = [0; HEAD];
-        let read = from.read_exact(&mut head).await;
-        read.is_ok() && self.recognised(&head).is_ok()
+        match fill(&mut from, &mut head).await {
+            Ok(filled) => Ok(filled == HEAD && self.recognised(&head).is_ok()),
+            Err(error) => Err(unread(error)),
+        }
     }
 
     fn head(&self, beginning: &[u8; BEGINNING]) -> Vec<u8> {
@@ -231,12 +234,15 @@ fn unwritten(error: std::io::Error) -> Error {
     )
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "errors are mapped by it")]
+/// Whoever keeps a snapshot may know better what is wrong.
 fn unread(error: std::io::Error) -> Error {
-    Error::new(
-        Kind::Damaged,
-        format!("could not read the snapshot: {error}"),
-    )
+    match error.downcast::<Error>() {
+        Ok(known) => known,
+        Err(error) => Error::new(
+            Kind::Damaged,
+            format!("could not read the snapshot: {error}"),
+        ),
+    }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "errors are mapped by it")]
@@ -284,7 +290,7 @@ mod tests {
             let chunks = size.div_ceil(CHUNK).max(1);
             assert_eq!(sealed.len(), HEAD + size + chunks * TAG);
             assert_eq!(opened(&sealer(1, "edge"), &sealed).await.unwrap(), plain);
-            assert!(sealer(1, "edge").knows(&sealed[..]).await);
+            assert_eq!(sealer(1, "edge").knows(&sealed[..]).await, Ok(true));
         }
     }
 
@@ -340,7 +346,8 @@ mod tests {
         let whole = sealed(b"secret").await;
         let other = opened(&sealer(2, "edge"), &whole).await;
         assert_eq!(other, Err(Kind::WrongKey));
-        assert!(!sealer(2, "edge").knows(&whole[..]).await);
+        assert_eq!(sealer(2, "edge").knows(&whole[..]).await, Ok(false));
+        assert_eq!(sealer(1, "edge").knows(&whole[..9]).await, Ok(false));
         let moved = opened(&sealer(1, "west"), &whole).await;
         assert_eq!(moved, Err(Kind::Damaged));
         let no_key = Sealer::new(&Secret::from(vec![1; 31]), cluster("edge"));

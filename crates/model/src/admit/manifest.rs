@@ -397,7 +397,7 @@ fn cluster_of(value: &Value, path: &str, faults: &mut Faults) -> Option<Read<Dec
     let proxy = proxy::of_cluster(&mut fields, network, &kubernetes, faults);
     let playbooks = playbooks::of_cluster(&mut fields, faults);
     let addons = addons::of_cluster(&mut fields, kubernetes.cni, faults);
-    let etcd_backup = snapshots::of_cluster(&mut fields, faults);
+    let (etcd_backup, backup_secret) = snapshots::of_cluster(&mut fields, faults);
     fields.finish(faults);
     let name = name?;
     let value = pools.map(|(control, compute)| {
@@ -416,6 +416,7 @@ fn cluster_of(value: &Value, path: &str, faults: &mut Faults) -> Option<Read<Dec
                 playbooks,
                 addons,
                 etcd_backup,
+                backup_secret,
             })
         };
         let whole = whole();

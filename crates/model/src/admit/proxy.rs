@@ -115,8 +115,8 @@ fn endpoint_of(proxy: &mut Fields<'_>, on: bool, faults: &mut Faults) -> Option<
     None
 }
 
-/// Whether a text is the URL of a proxy: a scheme, a host, perhaps a port.
-fn is_url(text: &str) -> bool {
+/// Whether a text is the URL of a server as a whole: a scheme, a host, perhaps a port.
+pub(super) fn is_url(text: &str) -> bool {
     let rest = text
         .strip_prefix("http://")
         .or_else(|| text.strip_prefix("https://"));

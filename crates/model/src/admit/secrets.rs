@@ -18,13 +18,30 @@ pub(super) fn named(
     usual: Option<&str>,
     faults: &mut Faults,
 ) -> Option<Named> {
+    let key = |reference: &mut Fields<'_>, faults: &mut Faults| {
+        let key = reference.optional_parsed("key", faults);
+        key.or_else(|| usual?.parse().ok())
+    };
+    read(fields, key, faults)
+}
+
+/// The secret that a mapping names in `secretRef`, where several of its entries are needed: nobody
+/// can choose one.
+pub(super) fn named_whole(fields: &mut Fields<'_>, faults: &mut Faults) -> Option<Named> {
+    read(fields, |_, _| None, faults)
+}
+
+fn read(
+    fields: &mut Fields<'_>,
+    key: impl FnOnce(&mut Fields<'_>, &mut Faults) -> Option<EntryName>,
+    faults: &mut Faults,
+) -> Option<Named> {
     let path = fields.path("secretRef");
     let mut reference = fields.mapping("secretRef", faults)?;
     let name = reference.name("name", Name::LEN_MAX, faults);
-    let key: Option<EntryName> = reference.optional_parsed("key", faults);
+    let key = key(&mut reference, faults);
     let namespace = reference.optional_parsed("namespace", faults);
     reference.finish(faults);
-    let key = key.or_else(|| usual?.parse().ok());
     Some(Named {
         path,
         secret: SecretRef { name: name?, key },

@@ -1,7 +1,9 @@
 //! How the etcd of a cluster is saved: `etcdBackup`.
 
+use super::bucket;
 use super::fields::{Fields, span};
 use crate::fault::{Code, Faults};
+use crate::manifest::Named;
 use crate::name::Name;
 use crate::snapshot::{Destination, EtcdBackup, Keep};
 use crate::source::Value;
@@ -11,12 +13,15 @@ use std::time::Duration;
 /// The most snapshots of one cluster that are kept.
 const COUNT_MAX: u32 = 1_000;
 
-/// What a cluster says of its snapshots, or what all have that say nothing; none where they are
-/// switched off.
-pub(super) fn of_cluster(fields: &mut Fields<'_>, faults: &mut Faults) -> Option<EtcdBackup> {
+/// What a cluster says of its snapshots, or what all have that say nothing, and the secret that it
+/// names for them; none where they are switched off.
+pub(super) fn of_cluster(
+    fields: &mut Fields<'_>,
+    faults: &mut Faults,
+) -> (Option<EtcdBackup>, Option<Named>) {
     let usual = EtcdBackup::default();
     let Some(mut backup) = fields.mapping("etcdBackup", faults) else {
-        return Some(usual);
+        return (Some(usual), None);
     };
     let on = match backup.optional_text("mode", faults) {
         Some("on") | None => true,
@@ -30,13 +35,14 @@ pub(super) fn of_cluster(fields: &mut Fields<'_>, faults: &mut Faults) -> Option
     };
     let every: Option<Often> = backup.optional_parsed("every", faults);
     let keep = keep_of(&mut backup, faults);
-    let to = destination_of(&mut backup, faults);
+    let (to, named) = destination_of(&mut backup, faults).unzip();
     backup.finish(faults);
-    on.then(|| EtcdBackup {
+    let whole = on.then(|| EtcdBackup {
         every: every.map_or(usual.every, |every| every.0),
         keep,
         to: to.unwrap_or(usual.to),
-    })
+    });
+    (whole, named.flatten())
 }
 
 /// Which snapshots are kept. Who says only how old they get keeps all that are not older.
@@ -59,11 +65,49 @@ fn keep_of(backup: &mut Fields<'_>, faults: &mut Faults) -> Keep {
     }
 }
 
-fn destination_of(backup: &mut Fields<'_>, faults: &mut Faults) -> Option<Destination> {
+/// Where snapshots are kept: in a directory or in a bucket.
+fn destination_of(
+    backup: &mut Fields<'_>,
+    faults: &mut Faults,
+) -> Option<(Destination, Option<Named>)> {
     let mut to = backup.mapping("to", faults)?;
-    let name = to.name("directory", Name::LEN_MAX, faults);
+    let (whole, path) = (backup.path("to"), to.path("directory"));
+    let (directory, s3) = (to.has("directory"), to.has("s3"));
+    let bucket = bucket::of_destination(&mut to, faults);
+    let name = to.optional_text("directory", faults);
+    let name = name.and_then(|text| match Name::checked(text, Name::LEN_MAX) {
+        Ok(name) => Some(name),
+        Err(error) => {
+            let found = Value::Text(text.to_owned());
+            faults.note(
+                path.clone(),
+                Code::Format,
+                format!("found {found}: {error}"),
+            );
+            None
+        }
+    });
     to.finish(faults);
-    name.map(|name| Destination::Directory { name: Some(name) })
+    match (directory, s3) {
+        (true, false) => {
+            let to = Destination::Directory { name: Some(name?) };
+            Some((to, None))
+        }
+        (false, true) => {
+            let (bucket, named) = bucket?;
+            Some((Destination::S3(Box::new(bucket)), Some(named)))
+        }
+        (true, true) => {
+            let message = "found a directory and a bucket, allowed: one of them";
+            faults.note(path, Code::Format, message);
+            None
+        }
+        (false, false) => {
+            let message = "found nothing, allowed: directory or s3";
+            faults.note(whole, Code::Required, message);
+            None
+        }
+    }
 }
 
 /// Why a text is none of these.

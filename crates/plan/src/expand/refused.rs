@@ -92,7 +92,9 @@ pub(super) fn refuse_foreign_secrets(project: &Name, manifest: &Manifest, faults
     let jumps = jumps.filter_map(|jump| jump.secret.as_ref());
     let hosts = given.flat_map(|pool| &pool.hosts);
     let hosts = hosts.filter_map(|host| host.secret.as_ref());
-    for named in accounts.chain(hosts).chain(jumps) {
+    let clusters = manifest.clusters.iter();
+    let backups = clusters.filter_map(|cluster| cluster.backup_secret.as_ref());
+    for named in accounts.chain(hosts).chain(jumps).chain(backups) {
         if let Some(namespace) = named.namespace.as_ref().filter(|found| *found != project) {
             faults.note(
                 format!("{}.namespace", named.path),

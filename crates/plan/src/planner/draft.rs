@@ -154,8 +154,10 @@ impl<'a> Draft<'a> {
             self.hold(place, action.kind(), Reason::Paused { by });
             return;
         }
-        let mut secrets = place.machine.origin.secrets_for(action.kind());
-        if let Some(missing) = secrets.find(|secret| self.view.missing.contains(secret)) {
+        let missing = action
+            .needs(&place.machine.origin)
+            .find(|secret| self.view.missing.contains(secret));
+        if let Some(missing) = missing {
             self.hold(place, action.kind(), missing.into());
             return;
         }
@@ -277,6 +279,11 @@ impl<'a> Draft<'a> {
     /// Whether a task of this plan or an unfinished one does this to any machine.
     pub(super) fn is_done_anywhere(&self, kind: Kind) -> bool {
         self.busy.values().any(|doing| *doing == kind)
+    }
+
+    /// Whether it was said already why this must wait.
+    pub(super) fn is_held(&self, kind: Kind) -> bool {
+        self.held.iter().any(|held| held.kind == kind)
     }
 
     /// Whether a task of this plan or an unfinished one touches the machine.

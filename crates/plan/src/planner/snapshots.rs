@@ -14,8 +14,8 @@ use model::version::Version;
 /// Takes a snapshot when one is due or wished; nobody has to wait for it.
 pub(super) fn take(draft: &mut Draft<'_>) {
     let (wish, due) = (wished(draft.view), due(draft));
-    // One that is taken before an upgrade is as good.
-    let taken = draft.is_done_anywhere(Kind::Snapshot);
+    // One that is taken before an upgrade is as good, and waits for the same.
+    let taken = draft.is_done_anywhere(Kind::Snapshot) || draft.is_held(Kind::Snapshot);
     if taken || wish.is_none() && (!due || draft.is_paused()) {
         return;
     }

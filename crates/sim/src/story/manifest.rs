@@ -19,6 +19,7 @@ pub(super) struct Declared {
     server_type: String,
     account: Option<Name>,
     keys: Option<Name>,
+    bucket: Option<Name>,
     version: Version,
     /// The share of machines that the last edit may remove at once.
     pub(super) allowing: Option<u8>,
@@ -38,6 +39,7 @@ impl Default for Declared {
             server_type: "small".to_owned(),
             account: None,
             keys: None,
+            bucket: None,
             version: Version {
                 minor: Version::MINOR_MIN,
                 patch: 0,
@@ -64,13 +66,14 @@ impl Declared {
                 Clause::On(server_type) => self.server_type.clone_from(server_type),
                 Clause::Account(secret) => self.account = Some(secret.clone()),
                 Clause::Keys(secret) => self.keys = Some(secret.clone()),
+                Clause::Bucket(secret) => self.bucket = Some(secret.clone()),
                 Clause::At(version) => self.version = *version,
                 Clause::Allowing(percent) => self.allowing = Some(*percent),
             }
         }
     }
 
-    /// Who connects pods, and what else there is besides Kubernetes.
+    /// Who connects pods, what else there is besides Kubernetes, and where etcd is saved.
     fn besides(&self) -> String {
         let cni = self.cni.iter().map(|cni| format!("        cni: {cni}\n"));
         let addon = |word: &String| match word.split_once('=') {
@@ -80,7 +83,13 @@ impl Declared {
         let addons: Vec<_> = self.addons.iter().map(addon).collect();
         let addons =
             (!addons.is_empty()).then(|| format!("        addons: [{}]\n", addons.join(", ")));
-        cni.chain(addons).collect()
+        let bucket = self.bucket.as_ref().map(|secret| {
+            let s3 = format!(
+                "{{ endpoint: \"https://s3.example.org\", bucket: etcd, secretRef: {{ name: {secret} }} }}"
+            );
+            format!("        etcdBackup: {{ to: {{ s3: {s3} }} }}\n")
+        });
+        cni.chain(addons).chain(bucket).collect()
     }
 
     /// The text of the manifest.

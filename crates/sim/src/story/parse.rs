@@ -89,6 +89,8 @@ pub(super) enum Clause {
     Account(Name),
     /// The secret with the private key of the hosts.
     Keys(Name),
+    /// The secret that opens the bucket in which snapshots are kept.
+    Bucket(Name),
     At(Version),
     Allowing(u8),
 }
@@ -242,6 +244,10 @@ fn clauses(mut words: &[&str]) -> Result<Vec<Clause>, String> {
             }
             ["account", secret, rest @ ..] => {
                 clauses.push(Clause::Account(parsed(secret)?));
+                rest
+            }
+            ["bucket", secret, rest @ ..] => {
+                clauses.push(Clause::Bucket(parsed(secret)?));
                 rest
             }
             ["keys", secret, rest @ ..] => {

@@ -5,6 +5,9 @@ use crate::shape::{NAME, NODE_PORT, Shape};
 use crate::site::{Site, VERSION, story};
 use serde_json::Value;
 
+/// Waits for what is asked, but not for ever.
+const WAIT: [&str; 3] = ["--wait", "--timeout", "15m"];
+
 /// Has the API know something under a name.
 fn noted(site: &mut Site, name: &str) {
     let words = ["create", "configmap", name, "--from-literal=of=the-story"];
@@ -33,18 +36,18 @@ fn snapshots(site: &mut Site) -> Vec<String> {
 
 /// Saves etcd and waits until that is done; answers which snapshot it is.
 fn saved(site: &mut Site) -> String {
-    let before = snapshots(site);
-    site.client(&["backup", "etcd", "create", NAME]);
-    until("a snapshot", || {
-        let now = snapshots(site);
-        (now.len() > before.len()).then(|| now.last().unwrap().clone())
-    })
+    let words = ["backup", "etcd", "create", NAME, "-o", "json"];
+    let told = site.client(&[&words[..], &WAIT].concat());
+    let told: Value = serde_json::from_str(&told).unwrap();
+    let id = told["id"].as_str().unwrap().to_owned();
+    assert_eq!(snapshots(site).last(), Some(&id));
+    id
 }
 
-/// Asks for the way back.
-fn restore(site: &mut Site, snapshot: &str) {
+/// Asks for the way back, and for more.
+fn restore(site: &mut Site, snapshot: &str, more: &[&str]) -> String {
     let words = ["backup", "etcd", "restore", NAME, "--snapshot", snapshot];
-    site.client(&[&words[..], &["--yes"]].concat());
+    site.client(&[&words[..], &["--yes"], more].concat())
 }
 
 /// Waits until the wish to go back is fulfilled.
@@ -102,13 +105,16 @@ fn told(test: &str, control: usize) {
             site.kubectl(&["delete", "configmap", "yesterday"], "")
                 .unwrap();
             noted(site, "today");
-            restore(site, &snapshot);
-            fulfilled(site);
+            let told = restore(site, &snapshot, &WAIT);
+            assert!(
+                told.contains(&format!("restored from {snapshot}")),
+                "{told}"
+            );
         });
         site.step("it is yesterday", |site| is_yesterday(site, control + 1));
         site.step("put back again, killed in the middle", |site| {
             noted(site, "tomorrow");
-            restore(site, &snapshot);
+            restore(site, &snapshot, &[]);
             let first = site.names("control").remove(0);
             let stopped = ["test", "-e", "/var/lib/slipway/restore/stopped"];
             until("the control plane stops", || {

@@ -397,3 +397,28 @@ pub(crate) async fn a_stuck_task_goes_on_when_its_secret_is_set(store: &Store) {
     let again = claim(store, at(10)).await;
     assert_eq!((again.len(), again[0].attempt), (1, 3));
 }
+
+pub(crate) async fn a_secret_of_a_bucket_that_is_missing_is_known_to_the_planner(store: &Store) {
+    let to = "{s3: {endpoint: https://s3.example.org, bucket: etcd, secretRef: {name: store}}}";
+    let text = edited(
+        &text_with_given("east", "east", "{endpoint: 203.0.113.5}"),
+        &[(
+            "        network:",
+            &format!("        etcdBackup: {{to: {to}}}\n        network:"),
+        )],
+    );
+    let east = submit(store, &text).await.unwrap().changed[0].0;
+    let missing = async || {
+        let known = view(store, east).await;
+        let missing = known.view(at(1)).missing.iter().map(ToString::to_string);
+        missing.collect::<Vec<_>>()
+    };
+    let both = ["store/accessKeyId", "store/secretAccessKey"];
+    assert_eq!(missing().await, both);
+    let key = sealed::key(store, 1).await;
+    let change = SealedChange::Set("accessKeyId".parse().unwrap(), sealed::value(key, "x"));
+    let named = (&project(), &name("store"));
+    let put = store.put_secret(named, vec![change], false, "ana".into(), at(2));
+    put.await.unwrap();
+    assert_eq!(missing().await, both[1..]);
+}

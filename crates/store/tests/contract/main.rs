@@ -171,6 +171,7 @@ contract! {
         nobody_begins_to_wait_for_an_address_that_is_free,
         a_window_that_opens_has_the_cluster_planned,
         a_secret_that_is_missing_is_known_to_the_planner,
+        a_secret_of_a_bucket_that_is_missing_is_known_to_the_planner,
         a_stuck_task_goes_on_when_its_secret_is_set;
     told:
         a_log_goes_on_over_attempts,

@@ -229,12 +229,17 @@ fn a_secret_of_another_project_is_refused() {
             "secretRef: {name: account, namespace: claudie}",
         ),
         ("namespace: default", "namespace: other"),
+        (
+            "version: 1.34.0",
+            "version: 1.34.0\n        etcdBackup: {to: {s3: {endpoint: https://s3.example.org, bucket: etcd, secretRef: {name: store, namespace: claudie}}}}",
+        ),
     ]);
     History::new()
         .apply(&edited(&[]))
         .refuse(&foreign, &expect![[r#"
             spec.providers[0].secretRef.namespace: found `claudie`, allowed: default, the project of the manifest, or nothing; a manifest uses the secrets of its own project
             spec.nodePools.static[0].nodes[0].secretRef.namespace: found `other`, allowed: default, the project of the manifest, or nothing; a manifest uses the secrets of its own project
+            spec.kubernetes.clusters[0].etcdBackup.to.s3.secretRef.namespace: found `claudie`, allowed: default, the project of the manifest, or nothing; a manifest uses the secrets of its own project
         "#]]);
 }
 

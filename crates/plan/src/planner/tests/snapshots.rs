@@ -1,12 +1,12 @@
 //! Etcd is saved by schedule, before upgrades and on demand, and put back when somebody asks.
 
 use super::{drawn, judged};
-use crate::fixture::{NOW, World};
+use crate::fixture::{NOW, World, secret};
 use crate::planner::plan;
 use expect_test::expect;
 use model::id::IntentId;
 use model::intent::Wish;
-use model::snapshot::{EtcdBackup, RestoredFact, SnapshotId};
+use model::snapshot::{Bucket, Destination, EtcdBackup, RestoredFact, SnapshotId};
 use model::task::{Action, State};
 use std::time::Duration;
 
@@ -401,5 +401,78 @@ fn nobody_puts_etcd_back_unasked_nor_beside_something_else() {
         &expect![[r#"
         edge: nothing else is done to a cluster while its etcd is put back
     "#]],
+    );
+}
+
+/// A world whose etcd is saved in a bucket.
+fn in_bucket(mut world: World) -> World {
+    let backup = world.desired.etcd_backup.as_mut().unwrap();
+    backup.to = Destination::S3(Box::new(Bucket {
+        endpoint: "https://s3.example.org".to_owned(),
+        bucket: "etcd".to_owned(),
+        region: "us-east-1".to_owned(),
+        prefix: None,
+        ca: None,
+        access_key: secret("store/accessKeyId"),
+        secret_key: secret("store/secretAccessKey"),
+    }));
+    world
+}
+
+#[test]
+fn a_bucket_that_nobody_can_open_holds_up_snapshots_and_upgrades_alone() {
+    let world = in_bucket(settled("1.34.0", ALL));
+    let (by, action) = asked(&world);
+    let needed: Vec<_> = action.secrets().map(ToString::to_string).collect();
+    assert_eq!(
+        (by.as_str(), needed),
+        (
+            "c1",
+            vec![
+                "store/accessKeyId".to_owned(),
+                "store/secretAccessKey".to_owned()
+            ]
+        )
+    );
+    drawn(
+        &world.missing("store/secretAccessKey"),
+        &expect![[r#"
+        held     snapshot c1: secret store/secretAccessKey is not set
+        error
+    "#]],
+    );
+    let upgrade = in_bucket(settled("1.35.0", ALL)).missing("store/accessKeyId");
+    drawn(
+        &upgrade,
+        &expect![[r#"
+            held     snapshot c1: secret store/accessKeyId is not set
+            held     upgrade c1: a snapshot of etcd comes before v1.35.0
+            held     upgrade c2 and 2 more: one at a time, after c1
+            error
+        "#]],
+    );
+    let grows = in_bucket(World::new("1.34.0", "c1 w1 w2", "c1 w1").unsaved());
+    drawn(
+        &grows.missing("store/accessKeyId"),
+        &expect![[r#"
+        create   w2
+        held     snapshot c1: secret store/accessKeyId is not set
+        error
+    "#]],
+    );
+    let back = || in_bucket(settled("1.34.0", ALL).saved(1, None)).wish(restore());
+    drawn(
+        &back().missing("store/accessKeyId"),
+        &expect![[r#"
+        held     restore c1: secret store/accessKeyId is not set
+        error
+    "#]],
+    );
+    judged(
+        &back(),
+        &back().missing("store/secretAccessKey"),
+        &expect![[r#"
+            c1: nothing is begun without the secret that it needs
+        "#]],
     );
 }
