@@ -169,7 +169,7 @@ impl KubernetesView {
             told.push((
                 "warning",
                 format!(
-                    "certificates end soon: run `kubeadm certs renew all` on {machines}, or upgrade"
+                    "certificates of {machines} end soon; Slipway renews them, `slipway why cluster` says what that waits for"
                 ),
             ));
         }

@@ -234,7 +234,37 @@ impl Kube {
         through: &[Machine],
     ) -> Result<(Door, Machine), Trouble> {
         let kubeconfig = self.kept(cx, cluster).await?;
-        self.entered(cx, cluster, through, &kubeconfig).await
+        let entered = self.entered(cx, cluster, through, &kubeconfig).await;
+        match entered {
+            Err(Trouble::Kube(error)) if error.kind == Kind::Credentials => {
+                self.known_again(cx, cluster, through, error).await
+            }
+            entered => entered,
+        }
+    }
+
+    /// The API of a cluster that does not know us any more, opened with what its members have: what
+    /// we keep may have ended, or somebody made it anew.
+    async fn known_again(
+        &self,
+        cx: &Context,
+        cluster: ClusterId,
+        through: &[Machine],
+        refused: Error,
+    ) -> Result<(Door, Machine), Trouble> {
+        for member in through {
+            let Ok(text) = self.read(cx, cluster, member, ADMIN).await else {
+                continue;
+            };
+            let own = Secret::from(text.to_vec());
+            let through = std::slice::from_ref(member);
+            if let Ok(entered) = self.entered(cx, cluster, through, &own).await {
+                let name = &member.name;
+                cx.log(&format!("{}: uses that of {name}", refused.what));
+                return Ok(entered);
+            }
+        }
+        Err(refused.into())
     }
 
     /// What opens the API of a cluster.
@@ -255,23 +285,44 @@ impl Kube {
         through: &[Machine],
         kubeconfig: &Secret,
     ) -> Result<(Door, Machine), Trouble> {
-        let mut last = None;
+        // One that is not ready is asked only where nobody is.
+        let (mut unready, mut last) = (None, None::<Error>);
         for member in through {
             let door = self.opened(cx, cluster, member, kubeconfig).await?;
             match door.health(MEMBER_PATIENCE).await {
-                Ok(_) => return Ok((door, member.clone())),
-                Err(error) if !passing(error.kind) => return Err(error.into()),
+                Ok(Health::Ready) => return Ok((door, member.clone())),
+                Ok(Health::Failing(checks)) => {
+                    cx.log(&format!("{}: {} fail", member.name, checks.join(", ")));
+                    unready.get_or_insert((door, member.clone()));
+                }
                 Err(error) => {
                     cx.log(&format!("{}: {}", member.name, error.what));
-                    last = Some(error);
+                    // What a person must know is not covered by who is just silent.
+                    let graver = !passing(error.kind);
+                    if last
+                        .as_ref()
+                        .is_none_or(|last| graver && passing(last.kind))
+                    {
+                        last = Some(error);
+                    }
                 }
             }
         }
-        let what = match last {
-            Some(error) => format!("no member of the control plane answers: {}", error.what),
-            None => "there is no member of the control plane to ask".to_owned(),
-        };
-        Err(Error::new(Kind::NoMember, what).into())
+        if let Some(unready) = unready {
+            return Ok(unready);
+        }
+        Err(match last {
+            Some(error) if !passing(error.kind) => error,
+            Some(error) => {
+                let what = format!("no member of the control plane answers: {}", error.what);
+                Error::new(Kind::NoMember, what)
+            }
+            None => {
+                let what = "there is no member of the control plane to ask";
+                Error::new(Kind::NoMember, what)
+            }
+        }
+        .into())
     }
 
     async fn opened(

@@ -212,6 +212,10 @@ pub enum Owner {
     Person,
 }
 
+/// What is left to do with a cluster that nobody can mend.
+const ANEW: &str =
+    "delete the cluster and create it again (its snapshots of etcd cannot be opened after that)";
+
 impl Reason {
     /// Who can end the wait.
     pub const fn owner(&self) -> Owner {
@@ -298,9 +302,10 @@ impl Reason {
                 "continues when the other members are ready".to_owned()
             }
             Self::Quorum { .. } => {
-                "switch on the control machines that do not answer: without a quorum nobody can \
-                 join or leave; if they are lost, delete the cluster and create it again"
-                    .to_owned()
+                format!(
+                    "switch on the control machines that do not answer: without a quorum nobody can \
+                     join or leave; if they are lost, {ANEW}"
+                )
             }
             Self::Additions { waiting_for, .. } | Self::ControlPlane { waiting_for } => {
                 format!("continues when {waiting_for} is ready")
@@ -318,7 +323,7 @@ impl Reason {
                 "another manifest may get past it; this is a defect of Slipway, please report it"
                     .to_owned()
             }
-            Self::ControlPlaneLost => "delete the cluster and create it again".to_owned(),
+            Self::ControlPlaneLost => ANEW.to_owned(),
             Self::Running { kind } => format!("continues when {kind} has ended"),
             Self::Unreachable => {
                 format!(

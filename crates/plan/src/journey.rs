@@ -196,18 +196,23 @@ pub fn journey(view: &View<'_>) -> Journey {
     };
     // A wait that leads nowhere is none: what is held then says why.
     while told.blocks.pop_if(|block| block.wait.is_some()).is_some() {}
-    let steps = told.blocks.iter().flat_map(|block| block.rounds.iter());
-    let passes = steps.flatten().any(|step| step.kind == Kind::Uncordon);
-    let gates = desired.disruption.gates.iter().filter(|_| passes);
     Journey {
+        gates: passed(desired, &told),
         cluster: desired.name.clone(),
         minutes: told.blocks.iter().map(Block::minutes).sum(),
         blocks: told.blocks,
         held: last.held,
         ends: last.summary.phase,
-        gates: gates.map(|gate| gate.name.clone()).collect(),
         effects: told.effects,
     }
+}
+
+/// The gates that nodes come to on the way.
+fn passed(desired: &Desired, told: &Telling) -> Vec<Name> {
+    let steps = told.blocks.iter().flat_map(|block| block.rounds.iter());
+    let back = steps.flatten().any(|step| step.kind == Kind::Uncordon);
+    let gates = desired.disruption.gates.iter().filter(|_| back);
+    gates.map(|gate| gate.name.clone()).collect()
 }
 
 /// The cluster without what is done every day: that is no part of what somebody asks for.

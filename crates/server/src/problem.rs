@@ -80,6 +80,7 @@ impl Problem {
                 "list its generations with `slipway history`".to_owned()
             }
             "token" => "list them with `slipway token list`".to_owned(),
+            "snapshot" => "list them with `slipway backup etcd list CLUSTER`".to_owned(),
             "secret" => "list them with `slipway secret list`".to_owned(),
             what => format!("list what there is with `slipway get {what}`"),
         };

@@ -243,6 +243,11 @@ impl Simulated {
                 let begin = || self.world.begin(task, &change, stretch);
                 let begun = self.ask(cx, begin).await?;
                 cx.log(&format!("began to {kind} {name} on {}", begun.reference));
+                if let Action::Readmit { gates } = &task.action {
+                    let gates: Vec<_> = gates.iter().map(|gate| gate.name.as_str()).collect();
+                    let gates = gates.join(", ");
+                    cx.log(&format!("simulated: gates were not asked: {gates}"));
+                }
                 Ok(begun)
             }
         }

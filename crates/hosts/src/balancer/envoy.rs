@@ -357,6 +357,8 @@ fn question(cluster: &mut Value) {
             },
         },
     }]);
+    // When none says that it is ready, one may answer all the same, or forbid strangers to ask.
+    cluster["common_lb_config"]["healthy_panic_threshold"] = json!({"value": 1});
     let check = &mut cluster["health_checks"][0];
     if let Some(check) = check.as_object_mut() {
         check.remove("tcp_health_check");

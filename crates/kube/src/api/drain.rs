@@ -194,7 +194,8 @@ impl Door {
             let round = self.round(cx, &pods, how, &mut told);
             left = unless_cancelled(cx, &what, round).await?;
             asked = true;
-            let until = || Instant::now() + how.patience + longest_grace(&pods);
+            let grace = longest_grace(&pods).min(how.cap);
+            let until = || Instant::now() + how.patience + grace;
             held = may_be_held(&left).then(|| held.unwrap_or_else(until));
             let rest = how.cap.saturating_sub(began.elapsed());
             let pause = tokio::time::sleep(how.pause.min(rest));

@@ -2,6 +2,7 @@
 
 use super::coming::stage;
 use super::{Done, FILE_PATIENCE, Kube, Trouble, Until};
+use crate::api::Door;
 use crate::api::drain::Draining;
 use crate::error::{Error, Kind};
 use crate::kubeadm::{self, RENEWING};
@@ -25,6 +26,12 @@ impl Kube {
         version: Version,
     ) -> Result<Done, Trouble> {
         let machine = &task.machine;
+        match self.door(cx, task.cluster, &around.through).await {
+            Ok((door, _)) => emptied(cx, &door, task).await?,
+            // The only member may be in the middle of it.
+            Err(Trouble::Kube(error)) if error.kind == Kind::NoMember => {}
+            Err(trouble) => return Err(trouble),
+        }
         let nothing = Care::default();
         let node = self.node(cx, task, around, (version, &nothing)).await?;
         let staging = self
@@ -126,10 +133,8 @@ impl Kube {
         around: &Around,
     ) -> Result<Done, Trouble> {
         let (door, _) = self.door(cx, task.cluster, &around.through).await?;
-        let name = task.machine.name.as_str();
-        door.refuse_locked(name).await?;
-        let drained = door.drain(cx, name, Draining::default()).await?;
-        drained.into_result()?;
+        door.refuse_locked(task.machine.name.as_str()).await?;
+        emptied(cx, &door, task).await?;
         self.seen(cx, task, &door).await
     }
 
@@ -149,7 +154,7 @@ impl Kube {
         &self,
         cx: &Context,
         task: &Task,
-        door: &crate::api::Door,
+        door: &Door,
     ) -> Result<Done, Trouble> {
         let at = cx.now();
         let name = task.machine.name.as_str();
@@ -161,4 +166,12 @@ impl Kube {
             Vec::new(),
         ))
     }
+}
+
+/// Moves off a node what is on it; where that was done before, nothing is left to do. Whoever changes
+/// it does not rely on others for that.
+pub(super) async fn emptied(cx: &Context, door: &Door, task: &Task) -> Result<(), Trouble> {
+    let name = task.machine.name.as_str();
+    let drained = Box::pin(door.drain(cx, name, Draining::default())).await?;
+    Ok(drained.into_result()?)
 }

@@ -105,16 +105,18 @@ impl Kube {
         let node = (&task.machine, version);
         let ready = self.ready(cx, &door, node, Until::Ready).await?;
         self.certify(cx, &door, &task.machine).await?;
-        match task.machine.role {
+        let outputs = match task.machine.role {
             Role::Control => {
                 let own = self.kubeconfig(cx, task).await?;
                 self.answers(cx, task.cluster, &task.machine, &own.value)
                     .await?;
+                // It is good for longer than the one that is kept.
+                vec![own]
             }
-            Role::Compute | Role::Balancer => {}
-        }
+            Role::Compute | Role::Balancer => Vec::new(),
+        };
         let fact = Fact::Node(task.machine.id, ready);
-        Ok((vec![(cx.now(), fact)], Vec::new()))
+        Ok((vec![(cx.now(), fact)], outputs))
     }
 
     async fn joined(

@@ -1,5 +1,6 @@
 //! Nodes leave: out of etcd, out of the API, and what is left of Kubernetes off their hosts.
 
+use super::changing::emptied;
 use super::{Done, Kube, Trouble};
 use crate::error::{Error, Kind};
 use crate::kubeadm;
@@ -29,7 +30,7 @@ impl Kube {
         match door.node(name).await {
             // What a dead machine holds is let go only if somebody says that it is dead.
             Ok(node) if !node.ready => door.out_of_service(name, true).await?,
-            Ok(_) => {}
+            Ok(_) => emptied(cx, &door, task).await?,
             Err(error) if error.kind == Kind::NoNode => {}
             Err(error) => return Err(error.into()),
         }

@@ -8,9 +8,11 @@ export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=
 first() {
     sed -n '/BEGIN CERTIFICATE/,/END CERTIFICATE/{/-----/!p;/END CERTIFICATE/q;}' | tr -d '\n'
 }
-for one in "$directory"/pki/*.crt "$directory"/pki/etcd/*.crt; do
-    [ -r "$one" ] || continue
-    printf '::slipway fact certificate %s %s\n' "${one#"$directory"/}" "$(first <"$one")"
+# Those that `kubeadm certs renew all` makes anew: authorities and what others put there stay as they are.
+for one in apiserver apiserver-etcd-client apiserver-kubelet-client front-proxy-client \
+    etcd/server etcd/peer etcd/healthcheck-client; do
+    [ -r "$directory/pki/$one.crt" ] || continue
+    printf '::slipway fact certificate %s %s\n' "pki/$one.crt" "$(first <"$directory/pki/$one.crt")"
 done
 # The kubelet renews its own.
 for one in admin super-admin controller-manager scheduler; do

@@ -110,18 +110,48 @@ fn job_of(gate: &mut Fields<'_>, faults: &mut Faults) -> Option<Json> {
     let job = value.to_json();
     let kind = (job["apiVersion"].as_str(), job["kind"].as_str());
     if kind != (Some("batch/v1"), Some("Job")) {
-        let message = "found something else, allowed: apiVersion: batch/v1 and kind: Job";
+        let (version, kind) = (kind.0.unwrap_or("none"), kind.1.unwrap_or("none"));
+        let message = format!(
+            "found apiVersion: {version} and kind: {kind}, allowed: apiVersion: batch/v1 and kind: Job"
+        );
         faults.note(path, Code::Format, message);
         return None;
     }
-    let containers = job.pointer("/spec/template/spec/containers");
-    let containers = containers.and_then(Json::as_array);
-    if containers.is_none_or(Vec::is_empty) {
-        let message = "found no container, allowed: at least one in spec.template.spec.containers";
-        faults.note(path, Code::Required, message);
+    let pod = &job["spec"]["template"]["spec"];
+    let ends = matches!(pod["restartPolicy"].as_str(), Some("Never" | "OnFailure"));
+    if !ends && !pod["restartPolicy"].is_null() {
+        let path = format!("{path}.spec.template.spec.restartPolicy");
+        let message = "found a pod that never ends, allowed: Never or OnFailure";
+        faults.note(path, Code::Format, message);
         return None;
     }
-    Some(job)
+    let path = format!("{path}.spec.template.spec.containers");
+    contained(&pod["containers"], path, faults).then_some(job)
+}
+
+/// Whether there are containers, and each has a name and an image.
+fn contained(containers: &Json, path: String, faults: &mut Faults) -> bool {
+    let containers = containers.as_array().map(Vec::as_slice);
+    let Some(containers @ [_, ..]) = containers else {
+        let message = "found no container, allowed: at least one";
+        faults.note(path, Code::Required, message);
+        return false;
+    };
+    let mut whole = true;
+    for (at, container) in containers.iter().enumerate() {
+        for field in ["name", "image"] {
+            if container[field].as_str().is_none_or(str::is_empty) {
+                let path = format!("{path}[{at}].{field}");
+                faults.note(
+                    path,
+                    Code::Required,
+                    "found no text; this field is required",
+                );
+                whole = false;
+            }
+        }
+    }
+    whole
 }
 
 /// Why a text is no time that a gate may take.

@@ -44,7 +44,15 @@ pub(super) fn times(view: &View<'_>, survey: &Survey<'_>) -> impl Iterator<Item 
 pub(super) fn renew(draft: &mut Draft<'_>) {
     let now = draft.view.now;
     let due = |place: &Place<'_>| {
-        let end = place.end.filter(|end| is_due(*end, now))?;
+        // What was begun is ended, also when some certificates were seen to be new already.
+        let begun = place.open.filter(|open| open.attempts > 0);
+        let begun = begun.and_then(|open| {
+            let Action::Renew { end } = open.action else {
+                return None;
+            };
+            Some(end)
+        });
+        let end = begun.or(place.end.filter(|end| is_due(*end, now)))?;
         let here = place.wanted && place.life == Life::Running;
         (here && !upgraded_anyway(draft, place, end)).then_some(end)
     };

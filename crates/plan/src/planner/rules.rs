@@ -313,10 +313,10 @@ pub(super) fn upgrade(draft: &mut Draft<'_>) {
         .find(|place| place.machine.role == Role::Control);
     let one_by_one = control.is_some() || one_by_one(draft);
     let (unsettled, member) = (unsettled(draft.survey), member_out(draft.survey));
-    let (shut, mut first) = (shut(draft.survey), begun.first().copied());
+    let (gated, mut first) = (gated(draft), begun.first().copied());
     for place in &fresh {
         let after = match (first, control) {
-            _ if shut.is_some() => shut,
+            _ if gated.is_some() => gated,
             (Some(first), _) if one_by_one => Some(first),
             // Every member waits for something of its own.
             (None, Some(control)) if place.machine.role == Role::Compute => Some(*control),
@@ -340,13 +340,16 @@ pub(super) fn upgrade(draft: &mut Draft<'_>) {
     }
 }
 
-/// A node whose gates did not let it back: what is wrong with it may be wrong with the next.
-fn shut<'a>(survey: &'a Survey<'_>) -> Option<Place<'a>> {
-    let gated = |place: &&Place<'_>| {
-        let open = place.open.filter(|open| open.error.is_some());
-        open.is_some_and(|open| matches!(open.action, Action::Readmit { .. }))
+/// A node that has come to its gates: what is wrong with it may be wrong with the next.
+fn gated<'a>(draft: &Draft<'a>) -> Option<Place<'a>> {
+    let desired = draft.view.desired;
+    let there = |place: &&Place<'_>| {
+        let node = place.node.filter(|node| node.version >= desired.version);
+        place.slot && node.is_some_and(|node| node.cordoned)
     };
-    survey.places.iter().find(gated).copied()
+    let gates = !desired.disruption.gates.is_empty();
+    let mut places = draft.survey.wanted().filter(|_| gates);
+    places.find(there).copied()
 }
 
 /// Why workers must wait: a member of the control plane is not back in service.

@@ -56,19 +56,24 @@ fn all_faults_of_gates_are_told() {
         [2].command[0]: found `1` (a number), allowed: a text
         [2].timeout: found `10s`: a gate is asked for 1m to 50m; a time is a whole number of minutes, such as 30m
         [3].command: found a command and a job, allowed: one of them
-        [4].job: found something else, allowed: apiVersion: batch/v1 and kind: Job
-        [5].job: found no container, allowed: at least one in spec.template.spec.containers
-        [6].job: found `x` (a text), allowed: a Job as Kubernetes knows it
-        [8].name: found `h` again; every gate has a name of its own
-        [9].retries: unknown field; allowed: name, command, job, timeout
+        [4].job: found apiVersion: none and kind: Pod, allowed: apiVersion: batch/v1 and kind: Job
+        [5].job.spec.template.spec.containers: found no container, allowed: at least one
+        [6].job.spec.template.spec.containers[0].name: found no text; this field is required
+        [6].job.spec.template.spec.containers[1].image: found no text; this field is required
+        [7].job.spec.template.spec.restartPolicy: found a pod that never ends, allowed: Never or OnFailure
+        [8].job: found `x` (a text), allowed: a Job as Kubernetes knows it
+        [10].name: found `h` again; every gate has a name of its own
+        [11].retries: unknown field; allowed: name, command, job, timeout
         : found 60m for all gates together, allowed: at most 50m"#]].assert_eq(&told(
         "
           - {name: a}
           - {name: b, command: []}
           - {name: c, command: [1, x], timeout: 10s}
-          - {name: d, command: [x], job: {apiVersion: batch/v1, kind: Job, spec: {template: {spec: {containers: [{}]}}}}}
+          - {name: d, command: [x], job: {apiVersion: batch/v1, kind: Job, spec: {template: {spec: {containers: [{name: a, image: b}]}}}}}
           - {name: e, job: {kind: Pod}}
           - {name: f, job: {apiVersion: batch/v1, kind: Job}}
+          - {name: f2, job: {apiVersion: batch/v1, kind: Job, spec: {template: {spec: {containers: [{nme: a, image: b}, {name: a, image: 1}]}}}}}
+          - {name: f3, job: {apiVersion: batch/v1, kind: Job, spec: {template: {spec: {restartPolicy: Always, containers: [{}]}}}}}
           - {name: g, job: x}
           - {name: h, command: [x], timeout: 30m}
           - {name: h, command: [y]}
