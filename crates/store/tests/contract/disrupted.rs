@@ -402,10 +402,7 @@ pub(crate) async fn a_secret_of_a_bucket_that_is_missing_is_known_to_the_planner
     let to = "{s3: {endpoint: https://s3.example.org, bucket: etcd, secretRef: {name: store}}}";
     let text = edited(
         &text_with_given("east", "east", "{endpoint: 203.0.113.5}"),
-        &[(
-            "        network:",
-            &format!("        etcdBackup: {{to: {to}}}\n        network:"),
-        )],
+        &[("network:", &format!("etcdBackup: {{to: {to}}}, network:"))],
     );
     let east = submit(store, &text).await.unwrap().changed[0].0;
     let missing = async || {
