@@ -37,15 +37,23 @@ A database address may hold a password: keep the file, or the file with the vari
 ";
 
 /// Variables that no option stands for: their name, and what they do.
-const VARIABLES: [(&str, &str); 4] = [
+const VARIABLES: [(&str, &str); 6] = [
     (
         "NO_COLOR",
         "any value: answers of the command line are not coloured",
     ),
     (
+        "SLIPWAY_CLUSTER",
+        "set by Slipway for gates: the cluster whose node wants to pass",
+    ),
+    (
         "SLIPWAY_LOG",
         "what the server's log tells, by severity (`info` when not set) or in the notation of \
          Rust's `env_filter`: `debug`, `warn,engine=debug`",
+    ),
+    (
+        "SLIPWAY_NODE",
+        "set by Slipway for gates: the node that wants to pass",
     ),
     (
         "SLIPWAY_TOKEN",

@@ -32,9 +32,9 @@ pub enum Verb {
   slipway token create root --role admin --all-projects
 
 Each role may all that the one before it may: a viewer reads; a user declares, plans, rehearses
-and sets secrets; an operator scales, replaces, retries, cancels, pauses, deletes, takes kubeconfigs, enters machines,
-saves and restores etcd; an admin
-decides about projects, tokens, keys, audit and backups.")]
+and sets secrets; an operator scales, replaces, retries, cancels, pauses, deletes, takes
+kubeconfigs, enters machines, saves and restores etcd; an admin decides about projects, tokens,
+keys, audit and backups.")]
 pub struct Create {
     /// What its holder is called, in audit and history
     name: String,

@@ -1,7 +1,7 @@
 //! What goes wrong in a cluster that runs: each trouble has its own error with a hint that says who
 //! must act, and once somebody did the same task goes on.
 
-use crate::asking::answered;
+use crate::asking::{answered, until};
 use crate::shape::{NODE_PORT, Shape};
 use crate::site::{Site, VERSION, story};
 
@@ -81,6 +81,10 @@ fn no_longer_known(site: &mut Site) {
         site.declare(Shape::small(VERSION, 1), &[]);
         site.failing("KUBE-002", "the kubeconfig that is kept for the cluster no longer works");
         trust("other.crt", "ca.crt");
+        until("the API knows us again", || {
+            let asked = site.kubectl(&["get", "--raw", "/readyz"], "");
+            asked.is_ok_and(|said| said == "ok").then_some(())
+        });
         site.retry();
     });
 }
