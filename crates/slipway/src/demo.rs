@@ -18,13 +18,17 @@ use hosts::artifacts::Source;
 use hosts::sandbox::Means;
 use std::io::Write as _;
 use std::path::Path;
+use std::pin::pin;
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 use world::World;
 
 /// How long clusters may take until they are as declared, or gone: far more than they need.
 const READY_MAX: &str = "30m";
+
+/// How much later than a verb we may hear that somebody ends the demo.
+const HEARD: Duration = Duration::from_millis(200);
 
 /// Show the whole flow on this machine: start a server, build the example's clusters, watch
 #[derive(Debug, clap::Args)]
@@ -141,12 +145,18 @@ async fn shown(
         manifest: &manifest,
         began,
     };
+    let mut stopped = pin!(roles::told_to_stop());
     let told = tokio::select! {
         biased;
-        stopped = roles::told_to_stop() => stopped.map(|()| None),
+        stopped = &mut stopped => stopped.map(|()| None),
         shown = stage.show(world, &installation, arguments.once) => shown.map(Some),
     };
     let told = match told {
+        // Verbs hear Ctrl-C, too, and may be the first to do so: then it is no failure.
+        Err(error) => match tokio::time::timeout(HEARD, stopped).await {
+            Ok(stopped) => stopped.map(|()| None),
+            Err(_) => Err(error),
+        },
         Ok(Some(())) if !arguments.once => {
             say(&format!(
                 "\nEverything is ready. Look at {page}/ or try, in another terminal:\n\n  \

@@ -4,8 +4,9 @@ use crate::apart::{missing, rootfs};
 use crate::envoy;
 use crate::server::slipway;
 use hosts::sandbox::Level;
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 /// Runs its arguments in namespaces that end with it, and tells who is still there afterwards.
 const APART: &str = r#"
@@ -168,4 +169,33 @@ fn without_subordinate_users_the_world_is_simulated_and_the_reason_told() {
     }
     let out = text(&output.stdout);
     assert!(!out.contains("left behind"), "{out}");
+}
+
+/// The demo's own verbs hear Ctrl-C, too: whoever does so first, it is no failure.
+#[test]
+fn whoever_ends_it_in_the_middle_is_not_told_that_it_failed() {
+    let directory = tempfile::tempdir().unwrap();
+    for _ in 0..20 {
+        let mut demo = slipway()
+            .args(["demo", "--simulated"])
+            .env("TMPDIR", directory.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut said = Vec::new();
+        for line in BufReader::new(demo.stderr.take().unwrap()).lines() {
+            said.push(line.unwrap());
+            // From here on somebody waits for the clusters.
+            if said.last().unwrap().contains(" compute — ") {
+                let pid = demo.id().to_string();
+                let told = Command::new("kill").args(["-INT", &pid]).status();
+                assert!(told.unwrap().success());
+            }
+        }
+        let status = demo.wait().unwrap();
+        assert!(status.success(), "{status}: {said:#?}");
+        let left = std::fs::read_dir(directory.path()).unwrap().count();
+        assert_eq!(left, 0, "files are left: {said:#?}");
+    }
 }
