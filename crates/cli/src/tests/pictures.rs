@@ -274,7 +274,7 @@ fn a_cluster_tells_of_its_kubernetes() {
               etcd          edge-brain-01 healthy, edge-brain-02 not healthy, edge-brain-03 healthy (learns)
               trouble       edge-compute-01: DiskPressure (KubeletHasDiskPressure)
               certificates  edge-brain-01 until 2027-02-28 (in 363d), edge-brain-02 until 2026-03-13 (in 11d)
-              warning       certificates end soon: run `kubeadm certs renew all` on edge-brain-02, or upgrade
+              warning       certificates of edge-brain-02 end soon; Slipway renews them, `slipway why cluster` says what that waits for
         "#]],
     );
 }

@@ -296,11 +296,12 @@ impl Case {
     }
 }
 
-/// The one artifact of a mirror.
+/// The proxy of load balancers in a mirror.
 fn artifact(mirror: &Path) -> PathBuf {
     let index = std::fs::read_to_string(mirror.join("index.json")).unwrap();
-    let (_, rest) = index.split_once("\"name\":\"").unwrap();
-    mirror.join(rest.split_once('"').unwrap().0)
+    let mut names = index.split("\"name\":\"").skip(1);
+    let envoy = names.find(|name| name.starts_with("envoy/")).unwrap();
+    mirror.join(envoy.split_once('"').unwrap().0)
 }
 
 /// Has a mirror there that is the same: its file is large, so it is not copied.

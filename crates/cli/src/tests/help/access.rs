@@ -115,8 +115,9 @@ fn the_help_of_token_create() {
               slipway token create ada --role operator --project-scope lab
               slipway token create root --role admin --all-projects
             Each role may all that the one before it may: a viewer reads; a user declares, plans, rehearses
-            and sets secrets; an operator scales, replaces, retries, cancels, pauses and deletes; an admin
-            decides about projects, tokens, keys, audit and backups."#]],
+            and sets secrets; an operator scales, replaces, retries, cancels, pauses, deletes, takes
+            kubeconfigs, enters machines, saves and restores etcd; an admin decides about projects, tokens,
+            keys, audit and backups."#]],
     );
 }
 
