@@ -111,7 +111,7 @@ impl Server {
         fs::write(at.join("sshd_config"), text).unwrap();
         let port = free_port();
         let child = begin(at, port);
-        let server = Self {
+        let mut server = Self {
             directory,
             port,
             child,
@@ -120,10 +120,20 @@ impl Server {
         server
     }
 
-    fn wait(&self) {
-        eventually("the SSH server answers", || {
-            TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_ok()
-        });
+    /// Waits until it answers. Whoever of the one before it still ends holds its port, and it ends
+    /// itself then: it is begun again.
+    fn wait(&mut self) {
+        for _ in 0..3000 {
+            if TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_ok() {
+                return;
+            }
+            if self.child.try_wait().unwrap().is_some() {
+                self.child = begin(self.directory.path(), self.port);
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let log = fs::read_to_string(self.path("log")).unwrap_or_default();
+        panic!("the SSH server does not answer within half a minute: {log}");
     }
 
     /// As after an installation: with another host key.

@@ -80,7 +80,7 @@ async fn a_cluster_tells_where_its_api_is_and_how_its_control_plane_was_seen() {
         "<dt>Endpoint</dt><dd>api.real.slipway.internal:6443 leads to real-rack-01 (10.8.0.1, outside 192.168.7.1)<",
         "<dt>Etcd</dt><dd>real-rack-01 healthy<",
         "<dt>Certificates</dt><dd>real-rack-01 until 2026-01-03 (in 2d)<",
-        "<dt>Warning</dt><dd>certificates end soon",
+        "<dt>Warning</dt><dd>certificates of real-rack-01 end soon",
     ] {
         assert!(page.contains(told), "{told}: {page}");
     }
