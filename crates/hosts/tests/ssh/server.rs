@@ -247,18 +247,7 @@ pub(crate) fn kill(pid: u32) {
         .unwrap();
 }
 
-/// Waits for something that must come.
-pub(crate) fn eventually(what: &str, so: impl Fn() -> bool) {
-    for _ in 0..3000 {
-        if so() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    panic!("{what}: not within half a minute");
-}
-
-/// The same, while the connections go on working.
+/// Waits for something that must come, while the connections go on working.
 pub(crate) async fn soon(what: &str, so: impl Fn() -> bool) {
     for _ in 0..3000 {
         if so() {
