@@ -220,6 +220,9 @@ pub struct SnapshotsFact {
     pub answered: Option<IntentId>,
 }
 
+/// How long a snapshot counts that was taken before an upgrade, until that begins.
+const FRESH: Duration = Duration::from_hours(24);
+
 impl SnapshotsFact {
     /// A cluster that was started then and was never saved.
     pub const fn none_since(since: Timestamp) -> Self {
@@ -236,9 +239,13 @@ impl SnapshotsFact {
         last.unwrap_or(self.since).plus(every)
     }
 
-    /// Whether one was taken before an upgrade to this version.
-    pub fn before(&self, version: Version) -> bool {
-        let mut kept = self.kept.iter();
+    /// Whether one was taken before an upgrade to this version, and not so long ago that it is of no
+    /// use for that.
+    pub fn before(&self, version: Version, now: Timestamp) -> bool {
+        let mut kept = self
+            .kept
+            .iter()
+            .filter(|kept| kept.id.at() >= now.minus(FRESH));
         kept.any(|snapshot| snapshot.before == Some(version))
     }
 }
@@ -393,7 +400,14 @@ mod tests {
         assert_eq!(fact.due(EVERY), hours(24));
         fact.kept = vec![taken(1, Some("v1.35.8")), taken(5, None)];
         assert_eq!(fact.due(EVERY), hours(29));
-        assert!(fact.before("v1.35.8".parse().unwrap()));
-        assert!(!fact.before("v1.35.9".parse().unwrap()));
+        let taken = fact.kept.iter().filter(|kept| kept.before.is_some());
+        let taken = taken.map(|kept| kept.id.at()).max().unwrap();
+        let before = |version: &str, hours| {
+            let now = taken.plus(Duration::from_hours(hours));
+            fact.before(version.parse().unwrap(), now)
+        };
+        assert!(before("v1.35.8", 0) && before("v1.35.8", 24));
+        assert!(!before("v1.35.8", 25), "it is old");
+        assert!(!before("v1.35.9", 0));
     }
 }

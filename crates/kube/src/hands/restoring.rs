@@ -15,6 +15,7 @@ use futures_util::future::join_all;
 use hosts::program::Report;
 use hosts::ssh::{Content, Push};
 use model::cluster::{Machine, Role};
+use model::host::Fingerprint;
 use model::observed::Fact;
 use model::snapshot::{RestoredFact, Restoring};
 use model::task::Task;
@@ -134,7 +135,10 @@ impl Kube {
         step: Back,
     ) -> Result<Vec<(&'a Machine, bool)>, Trouble> {
         let all: Vec<_> = restoring.members().collect();
-        let wish = restoring.wish.to_string();
+        // With other members it is begun anew: who was loaded knows only those of then.
+        let names: Vec<_> = all.iter().map(|member| member.name.as_str()).collect();
+        let names = Fingerprint::of_text(&names.join(","));
+        let wish = format!("{}-{names}", restoring.wish);
         let steps = members.iter().map(|member| {
             let program = kubeadm::restore(step, &wish, member, &all);
             async move {
@@ -168,8 +172,12 @@ impl Kube {
                 api::Error::new(api::Kind::NotReady, what)
             })?;
             let seen = kubeadm::told_members(&report).unwrap_or_default();
-            let well = seen.iter().filter(|member| member.healthy).count();
-            Ok(if well == members.len() && seen.len() == members.len() {
+            let healthy = |name: &str| seen.iter().any(|seen| seen.healthy && seen.name == name);
+            let well = members
+                .iter()
+                .filter(|member| healthy(member.name.as_str()));
+            let well = well.count();
+            Ok(if well == members.len() {
                 Ok(())
             } else {
                 Err(format!("{well} of {} members are healthy", members.len()))

@@ -57,7 +57,7 @@ fn upgraded(view: &View<'_>, version: Version) -> bool {
 
 fn saved(view: &View<'_>, version: Version) -> bool {
     let known = view.observed.snapshots.as_ref();
-    known.is_some_and(|(known, _)| known.before(version))
+    known.is_some_and(|(known, _)| known.before(version, view.now))
 }
 
 /// Whether something else is done to a cluster while its etcd is put back.

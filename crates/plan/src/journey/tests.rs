@@ -185,14 +185,15 @@ fn a_journey_waits_for_its_window() {
                 1  create w2                                                     create        2 min
                 2  join w2                                                       create        2 min
                    wait for the window that opens Sat 1970-01-03 02:00 UTC                   2 d 1 h
-                3  drain c1                                                      disturb       2 min
-                4  upgrade c1                                                    in place      3 min
-                5  uncordon c1                                                   in place      1 min
-             6-11  2 of compute, one at a time: drain, upgrade, uncordon         disturb      12 min
+                3  snapshot c1                                                   create        1 min
+                4  drain c1                                                      disturb       2 min
+                5  upgrade c1                                                    in place      3 min
+                6  uncordon c1                                                   in place      1 min
+             7-12  2 of compute, one at a time: drain, upgrade, uncordon         disturb      12 min
           ends ready after about 2 d 2 h, 3 machines touched
     "#]]
     .assert_eq(&told.to_string());
-    assert_eq!(told.minutes, 4 + (49 * 60 + 40) + 18);
+    assert_eq!(told.minutes, 4 + (49 * 60 + 40) + 19);
 }
 
 #[test]

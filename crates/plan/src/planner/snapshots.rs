@@ -48,7 +48,7 @@ pub(super) fn comes_first(draft: &mut Draft<'_>, place: &Place<'_>) -> Option<Re
     let version = draft.view.desired.version;
     let newer = |member: &Place<'_>| member.node.is_some_and(|node| node.version >= version);
     let leads = place.machine.role == Role::Control && !draft.survey.members().any(newer);
-    let saved = known(draft.view).is_some_and(|known| known.before(version));
+    let saved = known(draft.view).is_some_and(|known| known.before(version, draft.view.now));
     if !leads || saved || draft.view.desired.etcd_backup.is_none() {
         return None;
     }
