@@ -43,16 +43,9 @@ fn each_trouble_of_a_running_cluster_is_told_and_can_be_mended() {
             site.retry();
         });
         site.step("a pod that refuses to leave", |site| {
-            site.failing("KUBE-010", "or remove the finalizer");
-            let free = [
-                "patch",
-                "pod",
-                "held",
-                "--type=merge",
-                "-p",
-                r#"{"metadata":{"finalizers":null}}"#,
-            ];
-            site.kubectl(&free, "").unwrap();
+            site.failing("KUBE-007", "run more replicas, or change it");
+            site.kubectl(&["delete", "poddisruptionbudget/held"], "")
+                .unwrap();
             site.retry();
         });
         site.step("the node has left", |site| {
@@ -89,12 +82,17 @@ fn no_longer_known(site: &mut Site) {
     });
 }
 
-/// A pod on the node that is to go, which somebody keeps.
+/// A pod on the node that is to go, with a budget that never lets it.
 fn held() -> String {
     format!(
-        "apiVersion: v1
+        "apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {{name: held}}
+spec: {{minAvailable: 1, selector: {{matchLabels: {{app: held}}}}}}
+---
+apiVersion: v1
 kind: Pod
-metadata: {{name: held, finalizers: [lab.test/hold]}}
+metadata: {{name: held, labels: {{app: held}}}}
 spec:
   nodeName: {GOES}
   terminationGracePeriodSeconds: 1
