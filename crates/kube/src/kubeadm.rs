@@ -287,8 +287,13 @@ impl Back {
     }
 }
 
-/// One step of one member on the way back to a snapshot, for a wish.
-pub fn restore(step: Back, wish: &str, machine: &Machine, members: &[&Machine]) -> Program {
+/// One step of one member on the way back to a snapshot, for a wish; revisions are lifted by so much.
+pub fn restore(
+    step: Back,
+    (wish, lift): (&str, u64),
+    machine: &Machine,
+    members: &[&Machine],
+) -> Program {
     let peer = |machine: &Machine| format!("https://{}:2380", machine.address);
     let all = members.iter();
     let all: Vec<_> = all
@@ -297,6 +302,7 @@ pub fn restore(step: Back, wish: &str, machine: &Machine, members: &[&Machine]) 
     let head = [
         ("verb", step.as_str()),
         ("wish", wish),
+        ("lift", &lift.to_string()),
         ("directory", RESTORED),
         ("manifests", MANIFESTS),
         ("name", machine.name.as_str()),

@@ -70,7 +70,7 @@ mkdir -p "$2/member" && cp "$root/slipway/restore/db" "$2/member/data""#,
     /// its end.
     fn step(&self, step: Back, wish: &str, commands: Option<u32>) -> Option<String> {
         let machine = machine();
-        let program = kubeadm::restore(step, wish, &machine, &[&machine]);
+        let program = kubeadm::restore(step, (wish, 1_000_000_000), &machine, &[&machine]);
         let at = |path: &str| self.at(path).display().to_string();
         let mut text = program.text.to_string();
         for (from, to) in [

@@ -220,6 +220,9 @@ pub struct SnapshotsFact {
     pub answered: Option<IntentId>,
 }
 
+/// The least by which revisions are lifted.
+const LIFT_LEAST: u64 = 1_000_000_000;
+
 /// How long a snapshot counts that was taken before an upgrade, until that begins.
 const FRESH: Duration = Duration::from_hours(24);
 
@@ -277,6 +280,9 @@ pub struct Restoring {
     pub snapshot: SnapshotId,
     /// The wish that asks for it.
     pub wish: IntentId,
+    /// Since when it does.
+    #[serde(default)]
+    pub asked_at: Timestamp,
     /// Where it is kept.
     pub from: Destination,
     /// All nodes of the cluster, members of etcd first.
@@ -284,6 +290,13 @@ pub struct Restoring {
 }
 
 impl Restoring {
+    /// By how much revisions are lifted: above all that anybody has seen since any moment to which
+    /// the cluster went back before, so that nobody who watches waits for what was.
+    pub fn lift(&self) -> u64 {
+        let micros = self.asked_at.as_millis().saturating_mul(1000);
+        u64::try_from(micros).unwrap_or(0).max(LIFT_LEAST)
+    }
+
     /// The nodes that are members of etcd.
     pub fn members(&self) -> impl Iterator<Item = &Machine> {
         let member = |node: &&Machine| node.role == Role::Control;
@@ -409,5 +422,24 @@ mod tests {
         assert!(before("v1.35.8", 0) && before("v1.35.8", 24));
         assert!(!before("v1.35.8", 25), "it is old");
         assert!(!before("v1.35.9", 0));
+    }
+
+    #[test]
+    fn revisions_are_lifted_above_those_of_an_earlier_way_back() {
+        let back = |asked_at| Restoring {
+            snapshot: SnapshotId::of(hours(1), "0a1b2c3d").unwrap(),
+            wish: IntentId::derive(crate::id::Origin {
+                parent: "test",
+                name: "restore",
+                ordinal: 0,
+                incarnation: 0,
+            }),
+            asked_at,
+            from: Destination::Directory { name: None },
+            nodes: Vec::new(),
+        };
+        let (then, now) = (back(hours(480_000)).lift(), back(hours(480_001)).lift());
+        assert!(now > then + 1_000_000_000, "{then} {now}");
+        assert_eq!(back(Timestamp::from_millis(0)).lift(), 1_000_000_000);
     }
 }

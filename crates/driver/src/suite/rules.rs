@@ -102,6 +102,7 @@ impl<F: Fixture> Play<'_, F> {
                 ordinal: 0,
                 incarnation: 0,
             }),
+            asked_at: model::time::Timestamp::from_millis(0),
             from: Destination::Directory { name: None },
             nodes: nodes.to_vec(),
         };

@@ -140,7 +140,7 @@ impl Kube {
         let names = Fingerprint::of_text(&names.join(","));
         let wish = format!("{}-{names}", restoring.wish);
         let steps = members.iter().map(|member| {
-            let program = kubeadm::restore(step, &wish, member, &all);
+            let program = kubeadm::restore(step, (&wish, restoring.lift()), member, &all);
             async move {
                 let report = self.visit(cx, task.cluster, member, &program).await?;
                 let through = told(step, member, &report)?;

@@ -1,7 +1,7 @@
 # Brings the member of etcd on this host to what a snapshot says, step by step: look, stop, load,
 # start, clean. Each step may be cut off anywhere, and is gone on with by the next attempt.
 #
-# Set before: verb, wish, directory, manifests, name, peer, members.
+# Set before: verb, wish, lift, directory, manifests, name, peer, members.
 set -u
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C
 umask 077
@@ -87,7 +87,7 @@ if [ "$verb" = load ] && [ ! -e "$directory/loaded" ]; then
         rm -rf "$new"
         said=$(timeout 600 "$directory/etcdutl" snapshot restore "$directory/db" --data-dir "$new" \
             --name "$name" --initial-advertise-peer-urls "$peer" --initial-cluster "$members" \
-            --initial-cluster-token "$wish" --bump-revision 1000000000 --mark-compacted 2>&1 9>&-) || {
+            --initial-cluster-token "$wish" --bump-revision "$lift" --mark-compacted 2>&1 9>&-) || {
             printf '%s\n' "$said"
             rm -rf "$new"
             case $said in

@@ -142,7 +142,7 @@ fn a_shell_can_read_every_program() {
             members(Some(node.machine)),
             save(),
             forget_saved(),
-            restore(Back::Stop, "intent-1", node.machine, &[node.machine]),
+            restore(Back::Stop, ("intent-1", 1), node.machine, &[node.machine]),
             restart_kubelet("intent-1"),
         ] {
             parses(&program);

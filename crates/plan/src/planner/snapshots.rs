@@ -9,6 +9,7 @@ use model::id::IntentId;
 use model::intent::Wish;
 use model::snapshot::{EtcdBackup, Restoring, SnapshotId, SnapshotsFact, Taking};
 use model::task::{Action, Kind, Open, State};
+use model::time::Timestamp;
 use model::version::Version;
 
 /// Takes a snapshot when one is due or wished; nobody has to wait for it.
@@ -106,13 +107,17 @@ fn wished(view: &View<'_>) -> Option<IntentId> {
     open.map(|intent| intent.id)
 }
 
+/// A snapshot that is to be put back, the wish for it, and since when that is.
+pub(super) type Back = (SnapshotId, IntentId, Timestamp);
+
 /// What is to be put back, as long as it is not, and on whose behalf.
-pub(super) fn to_restore(view: &View<'_>) -> Option<(SnapshotId, IntentId)> {
+pub(super) fn to_restore(view: &View<'_>) -> Option<Back> {
     let restored = view.observed.restored.as_ref();
     let done = |id: IntentId| restored.is_some_and(|(restored, _)| restored.wish == id);
     let restoring = |open: &Open| {
         if let Action::Restore { restoring } = &open.action {
-            Some((restoring.snapshot.clone(), restoring.wish))
+            let (wish, at) = (restoring.wish, restoring.asked_at);
+            Some((restoring.snapshot.clone(), wish, at))
         } else {
             None
         }
@@ -130,16 +135,16 @@ pub(super) fn to_restore(view: &View<'_>) -> Option<(SnapshotId, IntentId)> {
     let wishes = view.intents.iter().filter(|intent| intent.counts(view.now));
     let wishes = wishes.filter_map(|intent| {
         if let Wish::Restore { snapshot } = &intent.wish {
-            Some((snapshot.clone(), intent.id))
+            Some((snapshot.clone(), intent.id, intent.created_at))
         } else {
             None
         }
     });
-    begun.chain(wishes).find(|(_, wish)| !done(*wish))
+    begun.chain(wishes).find(|(_, wish, _)| !done(*wish))
 }
 
 /// Puts a snapshot back. Nothing else is done to the cluster until that has ended.
-pub(super) fn restore(draft: &mut Draft<'_>, (snapshot, wish): (SnapshotId, IntentId)) {
+pub(super) fn restore(draft: &mut Draft<'_>, (snapshot, wish, asked_at): Back) {
     let survey = draft.survey;
     let members = || survey.members().filter(|place| place.wanted);
     let begun = survey.places.iter().find(|place| {
@@ -173,6 +178,7 @@ pub(super) fn restore(draft: &mut Draft<'_>, (snapshot, wish): (SnapshotId, Inte
     let restoring = Restoring {
         snapshot,
         wish,
+        asked_at,
         from: backup.to.clone(),
         nodes: nodes(draft),
     };

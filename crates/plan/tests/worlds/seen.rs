@@ -291,6 +291,7 @@ fn putting_back(machine: &Machine) -> Action {
                 ordinal: 0,
                 incarnation: 0,
             }),
+            asked_at: NOW,
             from: Destination::Directory { name: None },
             nodes: vec![machine.clone()],
         },
