@@ -8,6 +8,7 @@ use sha2::{Digest as _, Sha256};
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 /// The network of one sandbox.
 #[derive(Debug, Clone)]
@@ -107,12 +108,17 @@ impl Lan {
             cable = cable(key),
             hardware = Self::hardware(address),
         );
-        if ip(&["-batch", "-"], &batch).await.is_ok() {
-            return Ok(());
+        let began = Instant::now();
+        loop {
+            match ip(&["-batch", "-"], &batch).await {
+                Ok(_) => return Ok(()),
+                Err(error) if began.elapsed() > CABLE_MAX => return Err(error),
+                Err(_) => {}
+            }
+            // The cable of a host that was just cut off goes away only when the kernel finds time.
+            drop(ip(&["link", "delete", &cable(key)], "").await);
+            tokio::time::sleep(CABLE_PAUSE).await;
         }
-        // The cable of a host that was just cut off goes away only when the kernel finds time.
-        drop(ip(&["link", "delete", &cable(key)], "").await);
-        ip(&["-batch", "-"], &batch).await.map(drop)
     }
 
     /// Plugs a cable in or out.
@@ -129,6 +135,12 @@ impl Lan {
         Ok(())
     }
 }
+
+/// How long the cable of a host that was cut off may be in the way of the next one.
+const CABLE_MAX: Duration = Duration::from_secs(2);
+
+/// How long to wait before that is looked at again.
+const CABLE_PAUSE: Duration = Duration::from_millis(20);
 
 /// The machine's end of a host's cable, as systemd-nspawn calls it.
 pub(super) fn cable(key: &str) -> String {
