@@ -4,7 +4,7 @@ driver::kinds! {
     /// The API server does not answer.
     Unreachable = "KUBE-001", Slipway, "tries again by itself; see on a control machine that kube-apiserver and etcd run (`crictl ps -a`)";
     /// The API server does not know us any more.
-    Credentials = "KUBE-002", Person, "the kubeconfig that is kept for the cluster no longer works: nor does admin.conf of a control machine: renew that there with `kubeadm certs renew admin.conf`";
+    Credentials = "KUBE-002", Person, "the kubeconfig that is kept for the cluster no longer works, nor does admin.conf of any control machine: renew that there with `kubeadm certs renew admin.conf`";
     /// Whoever answers has no certificate of this cluster.
     WrongServer = "KUBE-003", Person, "what answers is not the API server of this cluster, or its certificate expired: see `kubeadm certs check-expiration` on a control machine, and the clocks of both";
     /// A kubeconfig that is none, or that we do not follow.

@@ -55,6 +55,7 @@ impl Kube {
     ) -> Result<(), Trouble> {
         let (name, node) = (&gate.name, &task.machine.name);
         let began = Instant::now();
+        let mut told = String::new();
         loop {
             let rest = gate.patience.saturating_sub(began.elapsed());
             let asked = match &gate.check {
@@ -73,7 +74,10 @@ impl Kube {
                 let what = format!("gate {name} did not let {node} pass for {seconds} s: {why}");
                 return Err(Error::new(Kind::GateShut, what).into());
             }
-            cx.log(&format!("gate {name} does not let {node} pass yet: {why}"));
+            if told != why {
+                cx.log(&format!("gate {name} does not let {node} pass yet: {why}"));
+                told = why;
+            }
             pause(cx, AGAIN).await?;
         }
     }
