@@ -1,13 +1,12 @@
 //! Leads people into machines for the server, by the hands of hosts.
 
-use driver::{Clock, Context, Log};
+use crate::aside;
+use driver::{Clock, Context};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use hosts::Hosts;
 use model::access::GuestKey;
-use model::time::Timestamp;
 use server::{Enter, Letting, Shut, Visit, Wire};
-use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use vault::Vault;
@@ -20,21 +19,11 @@ pub(crate) struct Ways {
     pub(crate) stop: CancellationToken,
 }
 
-/// Takes lines that belong to no task.
-struct Aside;
-
-impl Log for Aside {
-    fn line(&self, _: Timestamp, text: &str) {
-        tracing::debug!(line = text, "on the way into a machine");
-    }
-}
-
 impl Ways {
     /// What the hands get besides the machine: keys are opened in the name of who enters.
     fn context(&self, visit: &Visit) -> Context {
-        let (project, actor) = (visit.project.clone(), visit.actor.clone());
-        let secrets = engine::opener(self.vault.clone(), project, actor);
-        Context::new(self.clock, Arc::new(Aside), secrets, self.stop.clone(), 0)
+        let who = (visit.project.clone(), visit.actor.clone());
+        aside::context((&self.vault, self.clock), who, self.stop.clone())
     }
 }
 

@@ -1,8 +1,9 @@
 //! What a load balancer is for: pages on two hosts, and requests that reach all who answer.
 
+use crate::aside;
 use crate::roles::Installation;
 use anyhow::{Context as _, bail};
-use driver::{Context, Log};
+use driver::Context;
 use hosts::recipe::item::{Item, State, Unit};
 use hosts::recipe::render;
 use hosts::recipe::services::Definition;
@@ -11,10 +12,8 @@ use model::id::ClusterId;
 use model::kubernetes::API_PORT;
 use model::name::Name;
 use model::observed::MachineFact;
-use model::time::Timestamp;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
 use std::time::Duration;
 use store::Actor;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -30,20 +29,11 @@ const REQUESTS: usize = 20;
 /// How long one request may take.
 const REQUEST_MAX: Duration = Duration::from_secs(5);
 
-/// Nobody reads what the pages' programs say.
-struct Unread;
-
-impl Log for Unread {
-    fn line(&self, _: Timestamp, _: &str) {}
-}
-
 /// What the demo's own steps on machines get besides them.
 pub(super) fn context(installation: &Installation) -> Context {
-    let actor = Actor::new("demo", "demo");
-    let project = Name::default_project();
-    let secrets = engine::opener(installation.vault.clone(), project, actor);
-    let stop = CancellationToken::new();
-    Context::new(installation.clock(), Arc::new(Unread), secrets, stop, 0)
+    let means = (&installation.vault, installation.clock());
+    let who = (Name::default_project(), Actor::new("demo", "demo"));
+    aside::context(means, who, CancellationToken::new())
 }
 
 /// Starts a page on every target, then asks the load balancer until each has answered.

@@ -1,0 +1,27 @@
+//! Work of the hands that belongs to no task: what they say goes to our own log.
+
+use driver::{Clock, Context, Log};
+use model::name::Name;
+use model::time::Timestamp;
+use std::sync::Arc;
+use store::Actor;
+use tokio_util::sync::CancellationToken;
+use vault::Vault;
+
+struct Aside;
+
+impl Log for Aside {
+    fn line(&self, _: Timestamp, text: &str) {
+        tracing::debug!(line = text, "beside all tasks");
+    }
+}
+
+/// What the hands get besides a machine: keys of the project are opened in the name of the actor.
+pub(crate) fn context(
+    (vault, clock): (&Vault, Clock),
+    (project, actor): (Name, Actor),
+    stop: CancellationToken,
+) -> Context {
+    let secrets = engine::opener(vault.clone(), project, actor);
+    Context::new(clock, Arc::new(Aside), secrets, stop, 0)
+}
