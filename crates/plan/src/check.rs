@@ -357,7 +357,7 @@ fn quorum(view: &View<'_>, plan: &Plan) -> Vec<Note> {
             .filter(|machine| machine.role == Role::Control && joined(view, machine.id))
             .collect();
         let left = members.iter().filter(|machine| {
-            ready(view, machine.id) && !disturbed.iter().any(|task| task.machine.id == machine.id)
+            decides(view, machine) && !disturbed.iter().any(|task| task.machine.id == machine.id)
         });
         let stays = matches!(task.action.kind(), Kind::Upgrade | Kind::Renew);
         let after = if stays {
@@ -366,8 +366,8 @@ fn quorum(view: &View<'_>, plan: &Plan) -> Vec<Note> {
             members.len().saturating_sub(1)
         };
         let alone = members.len() == 1 && task.action.kind() != Kind::Leave;
-        // One that is not ready is none of those that decide.
-        let apart = task.action.kind() == Kind::Renew && !ready(view, task.machine.id);
+        // One that is not well is none of those that decide.
+        let apart = task.action.kind() == Kind::Renew && !decides(view, &task.machine);
         if !alone && !apart && left.count() < after / 2 + 1 {
             notes.push(Note {
                 machine: task.machine.name.clone(),
@@ -408,6 +408,17 @@ fn ready(view: &View<'_>, machine: MachineId) -> bool {
             node(view, machine),
             Some(NodeFact::Joined { ready: true, .. })
         )
+}
+
+/// Whether its etcd can be counted on: by what etcd says of it, where it says anything.
+fn decides(view: &View<'_>, machine: &Machine) -> bool {
+    let etcd = view
+        .observed
+        .wellbeing
+        .iter()
+        .flat_map(|(told, _)| &told.etcd);
+    let mut sick = etcd.filter(|member| member.learner || !member.healthy);
+    ready(view, machine.id) && !sick.any(|member| member.name == machine.name.as_str())
 }
 
 fn serves(view: &View<'_>, machine: MachineId) -> bool {

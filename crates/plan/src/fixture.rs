@@ -12,7 +12,7 @@ use model::id::{self, ClusterId, MachineId, TaskId};
 use model::kubernetes::{Cni, Kubernetes};
 use model::manifest::Provider;
 use model::name::Name;
-use model::observed::{HostFact, MachineFact, NodeFact, Observed, Seen};
+use model::observed::{HostFact, MachineFact, Member, NodeFact, Observed, Seen, Wellbeing};
 use model::secret::SecretRef;
 use model::snapshot::{EtcdBackup, Snapshot, SnapshotId, SnapshotsFact};
 use model::task::{Action, Open, State};
@@ -179,6 +179,30 @@ impl World {
         {
             self.desired.leaving.push(machine);
         }
+    }
+
+    /// Has etcd tell of its members, of whom those that are named are not well.
+    pub(crate) fn etcd(mut self, sick: &[&str]) -> Self {
+        let seen = &self.observed.machines;
+        let joined = |machine: &&Machine| {
+            seen.get(&machine.id)
+                .is_some_and(|seen| seen.node.is_some())
+        };
+        let members = self
+            .desired
+            .all()
+            .filter(|machine| machine.role == Role::Control);
+        let etcd = members.filter(joined).map(|machine| Member {
+            name: machine.name.to_string(),
+            healthy: !sick.contains(&machine.name.as_str()),
+            learner: false,
+        });
+        let wellbeing = Wellbeing {
+            etcd: etcd.collect(),
+            ..Wellbeing::default()
+        };
+        self.observed.wellbeing = Some((wellbeing, NOW));
+        self
     }
 
     /// Adds a snapshot that was taken so many hours ago.

@@ -299,7 +299,7 @@ impl Reason {
         match self {
             Self::Budget { by, .. } => format!("continues when {by} is back in service"),
             Self::Quorum { silent: 0, .. } => {
-                "continues when the other members are ready".to_owned()
+                "continues when the other members and their etcd are well".to_owned()
             }
             Self::Quorum { .. } => {
                 format!(

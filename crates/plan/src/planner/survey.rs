@@ -5,7 +5,7 @@ use model::cluster::{Machine, Role};
 use model::host::{Fingerprint, Recipe};
 use model::id::MachineId;
 use model::intent::Wish;
-use model::observed::{HostFact, MachineFact, NodeFact, Seen};
+use model::observed::{HostFact, MachineFact, Member, NodeFact, Seen};
 use model::task::{Kind, Open, State};
 use model::time::Timestamp;
 use model::version::Version;
@@ -28,6 +28,8 @@ pub(super) struct Place<'a> {
     pub(super) care: Option<&'a Fingerprint>,
     /// The unfinished task that touches it.
     pub(super) open: Option<&'a Open>,
+    /// Whether the others say that its etcd does not run as one that counts.
+    pub(super) without_etcd: bool,
     /// The day on which the first of its certificates ends, where it is a control machine.
     pub(super) end: Option<Timestamp>,
     /// Whether it holds a row of the disruption ledger, and still needs it.
@@ -91,10 +93,11 @@ impl Node {
 }
 
 impl Place<'_> {
-    /// Whether it is a ready member of the control plane, cordoned or not.
+    /// Whether it is a ready member of the control plane, cordoned or not, and its etcd is well.
     pub(super) fn ready_control(&self) -> bool {
         self.machine.role == Role::Control
             && self.reachable()
+            && !self.without_etcd
             && self.node.is_some_and(|node| node.ready)
     }
 
@@ -232,6 +235,7 @@ impl<'a> Survey<'a> {
                 node,
                 care: carried(seen),
                 open,
+                without_etcd: without_etcd(view, machine),
                 end: seen
                     .and_then(|seen| seen.certificates.as_ref())
                     .map(|(fact, _)| fact.end),
@@ -283,6 +287,17 @@ impl<'a> Survey<'a> {
             .iter()
             .filter(|place| place.machine.role == Role::Control && place.node.is_some())
     }
+}
+
+/// Whether members of etcd were heard of, and that of this machine is none that counts. Where
+/// nobody told of them, nodes have to do.
+fn without_etcd(view: &View<'_>, machine: &Machine) -> bool {
+    let Some((wellbeing, _)) = &view.observed.wellbeing else {
+        return false;
+    };
+    let its = |member: &&Member| member.name == machine.name.as_str();
+    let member = wellbeing.etcd.iter().find(its);
+    member.is_some_and(|member| !member.healthy || member.learner)
 }
 
 /// How many there are.

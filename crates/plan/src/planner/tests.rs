@@ -455,6 +455,42 @@ fn a_quorum_that_silence_has_broken_waits_for_a_person() {
     );
 }
 
+#[test]
+fn a_member_whose_etcd_is_sick_does_not_count_though_its_node_is_ready() {
+    let upgraded = || World::new("1.35.0", "c1 c2 c3 w1", "c1 c2 c3 w1");
+    drawn(
+        &upgraded().etcd(&["c3"]),
+        &expect![[r#"
+        held     upgrade c1: other control nodes ready: 1, needed: 2
+        held     upgrade c2 and 2 more: one at a time, after c1
+        scheduled
+    "#]],
+    );
+    drawn(
+        &upgraded().etcd(&[]),
+        &expect![[r#"
+        drain    c1
+        held     upgrade c2 and 2 more: one at a time, after c1
+        scheduled
+    "#]],
+    );
+    let growing = || World::new("1.34.0", "c1 c2 c3 w1", "c1 c2 c3~ w1~");
+    drawn(
+        &growing().etcd(&["c2"]),
+        &expect![[r#"
+        held     join c3 and 1 more: other control nodes ready: 1, needed: 2
+        scheduled
+    "#]],
+    );
+    judged(
+        &upgraded().etcd(&[]),
+        &upgraded().etcd(&["c3"]),
+        &expect![[r#"
+            c1: etcd keeps its quorum
+        "#]],
+    );
+}
+
 /// What opens the API comes of the task alone: nobody else would ask for it.
 #[test]
 fn a_start_that_was_seen_to_work_is_asked_for_what_came_of_it() {
