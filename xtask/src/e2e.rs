@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context as _, Result, bail, ensure};
-use lab::kubernetes::VERSIONS;
+use lab::kubernetes::{NEWEST, OLDEST, VERSIONS};
 
 use crate::test::programs::{self, Program};
 use crate::test::{self, SKIPS, Skip, Suite};
@@ -19,6 +19,9 @@ const SMOKE: &str = "smoke";
 
 /// How the names of stories begin that need add-ons.
 const ADDON: &str = "addon::";
+
+/// How the names of stories begin that need the oldest and the newest Kubernetes, too.
+const OTHERS: &str = "versions::";
 
 /// Names the file that stories append their steps to.
 const STEPS: &str = "SLIPWAY_STEPS";
@@ -46,10 +49,7 @@ pub(crate) fn stories(word: &str, versions: &[&str], by: Option<&Path>) -> Resul
     let target = workspace::target_directory()?;
     hosts::ensure_bare(&target)?;
     // Where it cannot be had, stories are skipped, each with the reason.
-    let versions: Vec<String> = versions.iter().map(|&version| version.to_owned()).collect();
-    if let Err(error) = kubernetes::run(&versions) {
-        println!("missing, Kubernetes: {error:#}");
-    }
+    have(versions);
     // Of the whole workspace, so that what it is made of is the same as for all other tests.
     let built = programs::built(&["--workspace", "--test", "e2e"])?;
     let program = built.and_then(|mut programs| programs.pop());
@@ -57,6 +57,9 @@ pub(crate) fn stories(word: &str, versions: &[&str], by: Option<&Path>) -> Resul
     let stories = listed(&program)?;
     let chosen: Vec<&String> = stories.iter().filter(|name| name.contains(word)).collect();
     ensure!(!chosen.is_empty(), "there is no story with {word:?}");
+    if chosen.iter().any(|story| story.starts_with(OTHERS)) {
+        have(&[OLDEST, NEWEST]);
+    }
     if chosen.iter().any(|story| story.starts_with(ADDON))
         && let Err(error) = addons::run(&[])
     {
@@ -82,6 +85,14 @@ pub(crate) fn stories(word: &str, versions: &[&str], by: Option<&Path>) -> Resul
     }
     let told = fs::read_to_string(&steps).context("could not read the steps")?;
     Ok((suite, told))
+}
+
+/// Builds versions of Kubernetes that are not there.
+fn have(versions: &[&str]) {
+    let versions: Vec<String> = versions.iter().map(|&version| version.to_owned()).collect();
+    if let Err(error) = kubernetes::run(&versions) {
+        println!("missing, Kubernetes: {error:#}");
+    }
 }
 
 /// The names of all stories.

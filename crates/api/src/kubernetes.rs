@@ -40,6 +40,9 @@ pub struct KubernetesView {
     /// How its etcd is saved, and what is kept; null before there is a control plane.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshots: Option<SnapshotsView>,
+    /// What each node has to pass after its upgrade, in the order in which it is asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub upgrade_gates: Vec<String>,
 }
 
 /// Where the API of a cluster is.
@@ -126,6 +129,7 @@ impl KubernetesView {
             })
         });
         let seen = observed.wellbeing.as_ref();
+        let gates = desired.disruption.gates.iter();
         Self {
             cni: cni.as_str().to_owned(),
             kube_proxy: proxy.as_str().to_owned(),
@@ -136,6 +140,7 @@ impl KubernetesView {
             certificates: certificates.collect(),
             addons: AddonView::all(desired, observed),
             snapshots: SnapshotsView::new(desired, observed),
+            upgrade_gates: gates.map(|gate| gate.name.to_string()).collect(),
         }
     }
 
@@ -159,6 +164,8 @@ impl KubernetesView {
         told.extend(addons.map(|addon| ("add-on", addon.to_string())));
         let snapshots = self.snapshots.as_ref();
         told.extend(snapshots.map(|seen| ("snapshots", seen.told(now))));
+        let gates = &self.upgrade_gates;
+        told.extend((!gates.is_empty()).then(|| ("gates", gates.join(", "))));
         let ends = self.certificates.iter();
         let ends: Vec<_> = ends.map(|seen| seen.told(now)).collect();
         told.extend((!ends.is_empty()).then(|| ("certificates", ends.join(", "))));

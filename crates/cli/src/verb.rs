@@ -57,31 +57,58 @@ pub enum Verb {
     /// Rehearse a manifest in a simulated world
     Simulate(simulate::Arguments),
     /// Read the log of a task, retry it, cancel it
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  slipway get tasks\n  slipway task log task-0c5w3k9qj2m4x --follow"
+    )]
     Task(task::Verb),
     /// Scale a pool
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        after_help = "Example:\n  slipway pool scale edge/compute 5 --reason 'sale on Friday'"
+    )]
     Pool(pool::Verb),
     /// Replace a machine
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        after_help = "Example:\n  slipway machine replace edge-compute-02 --reason 'disk is failing'"
+    )]
     Machine(machine::Verb),
     /// Pause a cluster, let it go on
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  slipway cluster pause edge --reason 'audit until noon'\n  slipway cluster resume edge"
+    )]
     Cluster(cluster::Verb),
     /// List and withdraw wishes outside the manifest
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  slipway intent list\n  slipway intent withdraw intent-0c5w3k9qj2m4x"
+    )]
     Intent(intent::Verb),
     /// Set secrets, list them, change the keys they are sealed with
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  slipway secret set cloud token < token.txt\n  slipway secret list"
+    )]
     Secret(secret::Verb),
     /// Make and remove projects, and say how much they may have
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  slipway project create lab --clusters 5\n  slipway project list"
+    )]
     Project(project::Verb),
     /// Make, list and revoke tokens
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  slipway token create ci --role user --expires 30d > ci.token\n  slipway token list"
+    )]
     Token(token::Verb),
     /// List, verify and export what was done
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  slipway audit list --limit 20\n  slipway audit verify"
+    )]
     Audit(audit::Verb),
     /// Write a completion script for a shell
     Completion(completion::Arguments),

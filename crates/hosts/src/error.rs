@@ -76,7 +76,7 @@ driver::kinds! {
     /// An artifact that nobody has.
     NoArtifact = "ARTIFACT-002", Person, "add it to the mirror, or name another mirror that has it";
     /// A source that does not answer.
-    SourceAway = "ARTIFACT-003", Slipway, "see that the mirror can be reached; a server tries again by itself";
+    SourceAway = "ARTIFACT-003", Slipway, "see that it can be reached, or name a mirror that has what is missing; a server tries again by itself";
     /// The cache of artifacts, or a mirror, cannot be written or read.
     CacheBroken = "ARTIFACT-004", Person, "make room where it lies, or give the user that runs Slipway the right to write there";
     /// An index that makes no sense.
@@ -88,7 +88,7 @@ driver::kinds! {
     /// A version of Kubernetes that nobody has.
     NoVersion = "ARTIFACT-008", Person, "set a version that was released in the manifest, or add its programs to a mirror";
     /// An add-on whose objects cannot be had.
-    NoAddon = "ARTIFACT-009", Slipway, "tries again by itself; let the server's machine reach that address, or add the objects to a mirror with `slipway mirror create --addon`";
+    NoAddon = "ARTIFACT-009", Person, "set a version that its makers published in the manifest, or add the objects to a mirror with `slipway mirror create --addon`";
     /// This machine cannot make sandbox hosts.
     NoSandbox = "SANDBOX-001", Person, "run as root, or install uidmap and give the user a line in /etc/subuid and /etc/subgid";
     /// The root filesystem of sandbox hosts could not be made.

@@ -5,6 +5,12 @@ use std::path::{Path, PathBuf};
 /// The versions that the long proofs need, the one they begin with first.
 pub const VERSIONS: &[&str] = &["v1.34.4", "v1.35.8"];
 
+/// The oldest that is admitted.
+pub const OLDEST: &str = "v1.33.13";
+
+/// The newest that is admitted.
+pub const NEWEST: &str = "v1.36.3";
+
 /// The versions of the node exporter that stories install, one after the other.
 pub const EXPORTERS: &[&str] = &["v1.9.1", "v1.10.2"];
 

@@ -18,6 +18,8 @@ const MAINTENANCE: &str = include_str!("../../../examples/maintenance.yaml");
 const KUBERNETES: &str = include_str!("../../../examples/kubernetes.yaml");
 const SANDBOX: &str = include_str!("../../../examples/sandbox.yaml");
 
+const UPKEEP: &str = include_str!("../../../examples/upkeep.yaml");
+
 /// Friday, 6 March 2026, 09:00 UTC.
 const NOW: Timestamp = Timestamp::from_millis(1_772_787_600_000);
 
@@ -145,6 +147,47 @@ fn kubernetes_is_three_control_and_two_compute_machines_whose_api_is_behind_a_lo
                 8  balance porch-door-01                                         in place      1 min
           ends ready after about 14 min, 6 machines touched
     "#]].assert_eq(&told(&built[0], &Observed::default()));
+}
+
+#[test]
+fn upkeep_has_a_snapshot_before_its_upgrade_and_gates_beside_every_node() {
+    let built = grown(&manifest(UPKEEP), &[]);
+    let mut journeys = told(&built[0], &Observed::default());
+    let observed = seen(&built[0]);
+    let known = Known {
+        desired: &built[0],
+        observed: &observed,
+        intents: &[],
+        open: &[],
+    };
+    let raised = manifest(&UPKEEP.replace("version: v1.34.4", "version: v1.35.2"));
+    journeys += &told(&grown(&raised, &[known])[0], &observed);
+    expect![[r#"
+        cluster shop
+                1  create 3 of control + create 2 of compute + create shop-graphics-01  create        2 min
+                2  init shop-control-01                                          create        3 min
+                3  join shop-control-02                                          create        2 min
+                4  join shop-control-03 + join 2 of compute + join shop-graphics-01  create        2 min
+                5  install shop-control-01                                       in place      2 min
+          ends ready after about 11 min, 6 machines touched
+        cluster shop
+                1  snapshot shop-control-01 + tend 2 of control + tend 2 of compute + tend shop-graphics-01  in place      1 min
+                2  drain shop-control-01 + install shop-control-02               disturb       2 min
+                3  upgrade shop-control-01                                       in place      3 min
+                4  uncordon shop-control-01                                      in place      1 min
+                5  drain shop-control-02 + tend shop-control-01                  disturb       2 min
+                6  upgrade shop-control-02                                       in place      3 min
+                7  uncordon shop-control-02                                      in place      1 min
+                8  drain shop-control-03                                         disturb       2 min
+                9  upgrade shop-control-03                                       in place      3 min
+               10  uncordon shop-control-03                                      in place      1 min
+            11-16  2 of compute, one at a time: drain, upgrade, uncordon         disturb      12 min
+               17  drain shop-graphics-01                                        disturb       2 min
+               18  upgrade shop-graphics-01                                      in place      3 min
+               19  uncordon shop-graphics-01                                     in place      1 min
+          gates  a node serves again, and others are upgraded, when these let it pass: disks, smoke
+          ends ready after about 37 min, 6 machines touched
+    "#]].assert_eq(&journeys);
 }
 
 /// A cluster that is as it should be.

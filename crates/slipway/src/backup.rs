@@ -20,7 +20,10 @@ pub(crate) enum Group {
     Restore(Restore),
     Verify(Verify),
     /// List, take and put back snapshots of the etcd of a cluster
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  slipway backup etcd create edge --wait\n  slipway backup etcd list edge"
+    )]
     Etcd(cli::BackupEtcd),
 }
 

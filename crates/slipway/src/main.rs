@@ -50,11 +50,20 @@ enum Command {
     Serve(serve::Arguments),
     Worker(worker::Arguments),
     Migrate(migrate::Arguments),
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        after_help = "Example:\n  slipway store copy --from /var/lib/slipway --to postgres://slipway@db/slipway"
+    )]
     Store(migrate::Group),
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  slipway backup create --to slipway.backup\n  slipway backup restore --from slipway.backup --data-dir /var/lib/slipway\n  slipway backup etcd list edge"
+    )]
     Backup(backup::Group),
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  slipway mirror create --to mirror --from http://mirror.example/slipway\n  slipway serve --mirror mirror"
+    )]
     Mirror(mirror::Group),
     Doctor(doctor::Arguments),
     Demo(demo::Arguments),

@@ -6,6 +6,7 @@
 //! ```
 
 use super::source::joined;
+use super::trouble::Trouble;
 use super::web::Web;
 use super::{Name, Platform, Source};
 use crate::error::{Error, Kind};
@@ -57,10 +58,11 @@ pub(super) async fn fetched(
     name: AddonName,
     version: &str,
 ) -> Result<String, Error> {
-    let failed = |why: &str| {
+    let error = |kind: Kind, why: &str| {
         let what = format!("could not have the objects of {name} {version}: {why}");
-        Error::new(Kind::NoAddon, what)
+        Error::new(kind, what)
     };
+    let failed = |why: &str| error(Kind::NoAddon, why);
     let path = published(name, version);
     let path = path.ok_or_else(|| failed("no mirror has them, and nobody publishes them"))?;
     let Source::Upstream(base) = upstream else {
@@ -69,8 +71,14 @@ pub(super) async fn fetched(
     let url = joined(base, path.split('/'));
     let text = web.small(&url, TEXT_MAX).await;
     let text = text.map_err(|trouble| {
+        let kind = match trouble {
+            Trouble::Away(_) => Kind::SourceAway,
+            Trouble::Absent(_) | Trouble::Wrong(_) | Trouble::Garbage(_) | Trouble::Ours(_) => {
+                Kind::NoAddon
+            }
+        };
         let why = trouble.why();
-        failed(&format!("no mirror has them, and {url} says: {why}"))
+        error(kind, &format!("no mirror has them, and {url} says: {why}"))
     })?;
     String::from_utf8(text).map_err(|_| failed(&format!("{url} gives no text")))
 }

@@ -13,7 +13,10 @@ if command -v ctr >/dev/null && timeout 10 ctr version >/dev/null 2>&1; then
     while tasks=$(kctl tasks ls -q) && [ -n "$tasks" ] && [ "$rounds" -lt 50 ]; do
         rounds=$((rounds + 1))
         for one in $tasks; do
+            # All of it and its first process: where controllers are set up in an unusual way, all
+            # of it may be nobody, and whoever removes it would wait for that one.
             kctl tasks kill -a -s SIGKILL "$one" >/dev/null 2>&1
+            kctl tasks kill -s SIGKILL "$one" >/dev/null 2>&1
             kctl tasks rm -f "$one" >/dev/null 2>&1
         done
         sleep 0.1

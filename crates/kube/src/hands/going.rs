@@ -53,7 +53,6 @@ impl Kube {
         let program = kubeadm::leave();
         let visit = self.visit(cx, task.cluster, &task.machine, &program).await;
         match visit {
-            Ok(report) if report.fact("kubeadm").is_none() => Ok(()),
             Ok(report) => {
                 let name = task.machine.name.as_str();
                 match kubeadm::trouble(&program.title, name, &report) {

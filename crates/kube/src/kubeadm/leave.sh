@@ -5,6 +5,7 @@ set -u
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C
 if [ ! -e /etc/kubernetes/kubelet.conf ] && [ ! -e "$marker" ]; then
     echo '::slipway unchanged node'
+    echo '::slipway fact kubeadm 0'
     exit 0
 fi
 exec 9</run

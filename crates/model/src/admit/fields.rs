@@ -152,8 +152,8 @@ impl<'v> Fields<'v> {
     where
         T::Err: std::fmt::Display,
     {
-        let text = self.text(field, faults)?;
-        self.judge(field, text, text.parse(), faults)
+        let value = self.required(field, faults)?;
+        self.parse(field, value, faults)
     }
 
     /// A text that parses into `T`, or `None` where the field is absent.
@@ -165,8 +165,36 @@ impl<'v> Fields<'v> {
     where
         T::Err: std::fmt::Display,
     {
-        let text = self.optional_text(field, faults)?;
-        self.judge(field, text, text.parse(), faults)
+        let value = self.optional(field)?;
+        self.parse(field, value, faults)
+    }
+
+    /// Reads a text; of a number where a text should be, whoever reads `T` says what is wrong.
+    fn parse<T: std::str::FromStr>(
+        &self,
+        field: &'static str,
+        value: &'v Value,
+        faults: &mut Faults,
+    ) -> Option<T>
+    where
+        T::Err: std::fmt::Display,
+    {
+        let written = match value {
+            Value::Bool(written) => written.to_string(),
+            Value::Int(written) => written.to_string(),
+            Value::Float(written) => written.to_string(),
+            Value::Null | Value::Text(_) | Value::List(_) | Value::Map(_) => {
+                let text = self.as_text(field, value, faults)?;
+                return self.judge(field, text, text.parse(), faults);
+            }
+        };
+        if self
+            .judge(field, &written, written.parse::<T>(), faults)
+            .is_some()
+        {
+            wrong(faults, self.path(field), value, "a text, in quotes");
+        }
+        None
     }
 
     /// A required name of at most `max` characters.

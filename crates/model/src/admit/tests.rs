@@ -98,7 +98,7 @@ fn all_faults_are_told_at_once() {
             spec.nodePools.dynamic[0].imagee: unknown field; did you mean `image`? allowed: name, providerSpec, count, serverType, image, disruption, labels, annotations, taints
             spec.nodePools.dynamic[1].count: found `many` (a text), allowed: a whole number from 1 to 5000
             spec.nodePools.static[0].nodes[0].secretRef: found nothing, allowed: the name of a secret that holds a private SSH key
-            spec.kubernetes.clusters[0].version: found `1.34` (a number), allowed: a text
+            spec.kubernetes.clusters[0].version: found `1.34`: version is not of the form v1.MINOR.PATCH
         "#]],
     );
 }
@@ -387,7 +387,7 @@ fn windows_say_what_they_need() {
             spec.kubernetes.clusters[0].disruption.windows[0].days[2]: found `Sat` twice in one list
             spec.kubernetes.clusters[0].disruption.windows[0].days[3]: found `7`, allowed: Mon, Tue, Wed, Thu, Fri, Sat, Sun
             spec.kubernetes.clusters[0].disruption.windows[0].start: found `2am`: a time of day has the form HH:MM, from 00:00 to 23:59
-            spec.kubernetes.clusters[0].disruption.windows[0].duration: found `4` (a number), allowed: a text
+            spec.kubernetes.clusters[0].disruption.windows[0].duration: found `4`: a duration has the form 4h, 90m or 1h30m
             spec.kubernetes.clusters[0].disruption.windows[0].offset: found `Berlin`: an offset from UTC has the form +HH:MM or -HH:MM, from -12:00 to +14:00
             spec.kubernetes.clusters[0].disruption.windows[1].days: found no day, allowed: at least one, or no list for every day
             spec.kubernetes.clusters[0].disruption.windows[1].start: found nothing; this field is required

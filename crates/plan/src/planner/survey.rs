@@ -5,7 +5,7 @@ use model::cluster::{Machine, Role};
 use model::host::{Fingerprint, Recipe};
 use model::id::MachineId;
 use model::intent::Wish;
-use model::observed::{HostFact, MachineFact, Member, NodeFact, Seen};
+use model::observed::{HostFact, MachineFact, NodeFact, Seen};
 use model::task::{Kind, Open, State};
 use model::time::Timestamp;
 use model::version::Version;
@@ -28,8 +28,8 @@ pub(super) struct Place<'a> {
     pub(super) care: Option<&'a Fingerprint>,
     /// The unfinished task that touches it.
     pub(super) open: Option<&'a Open>,
-    /// Whether the others say that its etcd does not run as one that counts.
-    pub(super) without_etcd: bool,
+    /// What is heard of its member of etcd.
+    etcd: Etcd,
     /// The day on which the first of its certificates ends, where it is a control machine.
     pub(super) end: Option<Timestamp>,
     /// Whether it holds a row of the disruption ledger, and still needs it.
@@ -58,6 +58,17 @@ enum Fit {
     Newcomer,
     /// It is not what its recipe says.
     Lacking,
+}
+
+/// What is heard of a member of etcd.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Etcd {
+    /// Nothing: the node has to speak for it.
+    Unheard,
+    /// It runs, and has a vote.
+    Counts,
+    /// It does not run, or only learns.
+    Sick,
 }
 
 /// How far a machine has come.
@@ -97,7 +108,7 @@ impl Place<'_> {
     pub(super) fn ready_control(&self) -> bool {
         self.machine.role == Role::Control
             && self.reachable()
-            && !self.without_etcd
+            && self.etcd != Etcd::Sick
             && self.node.is_some_and(|node| node.ready)
     }
 
@@ -235,7 +246,7 @@ impl<'a> Survey<'a> {
                 node,
                 care: carried(seen),
                 open,
-                without_etcd: without_etcd(view, machine),
+                etcd: etcd(view, machine),
                 end: seen
                     .and_then(|seen| seen.certificates.as_ref())
                     .map(|(fact, _)| fact.end),
@@ -289,15 +300,14 @@ impl<'a> Survey<'a> {
     }
 }
 
-/// Whether members of etcd were heard of, and that of this machine is none that counts. Where
-/// nobody told of them, nodes have to do.
-fn without_etcd(view: &View<'_>, machine: &Machine) -> bool {
-    let Some((wellbeing, _)) = &view.observed.wellbeing else {
-        return false;
-    };
-    let its = |member: &&Member| member.name == machine.name.as_str();
-    let member = wellbeing.etcd.iter().find(its);
-    member.is_some_and(|member| !member.healthy || member.learner)
+fn etcd(view: &View<'_>, machine: &Machine) -> Etcd {
+    let told = view.observed.wellbeing.iter();
+    let mut members = told.flat_map(|(wellbeing, _)| &wellbeing.etcd);
+    match members.find(|member| member.name == machine.name.as_str()) {
+        None => Etcd::Unheard,
+        Some(member) if member.healthy && !member.learner => Etcd::Counts,
+        Some(_) => Etcd::Sick,
+    }
 }
 
 /// How many there are.

@@ -21,7 +21,8 @@ pub(super) fn of(task: &Task) -> Secret {
     let certificate = made_up("CERTIFICATE", CERTIFICATE_BYTES);
     let key = made_up("EC PRIVATE KEY", KEY_BYTES);
     Secret::from_text(format!(
-        "apiVersion: v1
+        "# {cluster} is simulated: nobody answers at its address, and its keys open nothing.
+apiVersion: v1
 kind: Config
 clusters:
   - name: {cluster}

@@ -33,5 +33,6 @@ mod shape;
 mod site;
 mod smoke;
 mod upgrade;
+mod versions;
 mod whole;
 mod worse;

@@ -17,7 +17,10 @@ fn the_help_of_project() {
               delete  Remove a project that has nothing left
               help    Print this message or the help of the given subcommand(s)
             Options:
-              -h, --help  Print help (see more with '--help')"#]],
+              -h, --help  Print help (see more with '--help')
+            Examples:
+              slipway project create lab --clusters 5
+              slipway project list"#]],
     );
 }
 
@@ -90,7 +93,10 @@ fn the_help_of_token() {
               revoke  End a token for good
               help    Print this message or the help of the given subcommand(s)
             Options:
-              -h, --help  Print help (see more with '--help')"#]],
+              -h, --help  Print help (see more with '--help')
+            Examples:
+              slipway token create ci --role user --expires 30d > ci.token
+              slipway token list"#]],
     );
 }
 
@@ -165,7 +171,10 @@ fn the_help_of_audit() {
               export  Write the chain as lines of JSON, oldest first
               help    Print this message or the help of the given subcommand(s)
             Options:
-              -h, --help  Print help (see more with '--help')"#]],
+              -h, --help  Print help (see more with '--help')
+            Examples:
+              slipway audit list --limit 20
+              slipway audit verify"#]],
     );
 }
 
@@ -225,17 +234,20 @@ fn secret() {
     check(
         "secret",
         &expect![[r#"
-        Set secrets, list them, change the keys they are sealed with
-        Usage: slipway secret [OPTIONS] <COMMAND>
-        Commands:
-          set          Set entries of a secret; the others stay
-          get-keys     Show which entries a secret has, never their values
-          list         List the secrets of the project
-          delete       Remove a secret, or some of its entries
-          rotate-keys  Seal everything with a new data key, while all goes on
-          help         Print this message or the help of the given subcommand(s)
-        Options:
-          -h, --help  Print help (see more with '--help')"#]],
+            Set secrets, list them, change the keys they are sealed with
+            Usage: slipway secret [OPTIONS] <COMMAND>
+            Commands:
+              set          Set entries of a secret; the others stay
+              get-keys     Show which entries a secret has, never their values
+              list         List the secrets of the project
+              delete       Remove a secret, or some of its entries
+              rotate-keys  Seal everything with a new data key, while all goes on
+              help         Print this message or the help of the given subcommand(s)
+            Options:
+              -h, --help  Print help (see more with '--help')
+            Examples:
+              slipway secret set cloud token < token.txt
+              slipway secret list"#]],
     );
     check(
         "secret set",

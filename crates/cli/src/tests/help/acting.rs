@@ -96,15 +96,18 @@ fn the_help_of_cluster_resume() {
 fn the_help_of_intent() {
     check(
         "intent",
-        &expect![[r"
-        List and withdraw wishes outside the manifest
-        Usage: slipway intent [OPTIONS] <COMMAND>
-        Commands:
-          list      List the wishes that count
-          withdraw  Take a wish back
-          help      Print this message or the help of the given subcommand(s)
-        Options:
-          -h, --help  Print help (see more with '--help')"]],
+        &expect![[r#"
+            List and withdraw wishes outside the manifest
+            Usage: slipway intent [OPTIONS] <COMMAND>
+            Commands:
+              list      List the wishes that count
+              withdraw  Take a wish back
+              help      Print this message or the help of the given subcommand(s)
+            Options:
+              -h, --help  Print help (see more with '--help')
+            Examples:
+              slipway intent list
+              slipway intent withdraw intent-0c5w3k9qj2m4x"#]],
     );
 }
 
