@@ -117,6 +117,11 @@ pub enum Reason {
     },
     /// The node has joined and is not ready.
     NotReady,
+    /// The same, and it is known what is wrong.
+    Sick {
+        /// What its kubelet says.
+        because: String,
+    },
     /// An add-on is there as it should be, and does not do its work.
     Unwell {
         /// Which.
@@ -229,6 +234,7 @@ impl Reason {
             | Self::Backoff { .. }
             | Self::Running { .. }
             | Self::NotReady
+            | Self::Sick { .. }
             | Self::Unwell { .. }
             | Self::Claimed { .. }
             | Self::Snapshot { .. }
@@ -263,7 +269,7 @@ impl Reason {
             Self::Running { .. } => "running",
             Self::Unreachable => "unreachable",
             Self::Unusable { .. } => "unusable",
-            Self::NotReady => "not-ready",
+            Self::NotReady | Self::Sick { .. } => "not-ready",
             Self::Unwell { .. } => "unwell",
             Self::Claimed { .. } => "claimed",
             Self::Window { .. } => "window",
@@ -334,7 +340,7 @@ impl Reason {
             Self::Unusable { .. } => {
                 "continues by itself when a look at the machine finds it mended".to_owned()
             }
-            Self::NotReady => format!(
+            Self::NotReady | Self::Sick { .. } => format!(
                 "continues when the node is ready; `slipway machine replace {machine}` puts another in its place"
             ),
             Self::Unwell { addon, .. } => format!(
@@ -411,6 +417,7 @@ impl fmt::Display for Reason {
             Self::Unreachable => f.write_str("the machine does not answer"),
             Self::Unusable { because } => write!(f, "the machine cannot be used: {because}"),
             Self::NotReady => f.write_str("the node is not ready"),
+            Self::Sick { because } => write!(f, "its node is not well: {because} (KUBE-013)"),
             Self::Unwell { addon, because } => write!(f, "{addon} is not well: {because}"),
             Self::Claimed { thing, by } => write!(f, "{thing} is held by {by}"),
             Self::Window { opens } => write!(f, "waits for its window, which opens {opens}"),

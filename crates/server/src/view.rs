@@ -108,6 +108,7 @@ pub(crate) fn held(held: &Held) -> HeldView {
         | Reason::Unreachable
         | Reason::Unusable { .. }
         | Reason::NotReady
+        | Reason::Sick { .. }
         | Reason::Unwell { .. }
         | Reason::Claimed { .. }
         | Reason::Snapshot { .. }

@@ -26,6 +26,9 @@ const LOOK_MAX: Duration = Duration::from_secs(8);
 /// How long certificates are left alone that were looked at: they do not end sooner for that.
 const CERTIFICATES_EVERY: Duration = Duration::from_mins(10);
 
+/// As many letters of what a kubelet says as people are shown.
+const TOLD_MAX: usize = 160;
+
 /// When the certificates of which machine were last looked at.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Looks(Arc<Mutex<BTreeMap<MachineId, Instant>>>);
@@ -199,12 +202,28 @@ fn troubles(nodes: &[api::node::Node]) -> BTreeMap<String, String> {
         let wrong: Vec<_> = wrong
             .map(|condition| {
                 let not = if condition.of == "Ready" { "not " } else { "" };
-                format!("{not}{} ({})", condition.of, condition.reason)
+                let told = steady(&condition.message);
+                let told = if told.is_empty() {
+                    told
+                } else {
+                    format!(": {told}")
+                };
+                format!("{not}{} ({}{told})", condition.of, condition.reason)
             })
             .collect();
         (!wrong.is_empty()).then(|| (node.name.clone(), wrong.join(", ")))
     });
     nodes.collect()
+}
+
+/// What a kubelet says, as far as it says the same again: where numbers begin it counts, often
+/// seconds.
+fn steady(message: &str) -> String {
+    let steady = message
+        .chars()
+        .take_while(|letter| !letter.is_ascii_digit());
+    let steady: String = steady.take(TOLD_MAX).collect();
+    steady.trim().to_owned()
 }
 
 /// A node as the planner knows it, and whether its kubelet asks for a certificate; one of a version
@@ -246,7 +265,7 @@ mod tests {
             of: of.to_owned(),
             status: status.to_owned(),
             reason: reason.to_owned(),
-            message: "since some time that changes".to_owned(),
+            message: "seen active 3m12s ago".to_owned(),
         };
         let node = |name: &str, conditions: Vec<Condition>| api::node::Node {
             name: name.to_owned(),
@@ -280,8 +299,8 @@ mod tests {
         assert_eq!(
             told,
             [
-                "dead: not Ready (NodeStatusUnknown)",
-                "full: DiskPressure (KubeletHasDiskPressure)"
+                "dead: not Ready (NodeStatusUnknown: seen active)",
+                "full: DiskPressure (KubeletHasDiskPressure: seen active)"
             ]
         );
     }

@@ -3,6 +3,7 @@
 //! In their order: what is missing comes first, the control plane before the rest, what
 //! was interrupted before what is new, removals after additions, upgrades last of all.
 
+use super::View;
 use super::draft::Draft;
 use super::hosts::{self, balancers};
 use super::snapshots;
@@ -279,9 +280,17 @@ pub(super) fn uncordon(draft: &mut Draft<'_>) {
         if place.slot && node.cordoned && node.ready && node.version >= version {
             draft.want(place, readmission(draft.view.desired));
         } else if !node.ready && place.open.is_none() {
-            draft.hold(place, Kind::Join, Reason::NotReady);
+            draft.hold(place, Kind::Join, unready(draft.view, place));
         }
     }
+}
+
+fn unready(view: &View<'_>, place: &Place<'_>) -> Reason {
+    let told = view.observed.wellbeing.as_ref();
+    let trouble = told.and_then(|(told, _)| told.troubles.get(place.machine.name.as_str()));
+    trouble.map_or(Reason::NotReady, |because| Reason::Sick {
+        because: because.clone(),
+    })
 }
 
 /// What brings a node back into service.

@@ -491,6 +491,21 @@ fn a_member_whose_etcd_is_sick_does_not_count_though_its_node_is_ready() {
     );
 }
 
+#[test]
+fn a_node_that_is_not_ready_says_what_is_wrong_with_it() {
+    let mut world = World::new("1.34.0", "c1 w1", "c1 w1!").etcd(&[]);
+    let (wellbeing, _) = world.observed.wellbeing.as_mut().unwrap();
+    let trouble = "not Ready (KubeletNotReady: cni plugin not initialized)".to_owned();
+    wellbeing.troubles.insert("w1".to_owned(), trouble);
+    drawn(
+        &world,
+        &expect![[r#"
+            held     join w1: its node is not well: not Ready (KubeletNotReady: cni plugin not initialized) (KUBE-013)
+            scheduled
+        "#]],
+    );
+}
+
 /// What opens the API comes of the task alone: nobody else would ask for it.
 #[test]
 fn a_start_that_was_seen_to_work_is_asked_for_what_came_of_it() {
