@@ -211,13 +211,23 @@ fn go_mod(source: &Source, upstream: &str) -> Result<String> {
     let mut beside: Vec<&str> = upstream.lines().filter_map(from_beside).collect();
     beside.sort_unstable();
     beside.dedup();
-    let version = &source.beside;
-    lines.extend(
-        beside
-            .iter()
-            .map(|module| format!("replace {module} => {module} {version}")),
-    );
+    lines.extend(beside.iter().map(|module| {
+        let version = older(module, &source.beside);
+        format!("replace {module} => {module} {version}")
+    }));
     Ok(lines.join("\n") + "\n")
+}
+
+/// The version that a module beside has: the older client that comes with etcd 3.5.24 is called
+/// 2.305.24.
+fn older(module: &str, version: &str) -> String {
+    let rest = version
+        .strip_prefix("v3.")
+        .filter(|_| module.ends_with("/v2"));
+    match rest.and_then(|rest| rest.split_once('.')) {
+        Some((minor, patch)) => format!("v2.3{minor:0>2}.{patch}"),
+        None => version.to_owned(),
+    }
 }
 
 /// The module that a line replaces by a directory of the same source tree.
@@ -294,6 +304,13 @@ mod tests {
              require go.etcd.io/etcd/etcdctl/v3 v3.6.5\n\
              replace go.etcd.io/etcd/api/v3 => go.etcd.io/etcd/api/v3 v3.6.5\n"
         );
+    }
+
+    #[test]
+    fn the_older_client_of_etcd_has_a_version_of_its_own() {
+        assert_eq!(older("go.etcd.io/etcd/client/v2", "v3.5.24"), "v2.305.24");
+        assert_eq!(older("go.etcd.io/etcd/client/v3", "v3.5.24"), "v3.5.24");
+        assert_eq!(older("example.org/some/v2", "v2.1.0"), "v2.1.0");
     }
 
     #[test]
