@@ -2,6 +2,7 @@
 
 use super::changing::emptied;
 use super::{Done, Kube, Trouble};
+use crate::api::Door;
 use crate::error::{Error, Kind};
 use crate::kubeadm;
 use driver::Context;
@@ -10,6 +11,10 @@ use model::cluster::{Machine, Role};
 use model::id::ClusterId;
 use model::observed::{Fact, NodeFact};
 use model::task::{Around, Task};
+use std::time::Duration;
+
+/// How often somebody looks whether a node that is emptied is still ready.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 impl Kube {
     /// Takes a node out of its cluster, and Kubernetes off its host if that answers.
@@ -30,7 +35,14 @@ impl Kube {
         match door.node(name).await {
             // What a dead machine holds is let go only if somebody says that it is dead.
             Ok(node) if !node.ready => door.out_of_service(name, true).await?,
-            Ok(_) => emptied(cx, &door, task).await?,
+            // The API takes a while to see that a machine is dead, and nothing leaves such a one.
+            Ok(_) => tokio::select! {
+                emptied = emptied(cx, &door, task) => emptied?,
+                () = dies(&door, name) => {
+                    cx.log(&format!("{name} is not ready any more: what it holds is let go"));
+                    door.out_of_service(name, true).await?;
+                }
+            },
             Err(error) if error.kind == Kind::NoNode => {}
             Err(error) => return Err(error.into()),
         }
@@ -84,6 +96,16 @@ impl Kube {
         let last = report.tail.last().map_or("it said nothing", String::as_str);
         let what = format!("etcd on {} did not change its members: {last}", member.name);
         Err(Error::new(Kind::Etcd, what).into())
+    }
+}
+
+/// Waits until a node is seen not to be ready.
+async fn dies(door: &Door, name: &str) {
+    loop {
+        tokio::time::sleep(LOOK_EVERY).await;
+        if door.node(name).await.is_ok_and(|node| !node.ready) {
+            return;
+        }
     }
 }
 
