@@ -123,6 +123,7 @@ impl From<&Origin> for OriginView {
                 zone,
                 server_type,
                 image,
+                hardware: _,
                 secret: _,
             } => Self::Made {
                 provider: provider.to_string(),

@@ -8,8 +8,8 @@ use model::cluster::{Desired, Generation, Jump, Machine, Origin, Role};
 use model::host::Playbooks;
 use model::id::{self, ClusterId, IntentId, MachineId, TaskId};
 use model::intent::{Intent, Wish};
-use model::manifest::Provider;
 use model::observed::{MachineFact, NodeFact, Seen};
+use model::provider::Provider;
 use model::task::Kind;
 use model::time::Timestamp;
 use std::collections::BTreeMap;
@@ -45,6 +45,7 @@ fn made() -> Origin {
         zone: None,
         server_type: "small".to_owned(),
         image: "debian-13".to_owned(),
+        hardware: model::hardware::Hardware::default(),
         secret: None,
     }
 }

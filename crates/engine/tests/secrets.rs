@@ -112,7 +112,7 @@ impl Hands {
 impl Driver for Hands {
     async fn apply(&self, cx: &Context, task: &Task) -> Outcome {
         for secret in task.action.needs(&task.machine.origin) {
-            match cx.secret(secret).await {
+            match cx.secret(&secret).await {
                 Ok(value) => assert_eq!(value.expose(), b"hunter2"),
                 Err(unopened) => return unopened.into(),
             }

@@ -35,10 +35,10 @@ use hosts::{Hosts, Parts, ssh};
 use model::cluster::{Generation, Machine, Origin, Role};
 use model::host::{Purpose, Recipe};
 use model::id::{self, ClusterId, MachineId, TaskId};
-use model::manifest::Provider;
 use model::mesh::{Member, Mesh};
 use model::name::Name;
 use model::observed::{Fact, Observation};
+use model::provider::Provider;
 use model::sealed::Owner;
 use model::secret::{EntryName, Secret, SecretRef};
 use model::task::{Action, Task};
@@ -483,6 +483,7 @@ fn machine(cluster: ClusterId, number: u8) -> Result<Machine, Failed> {
             zone: None,
             server_type: "lite".to_owned(),
             image: "debian".to_owned(),
+            hardware: model::hardware::Hardware::default(),
             secret: None,
         },
     })

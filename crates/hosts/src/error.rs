@@ -71,6 +71,8 @@ driver::kinds! {
     NoFile = "HOST-033", Person, "look on the machine what became of the file; who was to make it may have failed";
     /// A file of a host with more bytes than we take.
     TooLarge = "HOST-034", Person, "look on the machine why the file grew so large, and make what it holds smaller";
+    /// A provider whose machines this build does not make.
+    NoHands = "HOST-035", Person, "rehearse the manifest with `slipway simulate`, or use machines of your own in a static pool";
     /// An artifact that is not what it should be.
     WrongChecksum = "ARTIFACT-001", Person, "the mirror holds another file than was promised: fetch it again, or correct the checksum";
     /// An artifact that nobody has.

@@ -33,6 +33,7 @@ use model::host::Recipe;
 use model::id::ClusterId;
 use model::mesh::Mesh;
 use model::observed::{AccessFact, Fact, MachineFact, Observation};
+use model::provider::{Cloud, Provider};
 use model::sealed::Owner;
 use model::secret::EntryName;
 use model::task::{Action, Task};
@@ -160,7 +161,11 @@ impl Hosts {
             Action::Mesh { mesh } => self.mesh(cx, task, mesh).await,
             Action::Balance { balance } => self.balance(cx, task, balance).await,
             Action::Delete => {
-                self.delete(cx, machine).await?;
+                match lender(machine) {
+                    // Nobody could make it.
+                    Some(_) => cx.log(&format!("{} was never made", machine.name)),
+                    None => self.delete(cx, machine).await?,
+                }
                 Ok((vec![(cx.now(), gone(machine))], Vec::new()))
             }
             Action::Release => {
@@ -210,6 +215,10 @@ impl Hosts {
 
     async fn create(&self, cx: &Context, task: &Task) -> Result<Done, Error> {
         let machine = &task.machine;
+        if let Some(cloud) = lender(machine) {
+            let what = format!("nobody here makes machines of {}", cloud.as_str());
+            return Err(Error::new(Kind::NoHands, what));
+        }
         self.make(cx, task.cluster, machine).await?;
         let claim = self.claim(cx, task).await?;
         let entry = self.entry(cx, task.cluster, machine).await?;
@@ -468,6 +477,21 @@ fn apart(mesh: &Mesh) -> Result<(), Error> {
             let what = format!("{name} is reached at {at}, inside {network}, the cluster's own");
             Err(Error::new(Kind::Overlap, what))
         }
+    }
+}
+
+/// Who lends the machine, where that is somebody else whom this build does not reach.
+const fn lender(machine: &Machine) -> Option<Cloud> {
+    match machine.origin {
+        Origin::Made {
+            via: Provider::Cloud(cloud),
+            ..
+        } => Some(cloud),
+        Origin::Made {
+            via: Provider::Simulated | Provider::Sandbox,
+            ..
+        }
+        | Origin::Given { .. } => None,
     }
 }
 

@@ -4,12 +4,13 @@ use crate::addon::Addon;
 use crate::balancer::Protocol;
 use crate::care::Marks;
 use crate::disruption::Disruption;
+use crate::hardware::Hardware;
 use crate::host::{Playbooks, Proxy, Purpose, Recipe};
 use crate::id::{ClusterId, MachineId};
 use crate::kubernetes::{API_PORT, Kubernetes};
-use crate::manifest::Provider;
 use crate::name::Name;
 use crate::network::Network;
+use crate::provider::Provider;
 use crate::secret::SecretRef;
 use crate::snapshot::EtcdBackup;
 use crate::task::Kind;
@@ -301,6 +302,9 @@ pub enum Origin {
         server_type: String,
         /// Which operating system image.
         image: String,
+        /// What else it is made with.
+        #[serde(default, skip_serializing_if = "Hardware::is_usual")]
+        hardware: Hardware,
         /// What opens the account with the provider.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         secret: Option<SecretRef>,
@@ -350,7 +354,7 @@ impl Origin {
         match self {
             Self::Made { via, .. } => match via {
                 Provider::Simulated => false,
-                Provider::Sandbox => true,
+                Provider::Sandbox | Provider::Cloud(_) => true,
             },
             Self::Given { endpoint, .. } => !endpoint.is_documentation(),
         }
@@ -365,7 +369,7 @@ impl Origin {
                 ..
             } => server_type == LITE,
             Self::Made {
-                via: Provider::Simulated,
+                via: Provider::Simulated | Provider::Cloud(_),
                 ..
             }
             | Self::Given { .. } => false,
@@ -392,10 +396,21 @@ impl Origin {
         }
     }
 
-    /// Every secret that it names: its own, and that of the host in front of it.
-    pub fn secrets(&self) -> impl Iterator<Item = &SecretRef> {
-        let jump = self.jump().and_then(|jump| jump.secret.as_ref());
-        self.secret().into_iter().chain(jump)
+    /// Every secret that it names: its own, and that of the host in front of it. Where nobody said
+    /// which entries are meant, a provider knows which it needs.
+    pub fn secrets(&self) -> impl Iterator<Item = SecretRef> {
+        let jump = self.jump().and_then(|jump| jump.secret.clone());
+        let own = match self {
+            Self::Made {
+                via: Provider::Cloud(cloud),
+                secret: Some(SecretRef { name, key: None }),
+                ..
+            } => cloud.needed_of(name).collect(),
+            Self::Made { secret, .. } | Self::Given { secret, .. } => {
+                secret.iter().cloned().collect::<Vec<_>>()
+            }
+        };
+        own.into_iter().chain(jump)
     }
 
     /// Whether what was begun on `other` may go on: it opens the same account, or enters by the
@@ -422,7 +437,7 @@ impl Origin {
     /// needed. A given machine is always entered with its key, and that of the host in front of
     /// it. A drain needs them too, because what follows does, and nothing is taken out of service
     /// to wait there. Only to bring it back into service none is needed.
-    pub fn secrets_for(&self, kind: Kind) -> impl Iterator<Item = &SecretRef> {
+    pub fn secrets_for(&self, kind: Kind) -> impl Iterator<Item = SecretRef> {
         let needed = match self {
             Self::Made { .. } => matches!(kind, Kind::Create | Kind::Delete),
             Self::Given { .. } => !matches!(kind, Kind::Uncordon),
@@ -494,7 +509,7 @@ mod tests {
             });
         }
         let needed: Vec<_> = through.secrets_for(Kind::Equip).collect();
-        assert_eq!(needed, [&named("rack"), &named("front")]);
+        assert_eq!(needed, [named("rack"), named("front")]);
         assert_eq!(through.secrets_for(Kind::Uncordon).count(), 0);
         assert!(through.entered_like(&through.clone()) && !through.entered_like(&direct));
         desired.machines[1].origin = through;

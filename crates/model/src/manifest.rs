@@ -8,10 +8,12 @@ use crate::care::Marks;
 use crate::cluster::Forward;
 use crate::disruption::{PoolBudget, UNAVAILABLE_DEFAULT, Windows};
 use crate::gate::Gate;
+use crate::hardware::Hardware;
 use crate::host::{Playbooks, Proxy};
 use crate::kubernetes::Kubernetes;
 use crate::name::Name;
 use crate::network::Network;
+use crate::provider::Provider;
 use crate::secret::SecretRef;
 use crate::snapshot::EtcdBackup;
 use crate::version::Version;
@@ -102,16 +104,6 @@ pub struct Named {
     pub namespace: Option<Name>,
 }
 
-/// Whose hands reach a provider's machines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Provider {
-    /// The simulated world: machines that exist in memory.
-    Simulated,
-    /// This machine: hosts made of its own namespaces.
-    Sandbox,
-}
-
 /// Machines alike, scaled and replaced together.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -139,6 +131,9 @@ pub struct Dynamic {
     pub server_type: String,
     /// Which operating system image, in the provider's words.
     pub image: String,
+    /// What else they are made with; the disk only where it is said, and 0 for none.
+    #[serde(default, skip_serializing_if = "Hardware::is_usual")]
+    pub hardware: Hardware,
     /// How many of them may be out of service at once.
     #[serde(default)]
     pub budget: PoolBudget,

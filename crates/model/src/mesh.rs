@@ -342,8 +342,9 @@ fn dial(by_given: bool, other: &Member) -> Peer {
 mod tests {
     use super::*;
     use crate::cluster::{Generation, Jump, Role};
+    use crate::hardware::Hardware;
     use crate::id;
-    use crate::manifest::Provider;
+    use crate::provider::Provider;
 
     /// The n-th machine: every third was given.
     fn member(n: u32) -> Member {
@@ -364,6 +365,7 @@ mod tests {
                 zone: None,
                 server_type: "lite".to_owned(),
                 image: "debian-12".to_owned(),
+                hardware: Hardware::default(),
                 secret: None,
             }
         };

@@ -295,8 +295,9 @@ impl Action {
     }
 
     /// The secrets without which it should not be begun on a machine of this origin.
-    pub fn needs<'a>(&'a self, origin: &'a Origin) -> impl Iterator<Item = &'a SecretRef> {
-        origin.secrets_for(self.kind()).chain(self.secrets())
+    pub fn needs(&self, origin: &Origin) -> impl Iterator<Item = SecretRef> {
+        let own: Vec<_> = self.secrets().cloned().collect();
+        origin.secrets_for(self.kind()).chain(own)
     }
 
     /// The version that the node runs afterwards, where the action decides it.

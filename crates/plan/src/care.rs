@@ -2,7 +2,6 @@
 
 use model::care::{self, Care, Marks, sanitised};
 use model::cluster::{Desired, Machine, Origin};
-use model::manifest::Provider;
 use std::net::Ipv4Addr;
 
 /// What stands for the provider of machines that nobody lends.
@@ -33,11 +32,7 @@ pub(crate) fn care(desired: &Desired, machine: &Machine, api: &[Ipv4Addr]) -> Ca
             zone,
             ..
         } => {
-            let kind = match via {
-                Provider::Simulated => "simulated",
-                Provider::Sandbox => "sandbox",
-            };
-            ours(care::PROVIDER, Some(kind.to_owned()));
+            ours(care::PROVIDER, Some(via.as_str().to_owned()));
             ours(care::INSTANCE, Some(provider.to_string()));
             ours(care::REGION, sanitised(region));
             ours(care::ZONE, zone.as_deref().and_then(sanitised));

@@ -135,7 +135,7 @@ fn alone(view: &View<'_>, task: &Task) -> Vec<&'static str> {
     broken.extend(tending::alone(view, task));
     broken.extend(snapshots::check(view, task));
     let mut secrets = task.action.needs(&task.machine.origin);
-    if secrets.any(|secret| view.missing.contains(secret)) {
+    if secrets.any(|secret| view.missing.contains(&secret)) {
         broken.push("nothing is begun without the secret that it needs");
     }
     broken

@@ -10,9 +10,9 @@ use model::disruption::Disruption;
 use model::host::Playbooks;
 use model::id::{self, ClusterId, MachineId, TaskId};
 use model::kubernetes::{Cni, Kubernetes};
-use model::manifest::Provider;
 use model::name::Name;
 use model::observed::{HostFact, MachineFact, Member, NodeFact, Observed, Seen, Wellbeing};
+use model::provider::Provider;
 use model::secret::SecretRef;
 use model::snapshot::{EtcdBackup, Snapshot, SnapshotId, SnapshotsFact};
 use model::task::{Action, Open, State};
@@ -389,6 +389,7 @@ pub(crate) fn machine(name: &str) -> Machine {
                 zone: None,
                 server_type: "small".to_owned(),
                 image: "debian-12".to_owned(),
+                hardware: model::hardware::Hardware::default(),
                 secret: None,
             }
         },

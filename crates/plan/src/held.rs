@@ -198,12 +198,10 @@ impl fmt::Display for Scope {
     }
 }
 
-impl From<&SecretRef> for Reason {
-    fn from(missing: &SecretRef) -> Self {
-        Self::Secret {
-            name: missing.name.clone(),
-            key: missing.key.clone(),
-        }
+impl From<SecretRef> for Reason {
+    fn from(missing: SecretRef) -> Self {
+        let SecretRef { name, key } = missing;
+        Self::Secret { name, key }
     }
 }
 

@@ -18,6 +18,7 @@ mod access;
 mod app;
 mod body;
 mod connections;
+mod credentials;
 mod enter;
 mod extract;
 mod layers;

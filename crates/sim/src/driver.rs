@@ -455,7 +455,7 @@ impl Drop for Hand<'_> {
 /// world would let anybody in; only those are refused who come with nothing.
 async fn authorise(cx: &Context, task: &Task) -> Result<(), Failed> {
     for secret in task.action.needs(&task.machine.origin) {
-        if cx.secret(secret).await?.expose().is_empty() {
+        if cx.secret(&secret).await?.expose().is_empty() {
             let entry = secret.key.as_ref().map_or("KEY", EntryName::as_str);
             return Err(Failed::Never(Error {
                 attempted: format!("secret {secret} is empty"),

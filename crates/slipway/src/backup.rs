@@ -6,7 +6,7 @@ use crate::place::{Database, Place};
 use api::Exit;
 use driver::Clock;
 use model::cluster::{Machine, Origin};
-use model::manifest::Provider;
+use model::provider::Provider;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -163,6 +163,7 @@ fn is_simulated(machine: &Machine) -> bool {
         Origin::Made { via, .. } => match via {
             // Kubernetes on hosts of a sandbox is simulated.
             Provider::Simulated | Provider::Sandbox => true,
+            Provider::Cloud(_) => false,
         },
         Origin::Given { .. } => false,
     }

@@ -384,7 +384,7 @@ impl ClusterView {
             self.elsewhere.extend(elsewhere(tx, of, group)?);
         }
         let backup = desired.etcd_backup.iter();
-        let backup = backup.flat_map(|backup| backup.to.secrets());
+        let backup = backup.flat_map(|backup| backup.to.secrets()).cloned();
         let named: BTreeSet<_> = desired
             .all()
             .flat_map(|machine| machine.origin.secrets())
@@ -392,8 +392,8 @@ impl ClusterView {
             .collect();
         self.missing.clear();
         for secret in named {
-            if !is_set(tx, &desired.project, secret)? {
-                self.missing.push(secret.clone());
+            if !is_set(tx, &desired.project, &secret)? {
+                self.missing.push(secret);
             }
         }
         Ok(())

@@ -162,7 +162,7 @@ fn through(around: Option<&Around>) -> Vec<MachineId> {
 
 /// Whether a secret that a task or its machine names was set since the task was due.
 fn corrected(tx: &mut dyn Tx, project: &Name, open: &Open) -> Result<bool, Error> {
-    for secret in open.origin.secrets().chain(open.action.secrets()) {
+    for secret in open.origin.secrets().chain(open.action.secrets().cloned()) {
         let owner = Owner::Secret(secret.name.clone()).to_string();
         let set = first(
             tx,

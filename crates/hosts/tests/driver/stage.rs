@@ -9,8 +9,8 @@ use hosts::sandbox::{Ending, Level, Order, Sandbox, Settings};
 use hosts::{Hosts, Parts};
 use model::cluster::{Machine, Origin, Role};
 use model::id::{self, ClusterId, MachineId};
-use model::manifest::Provider;
 use model::name::Name;
+use model::provider::Provider;
 use model::secret::SecretRef;
 use model::task::{Action, Task};
 use std::net::Ipv4Addr;
@@ -128,6 +128,7 @@ pub(crate) fn machine(
         zone: None,
         server_type: level.as_str().to_owned(),
         image: "debian".to_owned(),
+        hardware: model::hardware::Hardware::default(),
         secret: None,
     };
     suite::machine(cluster, name, role, last, origin).unwrap()

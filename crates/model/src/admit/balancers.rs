@@ -171,25 +171,8 @@ fn settings_of(fields: &mut Fields<'_>, faults: &mut Faults) -> (bool, bool) {
     let Some(mut settings) = fields.mapping("settings", faults) else {
         return (true, false);
     };
-    let mut flag = |field: &'static str, faults: &mut Faults| match settings.required(field, faults)
-    {
-        Some(Value::Bool(flag)) => Some(*flag),
-        Some(
-            other @ (Value::Null
-            | Value::Int(_)
-            | Value::Float(_)
-            | Value::Text(_)
-            | Value::List(_)
-            | Value::Map(_)),
-        ) => {
-            let message = format!("found {other}, allowed: true or false");
-            faults.note(settings.path(field), Code::Type, message);
-            None
-        }
-        None => None,
-    };
-    let proxy_protocol = flag("proxyProtocol", faults);
-    let sticky = flag("stickySessions", faults);
+    let proxy_protocol = settings.flag("proxyProtocol", faults);
+    let sticky = settings.flag("stickySessions", faults);
     settings.finish(faults);
     (proxy_protocol.unwrap_or(true), sticky.unwrap_or(false))
 }

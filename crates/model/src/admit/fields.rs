@@ -197,6 +197,38 @@ impl<'v> Fields<'v> {
         None
     }
 
+    /// A required yes or no.
+    pub(super) fn flag(&mut self, field: &'static str, faults: &mut Faults) -> Option<bool> {
+        let value = self.required(field, faults)?;
+        self.as_flag(field, value, faults)
+    }
+
+    /// A yes or no that may be absent.
+    pub(super) fn optional_flag(
+        &mut self,
+        field: &'static str,
+        faults: &mut Faults,
+    ) -> Option<bool> {
+        let value = self.optional(field)?;
+        self.as_flag(field, value, faults)
+    }
+
+    fn as_flag(&self, field: &str, value: &Value, faults: &mut Faults) -> Option<bool> {
+        match value {
+            Value::Bool(flag) => Some(*flag),
+            other @ (Value::Null
+            | Value::Int(_)
+            | Value::Float(_)
+            | Value::Text(_)
+            | Value::List(_)
+            | Value::Map(_)) => {
+                let message = format!("found {other}, allowed: true or false");
+                faults.note(self.path(field), Code::Type, message);
+                None
+            }
+        }
+    }
+
     /// A required name of at most `max` characters.
     pub(super) fn name(
         &mut self,

@@ -1,7 +1,8 @@
 //! The host through which the machines of a static pool are reached: `jumpHost`.
 
 use super::fields::Fields;
-use super::manifest::{Read, enterable, port_of, username_of};
+use super::manifest::Read;
+use super::pools::{enterable, port_of, username_of};
 use super::secrets;
 use crate::fault::{Code, Faults};
 use crate::manifest::{JumpHost, Pool};

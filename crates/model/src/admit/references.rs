@@ -5,8 +5,9 @@ use super::balancers::{self, Balancers};
 use super::jump;
 use super::manifest::{Declared, Read, listed};
 use crate::fault::{Code, Faults};
-use crate::manifest::{Account, Cluster, Pool, Provider};
+use crate::manifest::{Account, Cluster, Pool};
 use crate::name::Name;
+use crate::provider::Provider;
 use std::collections::{BTreeMap, BTreeSet};
 
 type Pools<'a> = BTreeMap<&'a Name, &'a Read<Pool>>;
@@ -39,6 +40,7 @@ pub(super) fn check(
     for cluster in &listed {
         lists(cluster, &by_name, faults);
         control_count(cluster, &by_name, faults);
+        control_stays(cluster, &by_name, faults);
     }
     for cluster in &whole {
         network_room(cluster, balancers, &by_name, faults);
@@ -173,6 +175,23 @@ fn control_count(cluster: &Listed<'_>, pools: &Pools<'_>, faults: &mut Faults) {
     }
 }
 
+/// Machines that may be taken back at any time take etcd along.
+fn control_stays(cluster: &Listed<'_>, pools: &Pools<'_>, faults: &mut Faults) {
+    for (at, name) in cluster.control.iter().enumerate() {
+        let pool = pools.get(name).and_then(|read| read.value.as_ref());
+        if let Some(Pool::Dynamic(pool)) = pool
+            && pool.hardware.spot
+        {
+            let message = format!(
+                "found `{name}`, whose machines may be taken back at any time (spot: true), \
+                 allowed: a pool whose machines stay"
+            );
+            let path = format!("{}.pools.control[{at}]", cluster.path);
+            faults.note(path, Code::Reference, message);
+        }
+    }
+}
+
 fn network_room(
     cluster: &Placed<'_>,
     balancers: &Balancers,
@@ -204,13 +223,13 @@ fn pod_room(
     providers: &[Read<Account>],
     faults: &mut Faults,
 ) {
-    let sandbox = |name: &Name| {
+    let entered = |name: &Name| {
         let provider = providers.iter().find(|provider| provider.name == *name);
         let account = provider.and_then(|provider| provider.value.as_ref());
-        account.is_some_and(|account| account.via == Provider::Sandbox)
+        account.is_some_and(|account| account.via != Provider::Simulated)
     };
     let host = |pool: &Pool| match pool {
-        Pool::Dynamic(pool) => sandbox(&pool.provider),
+        Pool::Dynamic(pool) => entered(&pool.provider),
         Pool::Static(pool) => pool
             .hosts
             .iter()

@@ -11,6 +11,7 @@ mod hosts;
 mod kubernetes;
 mod marks;
 mod playbooks;
+mod providers;
 mod snapshots;
 
 const HELLO: &str = "
@@ -95,7 +96,7 @@ fn all_faults_are_told_at_once() {
             spec.nodePools.dynamic[0].providerSpec.name: found `lob`, allowed: a provider of this manifest (lab)
             spec.nodePools.dynamic[0].count: found `0`, allowed: a whole number from 1 to 5000
             spec.nodePools.dynamic[0].image: found nothing; this field is required
-            spec.nodePools.dynamic[0].imagee: unknown field; did you mean `image`? allowed: name, providerSpec, count, serverType, image, disruption, labels, annotations, taints
+            spec.nodePools.dynamic[0].imagee: unknown field; did you mean `image`? allowed: name, providerSpec, count, serverType, image, storageDiskSize, machineSpec, spot, disruption, labels, annotations, taints
             spec.nodePools.dynamic[1].count: found `many` (a text), allowed: a whole number from 1 to 5000
             spec.nodePools.static[0].nodes[0].secretRef: found nothing, allowed: the name of a secret that holds a private SSH key
             spec.kubernetes.clusters[0].version: found `1.34`: version is not of the form v1.MINOR.PATCH

@@ -4,10 +4,12 @@
 use super::{Known, gone, nodes};
 use model::cluster::{Desired, Jump, Machine, Origin, Role};
 use model::fault::{Code, Faults};
+use model::hardware::{DISK_USUAL, Hardware};
 use model::id::{self, MachineId};
 use model::intent::Wish;
 use model::manifest::{Dynamic, JumpHost, Manifest, Static};
 use model::name::Name;
+use model::provider::Provider;
 use model::time::Timestamp;
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -25,6 +27,20 @@ impl Stand<'_> {
         machine.pool == *self.pool
             && machine.role == self.role
             && machine.balancer.as_ref() == self.balancer
+    }
+}
+
+/// What a machine of a pool is made with. Only those that run workloads have a data disk, and there
+/// is one where somebody is paid for it, unless the manifest says otherwise.
+fn hardware(via: Provider, role: Role, declared: &Hardware) -> Hardware {
+    let usual = match via {
+        Provider::Simulated | Provider::Sandbox => 0,
+        Provider::Cloud(_) => DISK_USUAL,
+    };
+    let disk = declared.disk.unwrap_or(usual);
+    Hardware {
+        disk: Some(disk).filter(|disk| role == Role::Compute && *disk > 0),
+        ..declared.clone()
     }
 }
 
@@ -111,6 +127,7 @@ impl<'a> Growing<'a> {
             zone: pool.zone.clone(),
             server_type: pool.server_type.clone(),
             image: pool.image.clone(),
+            hardware: hardware(account.via, stand.role, &pool.hardware),
             secret: account.secret.as_ref().map(|named| named.secret.clone()),
         });
         self.outdate(&mut kept, origin.as_ref(), pool, faults);

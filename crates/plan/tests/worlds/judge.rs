@@ -65,7 +65,7 @@ pub(crate) fn excess(view: &View<'_>, step: &Plan, before: &[Slot]) -> Option<St
     }
     let without = step.tasks.iter().find(|task| {
         let mut secrets = task.action.needs(&task.machine.origin);
-        secrets.any(|secret| view.missing.contains(secret))
+        secrets.any(|secret| view.missing.contains(&secret))
     });
     without.map(|task| format!("{} is begun without its secret", task.machine.name))
 }

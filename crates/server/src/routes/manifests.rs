@@ -14,6 +14,7 @@ use utoipa::IntoParams;
 
 use crate::access::Caller;
 use crate::app::App;
+use crate::credentials;
 use crate::extract::{self, Project, Query, Text, Within};
 use crate::problem::Problem;
 use crate::routes::plans;
@@ -89,6 +90,7 @@ pub(crate) async fn submit(
     let mut parent = extract::if_match(&headers)?;
     let key = extract::idempotency_key(&headers)?;
     let (manifest, text) = text.admitted().await?;
+    credentials::check(&app, &project, &manifest, &caller.actor).await?;
     if let Some(shown) = shown {
         let covered = plans::covers(&app, &project, &manifest, shown).await?;
         parent = parent.or(Some(covered));

@@ -12,9 +12,9 @@ use expect_test::{Expect, expect};
 use model::care::Care;
 use model::cluster::{Machine, Origin, Role};
 use model::id::{self, ClusterId, MachineId};
-use model::manifest::Provider;
 use model::name::Name;
 use model::observed::{Fact, MachineFact, Observation};
+use model::provider::Provider;
 use model::sealed::Owner;
 use model::secret::{EntryName, Secret, SecretRef};
 use model::task::{Action, Kind, Task};
@@ -191,6 +191,7 @@ fn machine(cluster: ClusterId, name: &str, role: Role) -> Machine {
         zone: None,
         server_type: "small".to_owned(),
         image: "debian-12".to_owned(),
+        hardware: model::hardware::Hardware::default(),
         secret: None,
     };
     suite::machine(cluster, name, role, 1, origin).unwrap()

@@ -9,11 +9,11 @@ use driver::Error;
 use model::cluster::{Machine, Origin};
 use model::host::Fingerprint;
 use model::id::ClusterId;
-use model::manifest::Provider;
 use model::mesh::Mesh;
 use model::observed::{
     AccessFact, CertificatesFact, ControlPlaneFact, Fact, MachineFact, NodeFact,
 };
+use model::provider::Provider;
 use model::snapshot::Restoring;
 use model::task::{Action, Task};
 use model::time::Timestamp;
@@ -229,7 +229,7 @@ impl State {
         // What somebody else sells under which names is not known here.
         let known = match via {
             Provider::Simulated => sells.contains(&server_type.as_str()),
-            Provider::Sandbox => !self.refused.contains(server_type),
+            Provider::Sandbox | Provider::Cloud(_) => !self.refused.contains(server_type),
         };
         if !known {
             return Err(never(

@@ -9,8 +9,8 @@ use crate::driver::Simulated;
 use ::driver::{Clock, Context, Driver, Log, NoSecrets, Outcome};
 use model::cluster::{Generation, Machine, Origin, Role};
 use model::id::{self, ClusterId, MachineId, TaskId};
-use model::manifest::Provider;
 use model::name::Name;
+use model::provider::Provider;
 use model::task::{Action, Task};
 use model::time::Timestamp;
 use std::io::Write;
@@ -57,6 +57,7 @@ fn create(name: &str) -> Task {
                 zone: None,
                 server_type: "small".to_owned(),
                 image: "debian-12".to_owned(),
+                hardware: model::hardware::Hardware::default(),
                 secret: None,
             },
         },

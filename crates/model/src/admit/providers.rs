@@ -1,0 +1,53 @@
+//! Who lends machines: `providers`.
+
+use super::fields::Fields;
+use super::manifest::{ENTRIES_MAX, PROVIDER_NAME_MAX, Read};
+use super::secrets;
+use crate::fault::{Code, Faults};
+use crate::manifest::Account;
+use crate::provider::Provider;
+use crate::source::Value;
+
+pub(super) fn providers_of(spec: &mut Fields<'_>, faults: &mut Faults) -> Vec<Read<Account>> {
+    let mut providers = Vec::new();
+    for (path, value) in spec.items("providers", ENTRIES_MAX, faults) {
+        let Some(mut fields) = Fields::open(value, path.as_str(), faults) else {
+            continue;
+        };
+        let name = fields.name("name", PROVIDER_NAME_MAX, faults);
+        let kind = fields.text("providerType", faults);
+        let via = kind.and_then(|kind| provider_of(kind, &path, faults));
+        let secret = secrets::named(&mut fields, None, faults);
+        identified(via, &fields, faults);
+        let value = via.map(|via| Account { via, secret });
+        fields.finish(faults);
+        providers.extend(name.map(|name| Read { path, name, value }));
+    }
+    providers
+}
+
+fn provider_of(kind: &str, path: &str, faults: &mut Faults) -> Option<Provider> {
+    let via = Provider::named(kind);
+    if via.is_none() {
+        let found = Value::Text(kind.to_owned());
+        let known: Vec<_> = Provider::all().map(Provider::as_str).collect();
+        let message = format!("found {found}, allowed: {}", known.join(", "));
+        faults.note(format!("{path}.providerType"), Code::Unsupported, message);
+    }
+    via
+}
+
+/// Nobody lends anything to whom he does not know.
+fn identified(via: Option<Provider>, fields: &Fields<'_>, faults: &mut Faults) {
+    if let Some(Provider::Cloud(cloud)) = via
+        && !fields.has("secretRef")
+    {
+        let entries = cloud.entries().iter().filter(|entry| entry.needed);
+        let entries: Vec<_> = entries.map(|entry| entry.name).collect();
+        let message = format!(
+            "found nothing, allowed: the name of a secret with what opens the account ({})",
+            entries.join(", ")
+        );
+        faults.note(fields.path("secretRef"), Code::Required, message);
+    }
+}
