@@ -319,3 +319,36 @@ async fn with_the_wrong_key_everything_but_secrets_works() {
             .is_ok()
     );
 }
+
+/// Nothing is begun with it, and nothing of it is told; one that is not set is waited for.
+#[tokio::test]
+async fn what_opens_no_account_is_refused_with_the_manifest() {
+    let world = World::new();
+    let declared = |secret: &str| {
+        let lab = "{name: lab, providerType: simulated}";
+        assert!(HELLO.contains(lab), "{HELLO}");
+        let cloud = format!("{{name: lab, providerType: hetzner, secretRef: {{name: {secret}}}}}");
+        HELLO.replacen(lab, &cloud, 1)
+    };
+    let entries = json!({"entries": {"credentials": VALUE}});
+    ask(&world, Method::PUT, "cloud", entries).await;
+    let refused = world.submit(&declared("cloud")).await;
+    assert!(!tells(&refused.text), "{}", refused.text);
+    expect![[r#"
+        422 INPUT-001: the manifest has 1 fault
+          spec.providers[0].secretRef [format] found a secret that opens no account of hetzner: credentials is 28 characters long, and 64 letters and digits were expected
+          hint: correct every place that is listed; nothing was stored
+    "#]].assert_eq(&refused.picture());
+    let entries = json!({"entries": {"credentials": "x".repeat(64)}});
+    ask(&world, Method::PUT, "cloud", entries).await;
+    let admitted = world.submit(&declared("cloud")).await;
+    assert_eq!(admitted.status, StatusCode::ACCEPTED, "{}", admitted.text);
+    let later = world
+        .submit(
+            &declared("later")
+                .replace("name: hello", "name: later")
+                .replace("name: first", "name: second"),
+        )
+        .await;
+    assert_eq!(later.status, StatusCode::ACCEPTED, "{}", later.text);
+}
