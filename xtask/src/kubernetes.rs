@@ -266,23 +266,42 @@ impl Build<'_> {
     /// etcd and the programs that look after it, for an image with this tag.
     fn etcd(&self, tag: &str, bin: &Path) -> Result<()> {
         // The number after the dash counts images of one version.
-        let version = format!("v{}", tag.split('-').next().unwrap_or(tag));
-        let modules = vec![
-            "go.etcd.io/etcd/server/v3",
-            "go.etcd.io/etcd/etcdctl/v3",
-            "go.etcd.io/etcd/etcdutl/v3",
-        ];
-        let source = Source {
-            name: "etcd",
+        let version = tag.split('-').next().unwrap_or(tag);
+        let of = |name: &'static str, modules: Vec<&'static str>, version: &str| Source {
+            name,
             packages: modules.iter().map(|module| (*module).to_owned()).collect(),
             modules,
-            beside: version.clone(),
-            version,
+            beside: format!("v{version}"),
+            version: format!("v{version}"),
             variables: Vec::new(),
         };
-        self.go.build(&source, self.work, bin)?;
+        let served = vec!["go.etcd.io/etcd/server/v3", "go.etcd.io/etcd/etcdctl/v3"];
+        self.go
+            .build(&of("etcd", served, version), self.work, bin)?;
+        // Not every version of this one is published everywhere; any of the same minor will do.
+        let mut built = Ok(());
+        for version in and_later(version) {
+            let offline = of("etcdutl", vec!["go.etcd.io/etcd/etcdutl/v3"], &version);
+            built = self.go.build(&offline, self.work, bin);
+            if built.is_ok() {
+                break;
+            }
+        }
+        built?;
         let named = fs::rename(bin.join("server"), bin.join("etcd"));
         named.context("could not name etcd")
+    }
+}
+
+/// A version and a few that came after it.
+fn and_later(version: &str) -> Vec<String> {
+    let split = version.rsplit_once('.');
+    let patch = split.and_then(|(minor, patch)| Some((minor, patch.parse::<u32>().ok()?)));
+    match patch {
+        Some((minor, patch)) => (patch..patch + 5)
+            .map(|patch| format!("{minor}.{patch}"))
+            .collect(),
+        None => vec![version.to_owned()],
     }
 }
 

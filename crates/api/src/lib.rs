@@ -52,6 +52,7 @@ pub use machine::{
     NodeSeen, OriginView, Role, Simulated,
 };
 pub use manifest::{Accepted, GenerationView, ManifestGeneration, ManifestState, ManifestView};
+pub use model::language;
 pub use page::Listed;
 pub use plan::{JourneyBlock, JourneyCluster, JourneyStep, JourneyView};
 pub use problem::{Exit, FaultView, Problem};

@@ -3,6 +3,7 @@
 mod access;
 mod declaring;
 mod etcd;
+mod explain;
 mod help;
 mod logs;
 mod pictures;

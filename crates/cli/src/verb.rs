@@ -9,6 +9,7 @@ mod delete;
 mod describe;
 mod diff;
 pub(crate) mod etcd;
+mod explain;
 mod get;
 mod history;
 mod intent;
@@ -50,6 +51,8 @@ pub enum Verb {
     History(history::Arguments),
     /// Compare two accepted changes of a manifest or a cluster
     Diff(diff::Arguments),
+    /// Say what a field of a manifest is for
+    Explain(explain::Arguments),
     /// Print what opens the API of a cluster, for kubectl
     Kubeconfig(kubeconfig::Arguments),
     /// Enter a machine, or run a command on it
@@ -136,6 +139,7 @@ impl Verb {
             Self::Watch(arguments) => watch::run(arguments, context).await,
             Self::History(arguments) => history::run(arguments, context).await,
             Self::Diff(arguments) => diff::run(arguments, context).await,
+            Self::Explain(arguments) => explain::run(&arguments, context),
             Self::Kubeconfig(arguments) => kubeconfig::run(arguments, context).await,
             Self::Ssh(arguments) => ssh::run(arguments, context).await,
             Self::Simulate(arguments) => simulate::run(arguments, context).await,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 pub const VERSIONS: &[&str] = &["v1.34.4", "v1.35.8"];
 
 /// The oldest that is admitted.
-pub const OLDEST: &str = "v1.33.4";
+pub const OLDEST: &str = "v1.33.13";
 
 /// The newest that is admitted.
 pub const NEWEST: &str = "v1.36.3";

@@ -27,6 +27,7 @@ pub mod host;
 pub mod id;
 pub mod intent;
 pub mod kubernetes;
+pub mod language;
 pub mod manifest;
 pub mod mesh;
 pub mod name;

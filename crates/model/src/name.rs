@@ -37,6 +37,9 @@ impl Name {
     /// The longest DNS label (RFC 1035, section 2.3.4).
     pub const LEN_MAX: usize = 63;
 
+    /// What a name looks like, as a regular expression.
+    pub const PATTERN: &str = "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$";
+
     /// The project that exists from the start.
     pub fn default_project() -> Self {
         Self("default".to_owned())

@@ -53,6 +53,7 @@ fn the_program() {
               watch       Show what happens, as it happens
               history     List the accepted changes of a manifest or a cluster
               diff        Compare two accepted changes of a manifest or a cluster
+              explain     Say what a field of a manifest is for
               kubeconfig  Print what opens the API of a cluster, for kubectl
               ssh         Enter a machine, or run a command on it
               simulate    Rehearse a manifest in a simulated world

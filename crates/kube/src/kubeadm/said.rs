@@ -7,7 +7,7 @@ use hosts::program::Report;
 const SHOWN: usize = 400;
 
 /// Words of kubeadm, and what they mean; the first that fits counts.
-const WORDS: [(&str, Kind); 13] = [
+const WORDS: [(&str, Kind); 12] = [
     ("no space left on device", Kind::NoRoom),
     ("failed to pull image", Kind::NoImage),
     ("[ERROR ImagePull]", Kind::NoImage),
@@ -19,8 +19,6 @@ const WORDS: [(&str, Kind); 13] = [
     ("context deadline exceeded", Kind::NotReady),
     ("kubelet is not healthy", Kind::NotReady),
     ("control plane components failed", Kind::NotReady),
-    // What it tries before an upgrade is slow where nodes are busy.
-    ("[ERROR CreateJob]", Kind::NotReady),
     ("[ERROR ", Kind::Preflight),
 ];
 
@@ -70,11 +68,7 @@ mod tests {
         assert_eq!(judged("0", &["error: never mind"]), None);
         let pull =
             "\t[ERROR ImagePull]: failed to pull image registry.k8s.io/etcd:3.6.5-0: rpc error";
-        let cases: [(&[&str], Kind); 5] = [
-            (
-                &["\t[ERROR CreateJob]: Job \"x\" did not complete in 15s"],
-                Kind::NotReady,
-            ),
+        let cases: [(&[&str], Kind); 4] = [
             (
                 &["[preflight] Some fatal errors occurred:", pull],
                 Kind::NoImage,

@@ -150,3 +150,24 @@ fn the_help_of_kubeconfig() {
         address that the API has now; take it again when the API has moved."]],
     );
 }
+
+#[test]
+fn the_help_of_explain() {
+    check(
+        "explain",
+        &expect![[r#"
+        Say what a field of a manifest is for
+        Usage: slipway explain [OPTIONS] [FIELD]
+        Arguments:
+          [FIELD]  Where it stands, or how that ends; the top of the manifest without it
+        Options:
+              --schema  Print the JSON Schema of manifests, for editors
+          -h, --help    Print help (see more with '--help')
+        Examples:
+          slipway explain spec.nodePools.dynamic
+          slipway explain upgradeGates
+          slipway explain --schema > manifest.json
+        An editor that knows JSON Schemas completes manifests that begin with
+          # yaml-language-server: $schema=manifest.json"#]],
+    );
+}

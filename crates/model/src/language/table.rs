@@ -1,0 +1,671 @@
+//! The table itself, in the order in which manifests are written.
+
+use super::Field;
+use super::Is::{Flag, Foreign, Form, Mapping, Name, Number, One, Several, Text, Texts};
+use crate::manifest::{POOL_COUNT_MAX, UNAVAILABLE_MAX};
+use crate::name;
+
+const fn must(name: &'static str, is: super::Is, about: &'static str) -> Field {
+    Field {
+        name,
+        needed: true,
+        is,
+        about,
+    }
+}
+
+const fn may(name: &'static str, is: super::Is, about: &'static str) -> Field {
+    Field {
+        name,
+        needed: false,
+        is,
+        about,
+    }
+}
+
+const NAME: usize = name::Name::LEN_MAX;
+const PORT_MAX: u32 = 65_535;
+
+pub(super) const TOP: &[Field] = &[
+    must(
+        "apiVersion",
+        One(&["slipway.dev/v1", "claudie.io/v1beta1"]),
+        "Which language this is; both words mean the same.",
+    ),
+    must(
+        "kind",
+        One(&["InputManifest"]),
+        "What kind of document this is.",
+    ),
+    must(
+        "metadata",
+        Mapping(METADATA),
+        "What the manifest is called.",
+    ),
+    must("spec", Mapping(SPEC), "All that is declared."),
+];
+
+const METADATA: &[Field] = &[must(
+    "name",
+    Name(NAME),
+    "What people call the manifest; unique within its project.",
+)];
+
+const SPEC: &[Field] = &[
+    may(
+        "providers",
+        Several(&Mapping(PROVIDER)),
+        "Who lends machines. Needed where a dynamic pool names one.",
+    ),
+    may(
+        "disruption",
+        Mapping(&[may(
+            "groups",
+            Several(&Mapping(&[
+                must("name", Name(NAME), "What pools call the group."),
+                must(
+                    "unavailable",
+                    Number(1, UNAVAILABLE_MAX),
+                    "How many machines of the group may be out of service at once, in all clusters of the project.",
+                ),
+            ])),
+            "Machines that share a fate, such as those of one rack.",
+        )]),
+        "What is taken out of service together, in all clusters.",
+    ),
+    must(
+        "nodePools",
+        Mapping(POOLS),
+        "Machines alike, scaled and replaced together.",
+    ),
+    must(
+        "kubernetes",
+        Mapping(&[may("clusters", Several(&Mapping(CLUSTER)), "The clusters.")]),
+        "The clusters.",
+    ),
+    may(
+        "loadBalancers",
+        Mapping(BALANCERS),
+        "What stands before clusters.",
+    ),
+];
+
+const PROVIDER: &[Field] = &[
+    must(
+        "name",
+        Name(15),
+        "What pools call it; unique in the manifest.",
+    ),
+    must(
+        "providerType",
+        One(&[
+            "simulated",
+            "sandbox",
+            "gcp",
+            "hetzner",
+            "aws",
+            "oci",
+            "azure",
+            "cloudflare",
+            "openstack",
+            "exoscale",
+            "cloudrift",
+            "verda",
+            "ovh",
+        ]),
+        "Whose machines: simulated ones in memory, those of a sandbox on this machine, or a cloud's.",
+    ),
+    may(
+        "secretRef",
+        Mapping(SECRET),
+        "The secret that opens the account. Clouds need one; each knows which of its entries.",
+    ),
+];
+
+const SECRET: &[Field] = &[
+    must("name", Name(NAME), "Which secret of the project."),
+    may(
+        "key",
+        Text,
+        "Which of its entries; the usual one where nothing is said.",
+    ),
+    may(
+        "namespace",
+        Name(NAME),
+        "The project, for files that name one. Another is refused.",
+    ),
+];
+
+const POOLS: &[Field] = &[
+    may(
+        "dynamic",
+        Several(&Mapping(DYNAMIC)),
+        "Pools of machines that Slipway makes.",
+    ),
+    may(
+        "static",
+        Several(&Mapping(STATIC)),
+        "Pools of machines that are there already.",
+    ),
+];
+
+const DYNAMIC: &[Field] = &[
+    must(
+        "name",
+        Name(14),
+        "What clusters call the pool; unique in the manifest.",
+    ),
+    must(
+        "providerSpec",
+        Mapping(&[
+            must("name", Name(15), "Which provider of this manifest."),
+            must("region", Text, "Where, in the provider's words."),
+            may(
+                "zone",
+                Text,
+                "Where within the region; the provider chooses where nothing is said.",
+            ),
+            may(
+                "externalNetworkName",
+                Text,
+                "The network through which machines are reached. Needed with openstack, and for nobody else.",
+            ),
+        ]),
+        "Whose machines, and where. Cannot change while they serve.",
+    ),
+    must("count", Number(1, POOL_COUNT_MAX), "How many machines."),
+    must(
+        "serverType",
+        Text,
+        "Which size, in the provider's words. Cannot change while they serve.",
+    ),
+    must(
+        "image",
+        Text,
+        "Which system, in the provider's words. Cannot change while they serve.",
+    ),
+    may(
+        "storageDiskSize",
+        Number(0, 65_536),
+        "The data disk of compute machines in GB: 0 for none, else at least 50. Clouds give 50 where nothing is said.",
+    ),
+    may(
+        "machineSpec",
+        Mapping(&[
+            may(
+                "cpuCount",
+                Number(0, 4_096),
+                "Processors; said with memory or not at all.",
+            ),
+            may(
+                "memory",
+                Number(0, 131_072),
+                "GB of memory; said with cpuCount or not at all.",
+            ),
+            may("nvidiaGpuCount", Number(0, 64), "Graphics processors."),
+            may(
+                "nvidiaGpu",
+                Number(0, 64),
+                "The same, as older files call it.",
+            ),
+            may(
+                "nvidiaGpuType",
+                Text,
+                "Which graphics processors. Needed with gcp where there are any.",
+            ),
+        ]),
+        "What a machine has, where its type does not say.",
+    ),
+    may(
+        "spot",
+        Flag,
+        "Whether machines are lent cheaply and may be taken back at any time. Never for a control plane; false where nothing is said.",
+    ),
+    POOL_DISRUPTION,
+    LABELS,
+    ANNOTATIONS,
+    TAINTS,
+];
+
+const STATIC: &[Field] = &[
+    must(
+        "name",
+        Name(14),
+        "What clusters call the pool; unique in the manifest.",
+    ),
+    SSH_PORT,
+    may(
+        "jumpHost",
+        Mapping(&[
+            must("endpoint", ADDRESS, "Its address."),
+            SSH_PORT,
+            USERNAME,
+            may(
+                "secretRef",
+                Mapping(SECRET),
+                "The private key that opens it.",
+            ),
+        ]),
+        "The host through which its machines are reached, by their addresses as it sees them.",
+    ),
+    must(
+        "nodes",
+        Several(&Mapping(&[
+            must(
+                "endpoint",
+                ADDRESS,
+                "The address of the machine. Nobody else may declare it.",
+            ),
+            USERNAME,
+            may(
+                "secretRef",
+                Mapping(SECRET),
+                "The private key that opens it, in its entry `privatekey`.",
+            ),
+        ])),
+        "The machines, at least one.",
+    ),
+    POOL_DISRUPTION,
+    LABELS,
+    ANNOTATIONS,
+    TAINTS,
+];
+
+const ADDRESS: super::Is = Form("an IPv4 address", "192.0.2.7");
+
+const SSH_PORT: Field = may(
+    "sshPort",
+    Number(1, PORT_MAX),
+    "The port of its SSH server; 22 where nothing is said.",
+);
+
+const USERNAME: Field = may(
+    "username",
+    Text,
+    "Who enters it: root where nothing is said, else somebody who may use sudo without a password.",
+);
+
+const POOL_DISRUPTION: Field = may(
+    "disruption",
+    Mapping(&[
+        may(
+            "unavailable",
+            Number(1, UNAVAILABLE_MAX),
+            "How many of its machines may be out of service at once, in each cluster.",
+        ),
+        may(
+            "group",
+            Name(NAME),
+            "The group that its machines belong to.",
+        ),
+    ]),
+    "How its machines are taken out of service.",
+);
+
+const LABELS: Field = may("labels", Texts, "What its nodes are labelled with.");
+
+const ANNOTATIONS: Field = may(
+    "annotations",
+    Texts,
+    "What its nodes are annotated with; 256 KiB at most.",
+);
+
+const TAINTS: Field = may(
+    "taints",
+    Several(&Mapping(&[
+        must("key", Text, "What it is called."),
+        may("value", Text, "What it says."),
+        must(
+            "effect",
+            One(&["NoSchedule", "PreferNoSchedule", "NoExecute"]),
+            "What happens to pods that do not tolerate it.",
+        ),
+    ])),
+    "What keeps pods from its nodes.",
+);
+
+const CLUSTER: &[Field] = &[
+    must(
+        "name",
+        Name(28),
+        "What people call the cluster; unique within its project.",
+    ),
+    must(
+        "version",
+        Form(
+            "a released version of Kubernetes from 1.33 to 1.36",
+            "v1.34.4",
+        ),
+        "Which Kubernetes. It can be raised by one minor release at a time, and never lowered.",
+    ),
+    must(
+        "network",
+        Form("a private IPv4 network", "10.8.0.0/24"),
+        "The network that its machines share. It cannot change.",
+    ),
+    must(
+        "pools",
+        Mapping(&[
+            may(
+                "control",
+                Several(&Name(14)),
+                "Pools whose machines run the control plane: 1, 3, 5 or 7 machines in all.",
+            ),
+            may(
+                "compute",
+                Several(&Name(14)),
+                "Pools whose machines run workloads.",
+            ),
+        ]),
+        "Which machines it has.",
+    ),
+    may(
+        "disruption",
+        Mapping(&[
+            may(
+                "unavailable",
+                Number(1, UNAVAILABLE_MAX),
+                "How many of its machines may be out of service at once; 1 where nothing is said. The control plane goes one at a time in any case.",
+            ),
+            may(
+                "windows",
+                Several(&Mapping(WINDOW)),
+                "When machines may be taken out of service; at any time where there are none.",
+            ),
+        ]),
+        "How its machines are taken out of service.",
+    ),
+    may(
+        "upgradeGates",
+        Several(&Mapping(GATE)),
+        "What each node has to pass after its upgrade before it serves again and the next one goes.",
+    ),
+    may(
+        "podNetwork",
+        Form("a private IPv4 network", "10.244.0.0/16"),
+        "The addresses of pods. It cannot change.",
+    ),
+    may(
+        "serviceNetwork",
+        Form("a private IPv4 network", "10.96.0.0/12"),
+        "The addresses of services. It cannot change.",
+    ),
+    may(
+        "cni",
+        One(&["routed", "flannel", "calico", "cilium"]),
+        "Who connects pods: the mesh itself (routed, which needs no image, and is usual) or an add-on. It cannot change.",
+    ),
+    may(
+        "kubeProxy",
+        One(&["iptables", "nftables", "ipvs", "none"]),
+        "How services find their pods; iptables where nothing is said, none only with cilium. It cannot change.",
+    ),
+    may(
+        "installationProxy",
+        Mapping(&[
+            must(
+                "mode",
+                One(&["on", "off", "default"]),
+                "Whether hosts use a proxy; default is off.",
+            ),
+            may(
+                "noProxy",
+                Text,
+                "What is reached directly, separated by commas, besides what always is.",
+            ),
+            may(
+                "endpoint",
+                Form("the address of a proxy", "http://proxy.example.org:3128"),
+                "Which proxy. Needed with mode: on.",
+            ),
+        ]),
+        "How hosts reach package sources and registries.",
+    ),
+    may(
+        "playbooks",
+        Mapping(&[
+            may(
+                "beforeJoining",
+                Several(&Mapping(PLAYBOOK)),
+                "Played before a machine becomes a node.",
+            ),
+            may(
+                "afterJoining",
+                Several(&Mapping(PLAYBOOK)),
+                "Played when it has become one.",
+            ),
+        ]),
+        "What is played on machines besides, by Ansible.",
+    ),
+    may(
+        "addons",
+        Several(&Mapping(ADDON)),
+        "What the cluster has besides Kubernetes.",
+    ),
+    may(
+        "etcdBackup",
+        Mapping(BACKUP),
+        "How its etcd is saved: every day, the last seven, where nothing is said.",
+    ),
+];
+
+const WINDOW: &[Field] = &[
+    may(
+        "days",
+        Several(&One(&["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"])),
+        "On which days it opens; every day where nothing is said.",
+    ),
+    must(
+        "start",
+        Form("a time of day", "\"23:00\""),
+        "When it opens.",
+    ),
+    must(
+        "duration",
+        Form("a time from 10m to 168h", "1h30m"),
+        "How long it is open.",
+    ),
+    may(
+        "offset",
+        Form("an offset from UTC", "\"+02:00\""),
+        "Whose clock; UTC where nothing is said.",
+    ),
+];
+
+const GATE: &[Field] = &[
+    must(
+        "name",
+        Name(30),
+        "What people call it; unique in the cluster.",
+    ),
+    may(
+        "command",
+        Several(&Text),
+        "A program and its arguments, run on the node's machine as root. 0 lets the node pass.",
+    ),
+    may(
+        "job",
+        Foreign("a Job as Kubernetes knows it"),
+        "A Job that must be complete. Either this or a command.",
+    ),
+    may(
+        "timeout",
+        Form("a time from 1m to 50m", "10m"),
+        "For how long it is asked again; 10m where nothing is said.",
+    ),
+];
+
+const PLAYBOOK: &[Field] = &[
+    must(
+        "name",
+        Name(NAME),
+        "What people call it; unique in the cluster.",
+    ),
+    must("text", Text, "A list of plays, in YAML, as one text."),
+];
+
+const ADDON: &[Field] = &[
+    must(
+        "name",
+        One(&[
+            "flannel",
+            "calico",
+            "cilium",
+            "local-path",
+            "longhorn",
+            "metrics-server",
+            "kube-state-metrics",
+            "node-exporter",
+            "prometheus",
+            "dashboard",
+        ]),
+        "Which one.",
+    ),
+    may(
+        "version",
+        Form("a version that its makers published", "v0.8.0"),
+        "Which version; one that fits Kubernetes, and is upgraded with it, where nothing is said.",
+    ),
+    may(
+        "values",
+        Foreign("settings that the add-on knows"),
+        "How it is set up.",
+    ),
+];
+
+const BACKUP: &[Field] = &[
+    may(
+        "mode",
+        One(&["on", "off"]),
+        "Whether it is saved at all, also before upgrades; on where nothing is said.",
+    ),
+    may(
+        "every",
+        Form("a time from 1m to 30d", "6h"),
+        "How often; 24h where nothing is said.",
+    ),
+    may(
+        "keep",
+        Mapping(&[
+            may(
+                "count",
+                Number(1, 1_000),
+                "How many snapshots are kept; 7 where nothing is said.",
+            ),
+            may(
+                "age",
+                Form("a time from 1h to 3650d", "14d"),
+                "For how long they are kept; for good where nothing is said.",
+            ),
+        ]),
+        "Which snapshots are kept.",
+    ),
+    may(
+        "to",
+        Mapping(&[
+            may(
+                "s3",
+                Mapping(&[
+                    must(
+                        "endpoint",
+                        Form("the address of a store", "https://s3.example.org"),
+                        "Where the store answers.",
+                    ),
+                    must("bucket", Text, "Which bucket; it must be there."),
+                    may(
+                        "region",
+                        Text,
+                        "What requests are signed for; us-east-1 where nothing is said.",
+                    ),
+                    may("prefix", Text, "What the names of all objects begin with."),
+                    may(
+                        "ca",
+                        Text,
+                        "Certificates in PEM of those who may vouch for the store; those whom the machine trusts where nothing is said.",
+                    ),
+                    may(
+                        "secretRef",
+                        Mapping(&[
+                            must(
+                                "name",
+                                Name(NAME),
+                                "A secret with the entries accessKeyId and secretAccessKey.",
+                            ),
+                            may(
+                                "namespace",
+                                Name(NAME),
+                                "The project, for files that name one. Another is refused.",
+                            ),
+                        ]),
+                        "What opens the store.",
+                    ),
+                ]),
+                "A bucket of a store that speaks S3.",
+            ),
+            may(
+                "directory",
+                Name(NAME),
+                "A directory in snapshots of the server's data directory.",
+            ),
+        ]),
+        "Where snapshots are kept; in the server's data directory where nothing is said.",
+    ),
+];
+
+const BALANCERS: &[Field] = &[
+    may(
+        "roles",
+        Several(&Mapping(ROLE)),
+        "What load balancers listen to and lead to; each may have several.",
+    ),
+    may(
+        "clusters",
+        Several(&Mapping(&[
+            must(
+                "name",
+                Name(28),
+                "What people call it; unique among load balancers and clusters.",
+            ),
+            must(
+                "targetedK8s",
+                Name(28),
+                "The cluster that it stands before.",
+            ),
+            may("roles", Several(&Name(NAME)), "Which roles it has."),
+            may("pools", Several(&Name(14)), "Pools of its machines."),
+        ])),
+        "The load balancers.",
+    ),
+];
+
+const ROLE: &[Field] = &[
+    must("name", Name(NAME), "What load balancers call it."),
+    must("protocol", One(&["tcp", "udp"]), "What is passed on."),
+    must(
+        "port",
+        Number(1, 64_511),
+        "Where the load balancer listens.",
+    ),
+    must(
+        "targetPort",
+        Number(1, PORT_MAX),
+        "Where nodes answer. 6443 is the API: then the load balancer listens there, too.",
+    ),
+    must("targetPools", Several(&Name(14)), "Whose nodes answer."),
+    may(
+        "settings",
+        Mapping(&[
+            must(
+                "proxyProtocol",
+                Flag,
+                "Whether nodes are told who is calling; true without settings. Never for udp and the API.",
+            ),
+            must(
+                "stickySessions",
+                Flag,
+                "Whether callers stay with their node; false without settings.",
+            ),
+        ]),
+        "How it passes on.",
+    ),
+];
