@@ -146,6 +146,7 @@ fn a_generation_of_a_cluster_tells_where_its_machines_come_from() {
         marks: BTreeMap::new(),
         etcd_backup: None,
         tombstone: false,
+        protected: false,
         disruption: model::disruption::Disruption::default(),
     };
     let wire = ClusterGeneration::from(&desired);

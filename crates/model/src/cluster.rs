@@ -88,6 +88,9 @@ pub struct Desired {
     pub etcd_backup: Option<EtcdBackup>,
     /// An explicit wish that the whole cluster be removed.
     pub tombstone: bool,
+    /// Whether it is kept, whoever removes it or its manifest.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub protected: bool,
     /// How many of its machines may be out of service at once, and when that may begin.
     #[serde(default)]
     pub disruption: Disruption,

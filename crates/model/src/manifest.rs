@@ -221,6 +221,9 @@ pub struct Cluster {
     /// How its etcd is saved; none where that is switched off.
     #[serde(default = "crate::cluster::usual_backup")]
     pub etcd_backup: Option<EtcdBackup>,
+    /// Whether it is kept, whoever removes it or its manifest.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub protected: bool,
     /// The secret that opens where snapshots are kept, where that needs one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backup_secret: Option<Named>,

@@ -25,7 +25,10 @@ use model::version::Version;
 use std::collections::{BTreeMap, BTreeSet};
 
 use growing::{Growing, Stand};
-use refused::{refuse_beheading, refuse_foreign_secrets, refuse_homeless, refuse_impossible};
+use refused::{
+    refuse_beheading, refuse_foreign_secrets, refuse_homeless, refuse_impossible,
+    refuse_unprotected,
+};
 
 /// A living cluster of the manifest, as it should be so far and as it was last seen.
 #[derive(Debug, Clone, Copy)]
@@ -104,6 +107,7 @@ pub fn expand(
             .iter()
             .any(|cluster| cluster.name == gone.desired.name)
         {
+            refuse_unprotected(gone.desired, &mut faults);
             expansions.push(Expansion {
                 desired: retire(*gone),
                 change: Change::Removed,
@@ -160,6 +164,7 @@ fn born(
         marks: BTreeMap::new(),
         etcd_backup: cluster.etcd_backup.clone(),
         tombstone: false,
+        protected: cluster.protected,
         disruption: Disruption::default(),
     }
 }
@@ -191,6 +196,7 @@ fn same_but_for_the_gone(grown: &Desired, before: &Desired) -> bool {
         && grown.addons == before.addons
         && grown.marks == before.marks
         && grown.etcd_backup == before.etcd_backup
+        && grown.protected == before.protected
         && grown.disruption == before.disruption.only(&pools(grown))
         && grown.machines == before.machines
         && grown
@@ -217,6 +223,7 @@ fn grow(
         .playbooks
         .declared_after(&start.playbooks, &start.made);
     growing.desired.etcd_backup.clone_from(&cluster.etcd_backup);
+    growing.desired.protected = cluster.protected;
     growing.desired.balancers = balancers(manifest, cluster);
     let of_cluster = [
         (Role::Control, &cluster.control),

@@ -67,6 +67,7 @@ impl World {
                 marks: BTreeMap::new(),
                 etcd_backup: Some(EtcdBackup::default()),
                 tombstone: want.is_empty(),
+                protected: false,
                 disruption: Disruption::default(),
             },
             observed: Observed::default(),

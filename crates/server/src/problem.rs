@@ -250,6 +250,17 @@ impl Problem {
         )
     }
 
+    /// Clusters that are kept, whoever removes them.
+    fn protected(detail: String) -> Self {
+        Self::new(
+            StatusCode::CONFLICT,
+            "API-021",
+            "protected from deletion",
+            detail,
+            "apply the manifest once with `deletionProtection: false` for it, then delete",
+        )
+    }
+
     /// The key was used for another request.
     fn key_reused() -> Self {
         Self::new(
@@ -430,6 +441,7 @@ impl From<SubmitError> for Problem {
             SubmitError::Conflict { .. } => Self::stale(detail),
             SubmitError::NameTaken { .. } => Self::name_taken(detail),
             SubmitError::KeyReused { .. } => Self::key_reused(),
+            SubmitError::Protected { .. } => Self::protected(detail),
             SubmitError::NotFound { manifest } => Self::missing("manifest", manifest),
             SubmitError::NoProject { project } => Self::no_project(&project),
             SubmitError::Quota { .. } => Self::quota(detail),

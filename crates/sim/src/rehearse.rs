@@ -243,6 +243,7 @@ async fn submit(stage: &Stage, project: Name, manifest: Manifest) -> Result<(), 
             | SubmitError::Conflict { .. }
             | SubmitError::NameTaken { .. }
             | SubmitError::KeyReused { .. }
+            | SubmitError::Protected { .. }
             | SubmitError::NoProject { .. }
             | SubmitError::Quota { .. }
             | SubmitError::NotFound { .. }),

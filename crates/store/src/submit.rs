@@ -111,6 +111,12 @@ pub enum SubmitError {
         /// The key.
         key: String,
     },
+    /// It would remove clusters that somebody protected.
+    #[error("{} protected from deletion", are(clusters))]
+    Protected {
+        /// Which.
+        clusters: Vec<Name>,
+    },
     /// There is no such project.
     #[error("there is no project {project}")]
     NoProject {
@@ -353,6 +359,15 @@ fn expand(
     Ok(previews)
 }
 
+/// Clusters as the subject of a sentence.
+fn are(clusters: &[Name]) -> String {
+    let names: Vec<_> = clusters.iter().map(Name::as_str).collect();
+    match names.as_slice() {
+        [one] => format!("cluster {one} is"),
+        several => format!("clusters {} are", several.join(", ")),
+    }
+}
+
 /// Refuses more clusters than the project may have. Those that are there may stay.
 fn within_quota(tx: &mut dyn Tx, project: &Name, previews: &[Preview]) -> Result<(), SubmitError> {
     let Some(quota) = projects::quota(tx, project)? else {
@@ -484,6 +499,14 @@ fn delete(
     if head.deleted {
         return Ok(submitted);
     }
+    let views = clusters::of_manifest(tx, project, name)?;
+    let protected = views.iter().filter(|view| view.desired.protected);
+    let protected: Vec<_> = protected.map(|view| view.desired.name.clone()).collect();
+    if !protected.is_empty() {
+        return Err(SubmitError::Protected {
+            clusters: protected,
+        });
+    }
     submitted.generation = head.generation.next();
     let text = manifests::text(tx, project, name, head.generation)?;
     let manifest = manifests::document(tx, project, name, head.generation)?;
@@ -496,7 +519,7 @@ fn delete(
         now,
     };
     store_manifest(tx, &next, &text, &manifest)?;
-    for view in clusters::of_manifest(tx, project, name)? {
+    for view in views {
         desired::store(
             tx,
             &plan::retire(view.known()),

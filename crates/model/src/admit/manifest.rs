@@ -153,6 +153,7 @@ fn cluster_of(value: &Value, path: &str, faults: &mut Faults) -> Option<Read<Dec
     let playbooks = playbooks::of_cluster(&mut fields, faults);
     let addons = addons::of_cluster(&mut fields, kubernetes.cni, faults);
     let (etcd_backup, backup_secret) = snapshots::of_cluster(&mut fields, faults);
+    let protected = fields.optional_flag("deletionProtection", faults);
     fields.finish(faults);
     let name = name?;
     let value = pools.map(|(control, compute)| {
@@ -171,6 +172,7 @@ fn cluster_of(value: &Value, path: &str, faults: &mut Faults) -> Option<Read<Dec
                 playbooks,
                 addons,
                 etcd_backup,
+                protected: protected.unwrap_or(false),
                 backup_secret,
             })
         };

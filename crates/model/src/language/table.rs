@@ -443,6 +443,11 @@ const CLUSTER: &[Field] = &[
         "What the cluster has besides Kubernetes.",
     ),
     may(
+        "deletionProtection",
+        Flag,
+        "Whether the cluster is kept, whoever removes it or its manifest; false where nothing is said. To remove it, say false first.",
+    ),
+    may(
         "etcdBackup",
         Mapping(BACKUP),
         "How its etcd is saved: every day, the last seven, where nothing is said.",

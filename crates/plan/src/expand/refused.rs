@@ -78,6 +78,18 @@ fn unmoved(at: usize, cluster: &Cluster, before: &Desired, faults: &mut Faults) 
     }
 }
 
+/// A cluster that somebody protected, and the manifest no longer declares.
+pub(super) fn refuse_unprotected(gone: &Desired, faults: &mut Faults) {
+    if gone.protected {
+        let message = format!(
+            "found no cluster {0}, which is protected, allowed: {0}; declare it once with \
+             deletionProtection: false, then take it out",
+            gone.name
+        );
+        faults.note("spec.kubernetes.clusters", Code::Immutable, message);
+    }
+}
+
 /// Secrets of another project: nobody may use them, whoever names them.
 ///
 /// The files that people have name a namespace beside a secret. Ours is the project.

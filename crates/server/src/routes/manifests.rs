@@ -146,7 +146,10 @@ pub(crate) async fn show(
 /// Removes a manifest and, with it, all its clusters and their machines.
 #[utoipa::path(
     delete, path = "/manifests/{name}", operation_id = "deleteManifest", tag = "manifests",
-    responses((status = 202, description = "stored; the work follows", body = Accepted, headers(("Location" = String, description = "what to follow")))),
+    responses(
+        (status = 202, description = "stored; the work follows", body = Accepted, headers(("Location" = String, description = "what to follow"))),
+        (status = 409, description = "a cluster of it is protected", body = api::Problem, content_type = "application/problem+json"),
+    ),
 )]
 pub(crate) async fn delete(
     State(app): State<App>,

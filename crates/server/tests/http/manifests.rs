@@ -301,3 +301,33 @@ async fn a_machine_tells_how_it_was_seen_to_change() {
     let nobody = world.get("/machines/nobody/changes").await;
     assert_eq!(nobody.status, StatusCode::NOT_FOUND);
 }
+
+#[tokio::test]
+async fn a_protected_cluster_stays_until_somebody_says_otherwise() {
+    let world = World::new();
+    let protected = |word: &str| {
+        let field = format!("version: v1.34.1\n        deletionProtection: {word}");
+        HELLO.replacen("version: v1.34.1", &field, 1)
+    };
+    let delete = || request(Method::DELETE, &format!("{PROJECT}/manifests/hello"));
+    assert_eq!(
+        world.submit(&protected("true")).await.status,
+        StatusCode::ACCEPTED
+    );
+    let kept = world.send(delete()).await;
+    expect![[r#"
+        409 API-021: cluster first is protected from deletion
+          hint: apply the manifest once with `deletionProtection: false` for it, then delete
+    "#]]
+    .assert_eq(&kept.picture());
+    let other = protected("true").replacen("name: first", "name: second", 1);
+    expect![[r#"
+        422 INPUT-001: the manifest has 1 fault
+          spec.kubernetes.clusters [immutable] found no cluster first, which is protected, allowed: first; declare it once with deletionProtection: false, then take it out
+          hint: correct every place that is listed; nothing was stored
+    "#]].assert_eq(&world.submit(&other).await.picture());
+    let free = world.submit(&protected("false")).await;
+    assert_eq!(free.status, StatusCode::ACCEPTED, "{}", free.text);
+    let gone = world.send(delete()).await;
+    assert_eq!(gone.status, StatusCode::ACCEPTED, "{}", gone.text);
+}

@@ -272,6 +272,7 @@ impl Player {
                 | SubmitError::Conflict { .. }
                 | SubmitError::NameTaken { .. }
                 | SubmitError::KeyReused { .. }
+                | SubmitError::Protected { .. }
                 | SubmitError::NoProject { .. }
                 | SubmitError::Quota { .. }
                 | SubmitError::NotFound { .. }),
