@@ -391,6 +391,14 @@ impl Origin {
         }
     }
 
+    /// Whose hands reach it, where we make it.
+    pub const fn via(&self) -> Option<Provider> {
+        match self {
+            Self::Made { via, .. } => Some(*via),
+            Self::Given { .. } => None,
+        }
+    }
+
     /// The host through which it is reached, where not directly.
     pub const fn jump(&self) -> Option<&Jump> {
         match self {

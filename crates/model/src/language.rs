@@ -117,11 +117,25 @@ fn gather(within: &str, fields: &'static [Field], found: &mut Vec<Placed>) {
     }
 }
 
-/// The fields that somebody may mean: the one at this place, else all whose place ends so. Brackets
-/// may be left out.
+/// A place without what is in brackets, in small letters.
+fn bare(path: &str) -> String {
+    let mut bare = String::new();
+    let mut inside = false;
+    for letter in path.trim_matches('.').chars() {
+        match letter {
+            '[' => inside = true,
+            ']' => inside = false,
+            _ if inside => {}
+            _ => bare.push(letter.to_ascii_lowercase()),
+        }
+    }
+    bare
+}
+
+/// The fields that somebody may mean: the one at this place, else all whose place ends so. What is
+/// in brackets does not matter, as faults write it, and neither do capital letters.
 pub fn meant(words: &str) -> Vec<Placed> {
-    let bare = |path: &str| path.replace("[]", "");
-    let wanted = bare(words.trim_matches('.'));
+    let wanted = bare(words);
     let ends = |path: &str| {
         let rest = path.strip_suffix(&wanted);
         rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))

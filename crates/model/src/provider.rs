@@ -311,11 +311,7 @@ impl Shape {
                 .then(|| format!("{count} characters long, and {wanted} were expected")),
             Self::Alphanumeric(wanted) => {
                 let fits = count == wanted && value.chars().all(|c| c.is_ascii_alphanumeric());
-                (!fits).then(|| {
-                    format!(
-                        "{count} characters long, and {wanted} letters and digits were expected"
-                    )
-                })
+                (!fits).then(|| format!("not {wanted} letters and digits"))
             }
         }
     }
@@ -375,9 +371,9 @@ mod tests {
             ),
         ];
         expect![[r#"
-            credentials is 64 characters long, and 64 letters and digits were expected
+            credentials is not 64 letters and digits
             --
-            accesskey is 4 characters long, and 20 letters and digits were expected
+            accesskey is not 20 letters and digits
             secretkey is 5 characters long, and 40 were expected
             --
             credentials is no JSON

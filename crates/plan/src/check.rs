@@ -410,15 +410,22 @@ fn ready(view: &View<'_>, machine: MachineId) -> bool {
         )
 }
 
-/// Whether its etcd can be counted on: by what etcd says of it, where it says anything.
+/// Whether its etcd can be counted on: by what etcd says of it, where it says anything. It says
+/// nothing of those that joined since.
 fn decides(view: &View<'_>, machine: &Machine) -> bool {
-    let etcd = view
-        .observed
-        .wellbeing
-        .iter()
-        .flat_map(|(told, _)| &told.etcd);
-    let mut sick = etcd.filter(|member| member.learner || !member.healthy);
-    ready(view, machine.id) && !sick.any(|member| member.name == machine.name.as_str())
+    ready(view, machine.id) && votes(view, machine).unwrap_or(true)
+}
+
+/// What etcd says of its member there, where it says anything.
+fn votes(view: &View<'_>, machine: &Machine) -> Option<bool> {
+    let (told, told_at) = view.observed.wellbeing.as_ref()?;
+    let mut members = told.etcd.iter();
+    let member = members.find(|member| member.name == machine.name.as_str());
+    if let Some(member) = member {
+        return Some(member.healthy && !member.learner);
+    }
+    let (_, joined_at) = view.observed.machines.get(&machine.id)?.node.as_ref()?;
+    (joined_at < told_at && !told.etcd.is_empty()).then_some(false)
 }
 
 fn serves(view: &View<'_>, machine: MachineId) -> bool {

@@ -277,12 +277,18 @@ fn balancers(manifest: &Manifest, cluster: &Cluster) -> Vec<Balancer> {
 /// name of a secret wants the old machines to go, too.
 fn reopen(machine: &mut Machine, manifest: &Manifest) {
     let Origin::Made {
-        provider, secret, ..
+        provider,
+        via,
+        secret,
+        ..
     } = &mut machine.origin
     else {
         return;
     };
-    if let Some(account) = manifest.providers.get(provider) {
+    // Another provider of that name knows nothing of it.
+    if let Some(account) = manifest.providers.get(provider)
+        && account.via == *via
+    {
         *secret = account.secret.as_ref().map(|named| named.secret.clone());
     }
 }

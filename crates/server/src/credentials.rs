@@ -65,9 +65,14 @@ async fn judged(
             found.insert(place.entry.to_string(), value);
         }
     }
-    let texts = found.iter().map(|(name, value)| {
-        // What is no text is wrong as one.
-        (name.as_str(), value.expose_text().unwrap_or(""))
-    });
-    Ok(cloud.faults(&texts.collect()))
+    let mut faults = Vec::new();
+    let mut texts = BTreeMap::new();
+    for (name, value) in &found {
+        match value.expose_text() {
+            Some(text) => drop(texts.insert(name.as_str(), text)),
+            None => faults.push(format!("{name} is no text")),
+        }
+    }
+    faults.extend(cloud.faults(&texts));
+    Ok(faults)
 }

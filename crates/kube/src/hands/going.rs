@@ -3,6 +3,7 @@
 use super::changing::emptied;
 use super::{Done, Kube, Trouble};
 use crate::api::Door;
+use crate::api::node::Node;
 use crate::error::{Error, Kind};
 use crate::kubeadm;
 use driver::Context;
@@ -39,7 +40,7 @@ impl Kube {
             Ok(_) => tokio::select! {
                 emptied = emptied(cx, &door, task) => emptied?,
                 () = dies(&door, name) => {
-                    cx.log(&format!("{name} is not ready any more: what it holds is let go"));
+                    cx.log(&format!("{name} is not heard any more: what it holds is let go"));
                     door.out_of_service(name, true).await?;
                 }
             },
@@ -99,11 +100,16 @@ impl Kube {
     }
 }
 
-/// Waits until a node is seen not to be ready.
+/// Waits until nothing is heard of a node any more. One whose kubelet says that it is not ready is
+/// alive, and so may be its pods.
 async fn dies(door: &Door, name: &str) {
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
-        if door.node(name).await.is_ok_and(|node| !node.ready) {
+        let silent = |node: &Node| {
+            let mut conditions = node.conditions.iter();
+            conditions.any(|condition| condition.of == "Ready" && condition.status == "Unknown")
+        };
+        if door.node(name).await.is_ok_and(|node| silent(&node)) {
             return;
         }
     }

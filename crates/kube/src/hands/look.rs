@@ -29,21 +29,42 @@ const CERTIFICATES_EVERY: Duration = Duration::from_mins(10);
 /// As many letters of what a kubelet says as people are shown.
 const TOLD_MAX: usize = 160;
 
-/// When the certificates of which machine were last looked at.
+/// What earlier looks have seen.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Looks(Arc<Mutex<BTreeMap<MachineId, Instant>>>);
+pub(super) struct Looks {
+    /// When the certificates of which machine were last looked at.
+    certificates: Arc<Mutex<BTreeMap<MachineId, Instant>>>,
+    /// The members of etcd, as they were last told: one that is too sick to answer in time is not
+    /// well for that.
+    etcd: Arc<Mutex<BTreeMap<ClusterId, Vec<Member>>>>,
+}
 
 impl Looks {
     fn is_due(&self, machine: MachineId) -> bool {
-        let looks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let looks = self.certificates.lock();
+        let looks = looks.unwrap_or_else(PoisonError::into_inner);
         let last = looks.get(&machine);
         last.is_none_or(|last| last.elapsed() >= CERTIFICATES_EVERY)
     }
 
     fn done(&self, machine: MachineId) {
-        let mut looks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let looks = self.certificates.lock();
+        let mut looks = looks.unwrap_or_else(PoisonError::into_inner);
         looks.retain(|_, last| last.elapsed() < CERTIFICATES_EVERY);
         looks.insert(machine, Instant::now());
+    }
+
+    /// The members as they are told now, or else as they were last told.
+    fn members(&self, cluster: ClusterId, told: Option<Vec<Member>>) -> Vec<Member> {
+        let etcd = self.etcd.lock();
+        let mut etcd = etcd.unwrap_or_else(PoisonError::into_inner);
+        match told.filter(|told| !told.is_empty()) {
+            Some(told) => {
+                etcd.insert(cluster, told.clone());
+                told
+            }
+            None => etcd.get(&cluster).cloned().unwrap_or_default(),
+        }
     }
 }
 
@@ -106,7 +127,7 @@ impl Kube {
         failing.sort();
         let wellbeing = Wellbeing {
             failing,
-            etcd: etcd.unwrap_or_default(),
+            etcd: self.looks.members(target.cluster, etcd),
             troubles: nodes.as_deref().map(troubles).unwrap_or_default(),
         };
         let begun = Fact::ControlPlane(ControlPlaneFact {

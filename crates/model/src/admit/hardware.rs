@@ -77,10 +77,11 @@ fn machine_of(
         faults.note(spec.path("nvidiaGpuType"), Code::Required, message);
     }
     spec.finish(faults);
-    Some(MachineSpec {
+    let said = MachineSpec {
         cpus,
         memory,
         gpus,
         gpu_type: gpu_type.map(str::to_owned),
-    })
+    };
+    Some(said).filter(|said| *said != MachineSpec::default())
 }

@@ -17,7 +17,13 @@ pub(super) fn providers_of(spec: &mut Fields<'_>, faults: &mut Faults) -> Vec<Re
         let name = fields.name("name", PROVIDER_NAME_MAX, faults);
         let kind = fields.text("providerType", faults);
         let via = kind.and_then(|kind| provider_of(kind, &path, faults));
-        let secret = secrets::named(&mut fields, None, faults);
+        // A cloud knows which entries it needs.
+        let secret = match via {
+            Some(Provider::Cloud(_)) => secrets::named_whole(&mut fields, faults),
+            Some(Provider::Simulated | Provider::Sandbox) | None => {
+                secrets::named(&mut fields, None, faults)
+            }
+        };
         identified(via, &fields, faults);
         let value = via.map(|via| Account { via, secret });
         fields.finish(faults);

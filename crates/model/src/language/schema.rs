@@ -19,6 +19,9 @@ pub fn schema() -> Value {
 fn mapping(fields: &[Field]) -> Value {
     let described = |field: &Field| {
         let mut described = of(&field.is);
+        if !field.needed {
+            or_nothing(&mut described);
+        }
         if let Value::Object(entries) = &mut described {
             entries.insert("description".to_owned(), field.about.into());
         }
@@ -33,6 +36,16 @@ fn mapping(fields: &[Field]) -> Value {
         "required": needed,
         "additionalProperties": false,
     })
+}
+
+/// What may be left out may also be empty.
+fn or_nothing(described: &mut Value) {
+    if let Some(word) = described.get("type").cloned() {
+        described["type"] = json!([word, "null"]);
+    }
+    if let Some(Value::Array(words)) = described.get_mut("enum") {
+        words.push(Value::Null);
+    }
 }
 
 fn of(is: &Is) -> Value {

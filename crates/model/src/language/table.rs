@@ -187,7 +187,7 @@ const DYNAMIC: &[Field] = &[
     may(
         "storageDiskSize",
         Number(0, 65_536),
-        "The data disk of compute machines in GB: 0 for none, else at least 50. Clouds give 50 where nothing is said.",
+        "The data disk of compute machines in GB: 0 for none, else at least 50. Clouds give 50 where nothing is said. Cannot change while they serve.",
     ),
     may(
         "machineSpec",
@@ -214,12 +214,12 @@ const DYNAMIC: &[Field] = &[
                 "Which graphics processors. Needed with gcp where there are any.",
             ),
         ]),
-        "What a machine has, where its type does not say.",
+        "What a machine has, where its type does not say. Cannot change while they serve.",
     ),
     may(
         "spot",
         Flag,
-        "Whether machines are lent cheaply and may be taken back at any time. Never for a control plane; false where nothing is said.",
+        "Whether machines are lent cheaply and may be taken back at any time. Never for a control plane; false where nothing is said. Cannot change while they serve.",
     ),
     POOL_DISRUPTION,
     LABELS,

@@ -139,6 +139,10 @@ fn somebody_who_says_little_is_understood() {
         told("spec.nodePools.dynamic.count"),
         ["spec.nodePools.dynamic[].count"]
     );
+    assert_eq!(
+        told("spec.nodePools.dynamic[0].COUNT"),
+        ["spec.nodePools.dynamic[].count"]
+    );
     assert_eq!(told("dynamic[].count"), ["spec.nodePools.dynamic[].count"]);
     assert_eq!(
         told("count"),

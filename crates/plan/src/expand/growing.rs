@@ -166,7 +166,8 @@ impl<'a> Growing<'a> {
         let Some(origin) = origin else { return };
         let mut told = false;
         for machine in kept {
-            if machine.origin.secret() != origin.secret() {
+            let same = machine.origin.via() == origin.via();
+            if same && machine.origin.secret() != origin.secret() {
                 let opened = machine.origin.clone();
                 machine.origin = opened.with_secret(origin.secret().cloned());
             }
@@ -181,7 +182,8 @@ impl<'a> Growing<'a> {
                     format!("spec.nodePools.dynamic[{}]", pool.position),
                     Code::Immutable,
                     format!(
-                        "found another providerSpec, serverType or image than {} was made with; \
+                        "found another provider, providerSpec, serverType, image, storageDiskSize, \
+                         machineSpec or spot than {} was made with; \
                          declare a pool of another name and use that one instead",
                         machine.name
                     ),

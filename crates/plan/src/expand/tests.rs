@@ -388,7 +388,7 @@ fn a_machine_that_serves_keeps_its_type_and_one_that_does_not_is_made_anew() {
           edge-muscle-01 10.8.0.2 leaves
     "#]]);
     first().joined().refuse(&larger, &expect![[r#"
-        spec.nodePools.dynamic[1]: found another providerSpec, serverType or image than edge-muscle-01 was made with; declare a pool of another name and use that one instead
+        spec.nodePools.dynamic[1]: found another provider, providerSpec, serverType, image, storageDiskSize, machineSpec or spot than edge-muscle-01 was made with; declare a pool of another name and use that one instead
     "#]]);
 }
 

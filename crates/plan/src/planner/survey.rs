@@ -300,10 +300,18 @@ impl<'a> Survey<'a> {
     }
 }
 
+/// What is heard of the member of a machine. Whoever is not among those that were told of after it
+/// joined has none.
 fn etcd(view: &View<'_>, machine: &Machine) -> Etcd {
-    let told = view.observed.wellbeing.iter();
-    let mut members = told.flat_map(|(wellbeing, _)| &wellbeing.etcd);
+    let Some((wellbeing, told_at)) = &view.observed.wellbeing else {
+        return Etcd::Unheard;
+    };
+    let seen = view.observed.machines.get(&machine.id);
+    let joined = seen.and_then(|seen| seen.node.as_ref());
+    let left_out = !wellbeing.etcd.is_empty() && joined.is_some_and(|(_, at)| at < told_at);
+    let mut members = wellbeing.etcd.iter();
     match members.find(|member| member.name == machine.name.as_str()) {
+        None if left_out => Etcd::Sick,
         None => Etcd::Unheard,
         Some(member) if member.healthy && !member.learner => Etcd::Counts,
         Some(_) => Etcd::Sick,

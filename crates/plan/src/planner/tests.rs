@@ -474,6 +474,25 @@ fn a_member_whose_etcd_is_sick_does_not_count_though_its_node_is_ready() {
         scheduled
     "#]],
     );
+    let mut left_out = upgraded().etcd(&[]);
+    let (wellbeing, at) = left_out.observed.wellbeing.as_mut().unwrap();
+    wellbeing.etcd.retain(|member| member.name != "c3");
+    *at = at.plus(std::time::Duration::from_secs(1));
+    drawn(
+        &left_out,
+        &expect![[r#"
+        held     upgrade c1: other control nodes ready: 1, needed: 2
+        held     upgrade c2 and 2 more: one at a time, after c1
+        scheduled
+    "#]],
+    );
+    judged(
+        &upgraded().etcd(&[]),
+        &left_out,
+        &expect![[r#"
+        c1: etcd keeps its quorum
+    "#]],
+    );
     let growing = || World::new("1.34.0", "c1 c2 c3 w1", "c1 c2 c3~ w1~");
     drawn(
         &growing().etcd(&["c2"]),

@@ -336,7 +336,7 @@ async fn what_opens_no_account_is_refused_with_the_manifest() {
     assert!(!tells(&refused.text), "{}", refused.text);
     expect![[r#"
         422 INPUT-001: the manifest has 1 fault
-          spec.providers[0].secretRef [format] found a secret that opens no account of hetzner: credentials is 28 characters long, and 64 letters and digits were expected
+          spec.providers[0].secretRef [format] found a secret that opens no account of hetzner: credentials is not 64 letters and digits
           hint: correct every place that is listed; nothing was stored
     "#]].assert_eq(&refused.picture());
     let entries = json!({"entries": {"credentials": "x".repeat(64)}});

@@ -29,6 +29,15 @@ fn everybody_who_lends_machines_is_known_and_wants_to_be_shown_a_secret() {
         "#]],
     );
     check(
+        &[(
+            LAB,
+            "{name: lab, providerType: aws, secretRef: {name: account, key: accesskey}}",
+        )],
+        &expect![[r#"
+            spec.providers[0].secretRef.key: unknown field; allowed: name, namespace
+        "#]],
+    );
+    check(
         &[(LAB, "{name: lab, providerType: Hetzner}")],
         &expect![[r#"
             spec.providers[0].providerType: found `Hetzner`, allowed: simulated, sandbox, gcp, hetzner, aws, oci, azure, cloudflare, openstack, exoscale, cloudrift, verda, ovh

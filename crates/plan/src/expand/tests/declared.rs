@@ -303,3 +303,30 @@ fn another_way_to_a_machine_is_a_generation_that_replaces_nothing() {
         generation 7: machine-fwbzvtdf0b4mm stays: true, root@203.0.113.2:22 with front/privatekey, since 7
     "#]].assert_eq(&told);
 }
+
+/// Who bears the name of a provider that was there before is not asked to take its machines away.
+#[test]
+fn machines_on_their_way_out_keep_what_opens_their_own_provider() {
+    let other = [
+        ("providerType: simulated", "providerType: hetzner"),
+        ("secretRef: {name: account}", "secretRef: {name: other}"),
+    ];
+    let moved = History::new().apply(&edited(&[])).apply(&edited(&other));
+    check(
+        &moved,
+        &expect![[r#"
+        generation 2: 3 at once, 1 windows
+          pool brawn: None, group row
+          pool muscle: Some(2), group rack
+          group rack: 1
+          group row: 5
+          edge-brain-02: other
+          edge-attic-01: keys/privatekey
+          edge-brawn-02: other
+          edge-muscle-02: other
+          edge-brain-01: account leaves
+          edge-muscle-01: account leaves
+          edge-brawn-01: account leaves
+    "#]],
+    );
+}
