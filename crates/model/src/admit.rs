@@ -8,11 +8,11 @@ mod balancers;
 mod bucket;
 mod disruption;
 mod fields;
-mod gates;
-mod hardware;
+pub(crate) mod gates;
+pub(crate) mod hardware;
 mod jump;
 mod kubernetes;
-mod manifest;
+pub(crate) mod manifest;
 mod marks;
 mod playbooks;
 mod pools;
@@ -20,7 +20,7 @@ mod providers;
 mod proxy;
 mod references;
 mod secrets;
-mod snapshots;
+pub(crate) mod snapshots;
 
 pub use manifest::admit;
 

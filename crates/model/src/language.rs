@@ -33,7 +33,7 @@ pub enum Is {
     /// A text of a certain form: in words, and an example.
     Form(&'static str, &'static str),
     /// One of a few words.
-    One(&'static [&'static str]),
+    One(fn() -> Vec<&'static str>),
     /// A whole number, from and to.
     Number(u32, u32),
     /// Yes or no.
@@ -85,7 +85,7 @@ impl fmt::Display for Is {
             Self::Text => f.write_str("a text"),
             Self::Name(most) => write!(f, "a name of at most {most} characters"),
             Self::Form(form, example) => write!(f, "{form}, such as {example}"),
-            Self::One(words) => f.write_str(&words.join(" or ")),
+            Self::One(words) => f.write_str(&words().join(" or ")),
             Self::Number(from, to) => write!(f, "a whole number from {from} to {to}"),
             Self::Flag => f.write_str("true or false"),
             Self::Texts => f.write_str("texts by their names"),

@@ -64,7 +64,7 @@ fn shown(found: &[Placed]) -> Vec<Placed> {
     match found {
         [] => all()
             .into_iter()
-            .filter(|placed| !placed.path.contains('.') || placed.path.matches('.').count() == 1)
+            .filter(|placed| placed.path.matches('.').count() <= 1)
             .collect(),
         [one] => within(one),
         several => several.to_vec(),

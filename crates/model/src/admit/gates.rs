@@ -12,7 +12,7 @@ use std::time::Duration;
 const GATES_MAX: usize = 20;
 
 /// The longest name: the names of `Job`s are made of it.
-const NAME_MAX: usize = 30;
+pub(crate) const NAME_MAX: usize = 30;
 
 /// The most words of a command.
 const WORDS_MAX: usize = 100;

@@ -7,12 +7,12 @@ use crate::provider::{Cloud, Provider};
 
 /// The smallest and the largest data disk, in GB.
 const DISK_MIN: u32 = 50;
-const DISK_MAX: u32 = 65_536;
+pub(crate) const DISK_MAX: u32 = 65_536;
 
 /// More processors, and more GB of memory, than any machine has.
-const CPUS_MAX: u32 = 4_096;
-const MEMORY_MAX: u32 = 131_072;
-const GPUS_MAX: u32 = 64;
+pub(crate) const CPUS_MAX: u32 = 4_096;
+pub(crate) const MEMORY_MAX: u32 = 131_072;
+pub(crate) const GPUS_MAX: u32 = 64;
 
 /// What a pool says of its machines besides their type and image; the external network stands
 /// elsewhere.

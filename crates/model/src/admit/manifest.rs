@@ -12,12 +12,12 @@ use crate::name::Name;
 use crate::source::Value;
 
 /// The API versions that are read; both are the same language.
-const API_VERSIONS: [&str; 2] = ["slipway.dev/v1", "claudie.io/v1beta1"];
+pub(crate) const API_VERSIONS: [&str; 2] = ["slipway.dev/v1", "claudie.io/v1beta1"];
 
 /// Limits of names: cluster, pool and ordinal together must fit a DNS label.
-pub(super) const PROVIDER_NAME_MAX: usize = 15;
-pub(super) const POOL_NAME_MAX: usize = 14;
-pub(super) const CLUSTER_NAME_MAX: usize = 28;
+pub(crate) const PROVIDER_NAME_MAX: usize = 15;
+pub(crate) const POOL_NAME_MAX: usize = 14;
+pub(crate) const CLUSTER_NAME_MAX: usize = 28;
 
 /// The most providers, and the most pools of each kind, in one manifest.
 pub(super) const ENTRIES_MAX: usize = 1_000;

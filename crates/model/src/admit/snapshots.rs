@@ -11,7 +11,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 /// The most snapshots of one cluster that are kept.
-const COUNT_MAX: u32 = 1_000;
+pub(crate) const COUNT_MAX: u32 = 1_000;
 
 /// What a cluster says of its snapshots, or what all have that say nothing, and the secret that it
 /// names for them; none where they are switched off.

@@ -53,7 +53,7 @@ fn of(is: &Is) -> Value {
         Is::Text => json!({"type": "string"}),
         Is::Name(most) => json!({"type": "string", "pattern": Name::PATTERN, "maxLength": most}),
         Is::Form(_, example) => json!({"type": "string", "examples": [example.trim_matches('"')]}),
-        Is::One(words) => json!({"enum": words}),
+        Is::One(words) => json!({"enum": words()}),
         Is::Number(from, to) => json!({"type": "integer", "minimum": from, "maximum": to}),
         Is::Flag => json!({"type": "boolean"}),
         Is::Texts => json!({"type": "object", "additionalProperties": {"type": "string"}}),

@@ -2,8 +2,17 @@
 
 use super::Field;
 use super::Is::{Flag, Foreign, Form, Mapping, Name, Number, One, Several, Text, Texts};
+use crate::addon::AddonName;
+use crate::admit::hardware::{CPUS_MAX, DISK_MAX, GPUS_MAX, MEMORY_MAX};
+use crate::admit::manifest::{API_VERSIONS, CLUSTER_NAME_MAX, POOL_NAME_MAX, PROVIDER_NAME_MAX};
+use crate::admit::{gates, snapshots};
+use crate::balancer::RESERVED_FROM;
+use crate::care::TaintEffect;
+use crate::disruption::Day;
+use crate::kubernetes::{Cni, ProxyMode};
 use crate::manifest::{POOL_COUNT_MAX, UNAVAILABLE_MAX};
 use crate::name;
+use crate::provider::Provider;
 
 const fn must(name: &'static str, is: super::Is, about: &'static str) -> Field {
     Field {
@@ -29,12 +38,12 @@ const PORT_MAX: u32 = 65_535;
 pub(super) const TOP: &[Field] = &[
     must(
         "apiVersion",
-        One(&["slipway.dev/v1", "claudie.io/v1beta1"]),
+        One(|| API_VERSIONS.to_vec()),
         "Which language this is; both words mean the same.",
     ),
     must(
         "kind",
-        One(&["InputManifest"]),
+        One(|| vec!["InputManifest"]),
         "What kind of document this is.",
     ),
     must(
@@ -93,26 +102,12 @@ const SPEC: &[Field] = &[
 const PROVIDER: &[Field] = &[
     must(
         "name",
-        Name(15),
+        Name(PROVIDER_NAME_MAX),
         "What pools call it; unique in the manifest.",
     ),
     must(
         "providerType",
-        One(&[
-            "simulated",
-            "sandbox",
-            "gcp",
-            "hetzner",
-            "aws",
-            "oci",
-            "azure",
-            "cloudflare",
-            "openstack",
-            "exoscale",
-            "cloudrift",
-            "verda",
-            "ovh",
-        ]),
+        One(|| Provider::all().map(Provider::as_str).collect()),
         "Whose machines: simulated ones in memory, those of a sandbox on this machine, or a cloud's.",
     ),
     may(
@@ -152,13 +147,17 @@ const POOLS: &[Field] = &[
 const DYNAMIC: &[Field] = &[
     must(
         "name",
-        Name(14),
+        Name(POOL_NAME_MAX),
         "What clusters call the pool; unique in the manifest.",
     ),
     must(
         "providerSpec",
         Mapping(&[
-            must("name", Name(15), "Which provider of this manifest."),
+            must(
+                "name",
+                Name(PROVIDER_NAME_MAX),
+                "Which provider of this manifest.",
+            ),
             must("region", Text, "Where, in the provider's words."),
             may(
                 "zone",
@@ -186,7 +185,7 @@ const DYNAMIC: &[Field] = &[
     ),
     may(
         "storageDiskSize",
-        Number(0, 65_536),
+        Number(0, DISK_MAX),
         "The data disk of compute machines in GB: 0 for none, else at least 50. Clouds give 50 where nothing is said. Cannot change while they serve.",
     ),
     may(
@@ -194,18 +193,22 @@ const DYNAMIC: &[Field] = &[
         Mapping(&[
             may(
                 "cpuCount",
-                Number(0, 4_096),
+                Number(0, CPUS_MAX),
                 "Processors; said with memory or not at all.",
             ),
             may(
                 "memory",
-                Number(0, 131_072),
+                Number(0, MEMORY_MAX),
                 "GB of memory; said with cpuCount or not at all.",
             ),
-            may("nvidiaGpuCount", Number(0, 64), "Graphics processors."),
+            may(
+                "nvidiaGpuCount",
+                Number(0, GPUS_MAX),
+                "Graphics processors.",
+            ),
             may(
                 "nvidiaGpu",
-                Number(0, 64),
+                Number(0, GPUS_MAX),
                 "The same, as older files call it.",
             ),
             may(
@@ -230,7 +233,7 @@ const DYNAMIC: &[Field] = &[
 const STATIC: &[Field] = &[
     must(
         "name",
-        Name(14),
+        Name(POOL_NAME_MAX),
         "What clusters call the pool; unique in the manifest.",
     ),
     SSH_PORT,
@@ -317,7 +320,7 @@ const TAINTS: Field = may(
         may("value", Text, "What it says."),
         must(
             "effect",
-            One(&["NoSchedule", "PreferNoSchedule", "NoExecute"]),
+            One(|| TaintEffect::ALL.map(TaintEffect::as_str).to_vec()),
             "What happens to pods that do not tolerate it.",
         ),
     ])),
@@ -327,7 +330,7 @@ const TAINTS: Field = may(
 const CLUSTER: &[Field] = &[
     must(
         "name",
-        Name(28),
+        Name(CLUSTER_NAME_MAX),
         "What people call the cluster; unique within its project.",
     ),
     must(
@@ -348,12 +351,12 @@ const CLUSTER: &[Field] = &[
         Mapping(&[
             may(
                 "control",
-                Several(&Name(14)),
+                Several(&Name(POOL_NAME_MAX)),
                 "Pools whose machines run the control plane: 1, 3, 5 or 7 machines in all.",
             ),
             may(
                 "compute",
-                Several(&Name(14)),
+                Several(&Name(POOL_NAME_MAX)),
                 "Pools whose machines run workloads.",
             ),
         ]),
@@ -392,12 +395,12 @@ const CLUSTER: &[Field] = &[
     ),
     may(
         "cni",
-        One(&["routed", "flannel", "calico", "cilium"]),
+        One(|| Cni::ALL.map(Cni::as_str).to_vec()),
         "Who connects pods: the mesh itself (routed, which needs no image, and is usual) or an add-on. It cannot change.",
     ),
     may(
         "kubeProxy",
-        One(&["iptables", "nftables", "ipvs", "none"]),
+        One(|| ProxyMode::ALL.map(ProxyMode::as_str).to_vec()),
         "How services find their pods; iptables where nothing is said, none only with cilium. It cannot change.",
     ),
     may(
@@ -405,7 +408,7 @@ const CLUSTER: &[Field] = &[
         Mapping(&[
             must(
                 "mode",
-                One(&["on", "off", "default"]),
+                One(|| vec!["on", "off", "default"]),
                 "Whether hosts use a proxy; default is off.",
             ),
             may(
@@ -457,7 +460,7 @@ const CLUSTER: &[Field] = &[
 const WINDOW: &[Field] = &[
     may(
         "days",
-        Several(&One(&["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"])),
+        Several(&One(|| Day::ALL.map(Day::as_str).to_vec())),
         "On which days it opens; every day where nothing is said.",
     ),
     must(
@@ -480,7 +483,7 @@ const WINDOW: &[Field] = &[
 const GATE: &[Field] = &[
     must(
         "name",
-        Name(30),
+        Name(gates::NAME_MAX),
         "What people call it; unique in the cluster.",
     ),
     may(
@@ -512,18 +515,7 @@ const PLAYBOOK: &[Field] = &[
 const ADDON: &[Field] = &[
     must(
         "name",
-        One(&[
-            "flannel",
-            "calico",
-            "cilium",
-            "local-path",
-            "longhorn",
-            "metrics-server",
-            "kube-state-metrics",
-            "node-exporter",
-            "prometheus",
-            "dashboard",
-        ]),
+        One(|| AddonName::ALL.map(AddonName::as_str).to_vec()),
         "Which one.",
     ),
     may(
@@ -541,7 +533,7 @@ const ADDON: &[Field] = &[
 const BACKUP: &[Field] = &[
     may(
         "mode",
-        One(&["on", "off"]),
+        One(|| vec!["on", "off"]),
         "Whether it is saved at all, also before upgrades; on where nothing is said.",
     ),
     may(
@@ -554,7 +546,7 @@ const BACKUP: &[Field] = &[
         Mapping(&[
             may(
                 "count",
-                Number(1, 1_000),
+                Number(1, snapshots::COUNT_MAX),
                 "How many snapshots are kept; 7 where nothing is said.",
             ),
             may(
@@ -628,16 +620,20 @@ const BALANCERS: &[Field] = &[
         Several(&Mapping(&[
             must(
                 "name",
-                Name(28),
+                Name(CLUSTER_NAME_MAX),
                 "What people call it; unique among load balancers and clusters.",
             ),
             must(
                 "targetedK8s",
-                Name(28),
+                Name(CLUSTER_NAME_MAX),
                 "The cluster that it stands before.",
             ),
             may("roles", Several(&Name(NAME)), "Which roles it has."),
-            may("pools", Several(&Name(14)), "Pools of its machines."),
+            may(
+                "pools",
+                Several(&Name(POOL_NAME_MAX)),
+                "Pools of its machines.",
+            ),
         ])),
         "The load balancers.",
     ),
@@ -645,10 +641,10 @@ const BALANCERS: &[Field] = &[
 
 const ROLE: &[Field] = &[
     must("name", Name(NAME), "What load balancers call it."),
-    must("protocol", One(&["tcp", "udp"]), "What is passed on."),
+    must("protocol", One(|| vec!["tcp", "udp"]), "What is passed on."),
     must(
         "port",
-        Number(1, 64_511),
+        Number(1, RESERVED_FROM - 1),
         "Where the load balancer listens.",
     ),
     must(
@@ -656,7 +652,11 @@ const ROLE: &[Field] = &[
         Number(1, PORT_MAX),
         "Where nodes answer. 6443 is the API: then the load balancer listens there, too.",
     ),
-    must("targetPools", Several(&Name(14)), "Whose nodes answer."),
+    must(
+        "targetPools",
+        Several(&Name(POOL_NAME_MAX)),
+        "Whose nodes answer.",
+    ),
     may(
         "settings",
         Mapping(&[

@@ -42,7 +42,7 @@ fn value(path: &str, is: &Is, marked: &str) -> Value {
     match is {
         Is::Text | Is::Name(_) => json!("x"),
         Is::Form(_, example) => json!(example.trim_matches('"')),
-        Is::One(words) => json!(words[0]),
+        Is::One(words) => json!(words()[0]),
         Is::Number(from, _) => json!(from),
         Is::Flag => json!(true),
         Is::Texts => json!({"x": "y"}),
