@@ -11,6 +11,7 @@ mod hosts;
 mod kubernetes;
 mod latency;
 mod lists;
+mod planner;
 mod process;
 mod sse;
 mod streams;
@@ -38,6 +39,8 @@ const NODES: u32 = 1_000;
 
 /// What can be measured.
 const PARTS: &[&str] = &[
+    "worlds",
+    "plan",
     "fleet",
     "large",
     "tasks",
@@ -88,7 +91,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     };
     let part = |word| wanted(word, PARTS);
     let program = workspace::target_directory()?.join("release/slipway");
-    // Hosts and tasks are measured by programs of their own.
+    // Hosts, tasks and the planner are measured by programs of their own.
     if ["fleet", "large", "lists", "streams", "kubernetes"]
         .into_iter()
         .any(part)
@@ -102,6 +105,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
         );
     }
     let mut rows = Vec::new();
+    planner::measure(part, &mut rows)?;
     if part("fleet") {
         measure_fleet(&program, &mut rows)?;
     }

@@ -275,14 +275,15 @@ impl Build<'_> {
             version: format!("v{version}"),
             variables: Vec::new(),
         };
-        let served = vec!["go.etcd.io/etcd/server/v3", "go.etcd.io/etcd/etcdctl/v3"];
-        self.go
-            .build(&of("etcd", served, version), self.work, bin)?;
-        // Not every version of this one is published everywhere; any of the same minor will do.
+        let served = of("etcd", vec!["go.etcd.io/etcd/server/v3"], version);
+        self.go.build(&served, self.work, bin)?;
+        // Not every version of these is published everywhere, and the one needs the other; any of
+        // the same minor will do.
+        let clients = ["go.etcd.io/etcd/etcdctl/v3", "go.etcd.io/etcd/etcdutl/v3"];
         let mut built = Ok(());
-        for version in and_later(version) {
-            let offline = of("etcdutl", vec!["go.etcd.io/etcd/etcdutl/v3"], &version);
-            built = self.go.build(&offline, self.work, bin);
+        for version in and_earlier(version) {
+            let clients = of("etcdctl", clients.to_vec(), &version);
+            built = self.go.build(&clients, self.work, bin);
             if built.is_ok() {
                 break;
             }
@@ -293,12 +294,13 @@ impl Build<'_> {
     }
 }
 
-/// A version and a few that came after it.
-fn and_later(version: &str) -> Vec<String> {
+/// A version and a few that came before it, the newest first.
+fn and_earlier(version: &str) -> Vec<String> {
     let split = version.rsplit_once('.');
     let patch = split.and_then(|(minor, patch)| Some((minor, patch.parse::<u32>().ok()?)));
     match patch {
-        Some((minor, patch)) => (patch..patch + 5)
+        Some((minor, patch)) => (patch.saturating_sub(5)..=patch)
+            .rev()
             .map(|patch| format!("{minor}.{patch}"))
             .collect(),
         None => vec![version.to_owned()],

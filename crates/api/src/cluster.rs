@@ -4,8 +4,9 @@ use crate::kubernetes::KubernetesView;
 use crate::machine::{MachineDesired, MachineView};
 use crate::task::{TaskKind, TaskView};
 use crate::time::Time;
-use model::cluster::Desired;
+use model::cluster::{Balancer, Desired};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
 /// Where a cluster stands.
@@ -135,10 +136,46 @@ pub struct ClusterView {
     /// Its settings of Kubernetes, where its API is, and how its control plane was seen to be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kubernetes: Option<KubernetesView>,
+    /// Its load balancers, in the order in which they were declared.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub load_balancers: Vec<LoadBalancerView>,
     /// Its machines: those to stay, then those to leave.
     pub machines: Vec<MachineView>,
     /// Tasks that are not finished.
     pub open_tasks: Vec<TaskView>,
+}
+
+/// A load balancer of a cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LoadBalancerView {
+    /// What people call it.
+    pub name: String,
+    /// What it listens to, such as `tcp/443`, by the names of its roles.
+    pub ports: BTreeMap<String, String>,
+    /// The whole name by which it is reached, where it should have one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub endpoint: Option<String>,
+    /// Other whole names by which it is reached.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub alternative_endpoints: Vec<String>,
+}
+
+impl From<&Balancer> for LoadBalancerView {
+    fn from(balancer: &Balancer) -> Self {
+        let Balancer { name, roles, dns } = balancer;
+        let ports = roles.iter().map(|role| {
+            let port = format!("{}/{}", role.protocol.as_str(), role.port);
+            (role.name.to_string(), port)
+        });
+        let others = dns.iter().flat_map(|dns| &dns.alternatives);
+        Self {
+            name: name.to_string(),
+            ports: ports.collect(),
+            endpoint: dns.as_ref().map(|dns| dns.endpoint.to_string()),
+            alternative_endpoints: others.map(ToString::to_string).collect(),
+        }
+    }
 }
 
 /// Who can end a wait.

@@ -28,7 +28,8 @@ pub struct IntentRequest {
     deny_unknown_fields
 )]
 pub enum WishRequest {
-    /// Another size for a dynamic pool, until the manifest says another number itself.
+    /// Another size for a dynamic pool, until the manifest says another number itself; for one
+    /// with an autoscaler within that, until somebody wishes otherwise.
     Scale {
         /// Which pool.
         pool: String,
@@ -37,6 +38,11 @@ pub enum WishRequest {
     },
     /// A new machine in place of this one.
     Replace {
+        /// Which machine, by name.
+        machine: String,
+    },
+    /// This machine goes, and its pool, which has an autoscaler, becomes one smaller.
+    Retire {
         /// Which machine, by name.
         machine: String,
     },
@@ -93,11 +99,17 @@ pub enum WishView {
         pool: String,
         /// How many machines.
         count: u32,
-        /// What the manifest declared then; another number there ends the wish.
+        /// What the manifest declared then; another number there ends the wish. 0 where the pool
+        /// has an autoscaler.
         was: u32,
     },
     /// A new machine in place of this one.
     Replace {
+        /// Which machine, in which of its lives.
+        machine: String,
+    },
+    /// This machine goes, and its pool becomes one smaller.
+    Retire {
         /// Which machine, in which of its lives.
         machine: String,
     },
@@ -133,6 +145,9 @@ impl From<&Wish> for WishView {
                 was: *was,
             },
             Wish::Replace { machine } => Self::Replace {
+                machine: machine.to_string(),
+            },
+            Wish::Retire { machine } => Self::Retire {
                 machine: machine.to_string(),
             },
             Wish::Retry { task } => Self::Retry {
@@ -173,8 +188,14 @@ impl From<&Intent> for IntentView {
 impl std::fmt::Display for WishView {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
+            Self::Scale {
+                pool,
+                count,
+                was: 0,
+            } => write!(f, "scale {pool} to {count}"),
             Self::Scale { pool, count, was } => write!(f, "scale {pool} from {was} to {count}"),
             Self::Replace { machine } => write!(f, "replace {machine}"),
+            Self::Retire { machine } => write!(f, "retire {machine}"),
             Self::Retry { task } => write!(f, "retry {task}"),
             Self::Cancel { task, machine: _ } => write!(f, "cancel {task}"),
             Self::Pause {} => f.write_str("pause"),
@@ -199,6 +220,7 @@ mod tests {
         for wish in [
             r#"{"scale":{"pool":"compute","count":5}}"#,
             r#"{"replace":{"machine":"edge-compute-01"}}"#,
+            r#"{"retire":{"machine":"edge-compute-01"}}"#,
             r#"{"retry":{"task":"task-1"}}"#,
             r#"{"cancel":{"task":"task-1"}}"#,
             r#"{"pause":{}}"#,

@@ -39,7 +39,7 @@ pub use audit::{AuditView, Broken, Verification};
 pub use client::{Client, Events, LogSignal, Signal, TaskLog};
 pub use cluster::{
     CauseView, ClusterGeneration, ClusterHead, ClusterState, ClusterSummary, ClusterView, HeldView,
-    Owner, Ready, WhyView,
+    LoadBalancerView, Owner, Ready, WhyView,
 };
 pub use event::EventView;
 pub use guest::{GuestRequest, GuestView};
@@ -48,8 +48,8 @@ pub use kubernetes::{
     CertificatesSeen, ControlPlaneSeen, EndpointMachine, EndpointView, EtcdMember, KubernetesView,
 };
 pub use machine::{
-    ChangeView, HostSeen, JumpHostView, MachineDesired, MachineSeen, MachineState, MachineView,
-    NodeSeen, OriginView, Role, Simulated,
+    ChangeView, HardwareView, HostSeen, JumpHostView, MachineDesired, MachineSeen, MachineState,
+    MachineView, NodeSeen, OriginView, Role, Simulated,
 };
 pub use manifest::{Accepted, GenerationView, ManifestGeneration, ManifestState, ManifestView};
 pub use model::language;

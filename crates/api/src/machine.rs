@@ -2,7 +2,9 @@
 
 use crate::time::Time;
 use model::cluster::{Jump, Machine, Origin};
+use model::hardware::Hardware;
 use model::observed::{HostFact, MachineFact, NodeFact, Seen};
+use model::templates::Templates;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
@@ -55,6 +57,9 @@ pub enum OriginView {
         server_type: String,
         /// Which operating system image.
         image: String,
+        /// What else it is made with, where anything is special.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hardware: Option<HardwareView>,
     },
     /// It was there before us, and will be after us.
     Given {
@@ -68,6 +73,93 @@ pub enum OriginView {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         jump_host: Option<JumpHostView>,
     },
+}
+
+/// What a machine is made with besides its type and its image; what is not said is not there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HardwareView {
+    /// The size of its data disk in GB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk: Option<u32>,
+    /// Whether it is lent cheaply, and may be taken back at any time.
+    #[serde(default)]
+    pub spot: bool,
+    /// The network through which others reach it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub external_network: Option<String>,
+    /// Processors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<u32>,
+    /// Memory in GB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<u32>,
+    /// Graphics processors.
+    #[serde(default)]
+    pub gpus: u32,
+    /// Which, in the provider's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu_type: Option<String>,
+    /// Whose modules it is made with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub templates: Option<String>,
+    /// Whether these may be others tomorrow, because a branch is named and no commit.
+    #[serde(default)]
+    pub templates_move: bool,
+}
+
+impl HardwareView {
+    /// What is special, where anything is.
+    fn of(hardware: &Hardware) -> Option<Self> {
+        let machine = hardware.machine.clone().unwrap_or_default();
+        let templates = hardware.templates.as_ref();
+        let view = Self {
+            disk: hardware.disk,
+            spot: hardware.spot,
+            external_network: hardware.external_network.clone(),
+            cpus: machine.cpus,
+            memory: machine.memory,
+            gpus: machine.gpus,
+            gpu_type: machine.gpu_type,
+            templates: templates.map(ToString::to_string),
+            templates_move: templates.is_some_and(Templates::moves),
+        };
+        Some(view).filter(|_| !hardware.is_usual())
+    }
+}
+
+impl std::fmt::Display for HardwareView {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let named = |name: Option<&String>| {
+            let name = name.map(|name| format!(" ({name})"));
+            name.unwrap_or_default()
+        };
+        let gpus = (self.gpus > 0).then_some(self.gpus);
+        let moves = if self.templates_move {
+            ", which may move"
+        } else {
+            ""
+        };
+        let templates = self.templates.as_ref();
+        let said = [
+            self.disk.map(|disk| format!("{disk} GB of disk")),
+            self.cpus.map(|cpus| format!("{cpus} processors")),
+            self.memory.map(|memory| format!("{memory} GB of memory")),
+            gpus.map(|gpus| {
+                format!(
+                    "{gpus} graphics processors{}",
+                    named(self.gpu_type.as_ref())
+                )
+            }),
+            self.spot.then(|| "lent until it is taken back".to_owned()),
+            self.external_network
+                .as_ref()
+                .map(|network| format!("network {network}")),
+            templates.map(|templates| format!("modules of {templates}{moves}")),
+        ];
+        let said: Vec<_> = said.into_iter().flatten().collect();
+        f.write_str(&said.join(", "))
+    }
 }
 
 /// A host through which others are reached.
@@ -123,7 +215,7 @@ impl From<&Origin> for OriginView {
                 zone,
                 server_type,
                 image,
-                hardware: _,
+                hardware,
                 secret: _,
             } => Self::Made {
                 provider: provider.to_string(),
@@ -131,6 +223,7 @@ impl From<&Origin> for OriginView {
                 zone: zone.clone(),
                 server_type: server_type.clone(),
                 image: image.clone(),
+                hardware: HardwareView::of(hardware),
             },
             Origin::Given {
                 endpoint,

@@ -144,10 +144,15 @@ fn a_generation_of_a_cluster_tells_where_its_machines_come_from() {
         addons: Vec::new(),
         playbooks: Playbooks::default(),
         marks: BTreeMap::new(),
+        metal: Vec::new(),
+        autoscalers: BTreeMap::new(),
         etcd_backup: None,
         tombstone: false,
         protected: false,
         disruption: model::disruption::Disruption::default(),
+        rolls: Vec::new(),
+        repair: model::upkeep::Repair::default(),
+        repaired: BTreeMap::new(),
     };
     let wire = ClusterGeneration::from(&desired);
     assert_eq!((wire.generation, wire.network.as_str()), (4, "10.0.0.0/24"));

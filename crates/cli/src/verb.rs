@@ -71,7 +71,7 @@ pub enum Verb {
         after_help = "Example:\n  slipway pool scale edge/compute 5 --reason 'sale on Friday'"
     )]
     Pool(pool::Verb),
-    /// Replace a machine
+    /// Replace a machine, or have its pool do without it
     #[command(
         subcommand,
         after_help = "Example:\n  slipway machine replace edge-compute-02 --reason 'disk is failing'"

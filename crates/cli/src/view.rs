@@ -204,8 +204,10 @@ pub(crate) fn tasks(tasks: &[TaskView], now: Time) -> String {
 /// What ends a wish that has no last day and is not withdrawn.
 const fn ends(wish: &WishView) -> &'static str {
     match wish {
+        WishView::Scale { was: 0, .. } => "when another size is wished",
         WishView::Scale { .. } => "when the manifest names another count",
         WishView::Replace { .. }
+        | WishView::Retire { .. }
         | WishView::Retry { .. }
         | WishView::Cancel { .. }
         | WishView::Snapshot {}

@@ -4,10 +4,11 @@ use crate::Shared;
 use driver::Driver;
 use futures_util::FutureExt as _;
 use model::id::ClusterId;
+use model::time::Timestamp;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
-use store::CommitError;
+use store::{ClusterView, CommitError};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -102,6 +103,31 @@ async fn planned<D: Driver>(shared: Arc<Shared<D>>, cluster: ClusterId) -> Resul
     })
 }
 
+/// Has the desired state of a cluster move on, where what was seen gives a reason.
+async fn moved_on<D: Driver>(
+    shared: &Shared<D>,
+    cluster: ClusterId,
+    known: &ClusterView,
+    now: Timestamp,
+) -> Result<bool, Later> {
+    let view = known.view(now);
+    let Some(step) = plan::advance(&view) else {
+        return Ok(false);
+    };
+    if let Some(note) = plan::check_advance(&view, &step).first() {
+        tracing::error!(%note, "a step of {cluster} was stopped by the checker: {note}");
+        return Ok(false);
+    }
+    tracing::info!(because = step.because, "{cluster} moves on");
+    match shared.store.advance(step, now).await {
+        Ok(()) | Err(CommitError::Stale | CommitError::Refused { .. }) => Ok(true),
+        Err(CommitError::Store(error)) => {
+            tracing::error!(%error, "could not move {cluster} on: {error}");
+            Err(Later(cluster))
+        }
+    }
+}
+
 /// The pass could not be finished; this cluster needs another.
 struct Later(ClusterId);
 
@@ -123,6 +149,16 @@ async fn pass<D: Driver>(shared: &Shared<D>, cluster: ClusterId) -> Result<(), L
             return Ok(());
         }
         let now = shared.clock.now();
+        if moved_on(shared, cluster, &known, now).await? {
+            continue;
+        }
+        if plan::give_back(known.known(), now).is_some() {
+            if let Err(error) = shared.store.give_back(cluster, now).await {
+                tracing::error!(%error, "could not give back what cannot be made: {error}");
+                return Err(Later(cluster));
+            }
+            continue;
+        }
         let began = tokio::time::Instant::now();
         let mut plan = plan::plan(&known.view(now));
         metrics::histogram!("slipway_plan_seconds").record(began.elapsed().as_secs_f64());

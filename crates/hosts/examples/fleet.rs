@@ -482,7 +482,7 @@ fn machine(cluster: ClusterId, number: u8) -> Result<Machine, Failed> {
             region: "local".to_owned(),
             zone: None,
             server_type: "lite".to_owned(),
-            image: "debian".to_owned(),
+            image: hosts::sandbox::IMAGE.to_owned(),
             hardware: model::hardware::Hardware::default(),
             secret: None,
         },

@@ -73,6 +73,8 @@ driver::kinds! {
     TooLarge = "HOST-034", Person, "look on the machine why the file grew so large, and make what it holds smaller";
     /// A provider whose machines this build does not make.
     NoHands = "HOST-035", Person, "rehearse the manifest with `slipway simulate`, or use machines of your own in a static pool";
+    /// An image that nobody has, to make a machine of.
+    NoImage = "HOST-036", Person, "correct the image of the pool in the manifest, and apply it";
     /// An artifact that is not what it should be.
     WrongChecksum = "ARTIFACT-001", Person, "the mirror holds another file than was promised: fetch it again, or correct the checksum";
     /// An artifact that nobody has.

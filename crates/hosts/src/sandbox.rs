@@ -94,6 +94,9 @@ impl std::str::FromStr for Level {
     }
 }
 
+/// What all hosts are made of.
+pub const IMAGE: &str = "debian-12";
+
 /// A host that is wished for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Order {

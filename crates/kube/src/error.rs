@@ -10,7 +10,7 @@ driver::kinds! {
     /// A kubeconfig that is none, or that we do not follow.
     BadKubeconfig = "KUBE-004", Person, "the kubeconfig must hold the authority, the certificate and its key as data, and no command, file name or proxy";
     /// The API server lets us in and forbids what we ask.
-    Forbidden = "KUBE-005", Person, "give the user of the kubeconfig the rights of an administrator: somebody changed a ClusterRoleBinding";
+    Forbidden = "KUBE-005", Slipway, "tries again by itself: an API server that has just started forbids everything for a moment; if it lasts, give the user of the kubeconfig the rights of an administrator";
     /// No such node.
     NoNode = "KUBE-006", Slipway, "tries again by itself; it has not joined yet, or somebody deleted it";
     /// A disruption budget that allows nothing even when all is well.

@@ -7,20 +7,25 @@ mod addons;
 mod balancers;
 mod bucket;
 mod disruption;
-mod fields;
+mod dns;
+pub(crate) mod fields;
 pub(crate) mod gates;
 pub(crate) mod hardware;
 mod jump;
 mod kubernetes;
 pub(crate) mod manifest;
 mod marks;
+mod metal;
 mod playbooks;
 mod pools;
 mod providers;
 mod proxy;
 mod references;
 mod secrets;
+mod sizes;
 pub(crate) mod snapshots;
+mod templates;
+pub(crate) mod upkeep;
 
 pub use manifest::admit;
 

@@ -1,9 +1,12 @@
 //! One cluster as it should be, down to the last machine.
 
+mod differs;
+
 use crate::addon::Addon;
 use crate::balancer::Protocol;
 use crate::care::Marks;
 use crate::disruption::Disruption;
+use crate::dns::Names;
 use crate::hardware::Hardware;
 use crate::host::{Playbooks, Proxy, Purpose, Recipe};
 use crate::id::{ClusterId, MachineId};
@@ -11,9 +14,11 @@ use crate::kubernetes::{API_PORT, Kubernetes};
 use crate::name::Name;
 use crate::network::Network;
 use crate::provider::Provider;
+use crate::scaling::Autoscaler;
 use crate::secret::SecretRef;
 use crate::snapshot::EtcdBackup;
 use crate::task::Kind;
+use crate::upkeep::{Failed, Repair, Roll};
 use crate::version::Version;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -64,6 +69,9 @@ pub struct Desired {
     pub kubernetes: Kubernetes,
     /// Every machine it should have: control first, then by pool and ordinal.
     pub machines: Vec<Machine>,
+    /// Machines it should have of those that were discovered, and has not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub metal: Vec<MetalWanted>,
     /// Machines it had and should lose, until they are seen to be gone.
     pub leaving: Vec<Machine>,
     /// How many machines were ever made per pool, so that no id is used again.
@@ -83,6 +91,9 @@ pub struct Desired {
     /// What nodes carry besides what all do, by their pool.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub marks: BTreeMap<Name, Marks>,
+    /// Its pools that are scaled, and between which sizes.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub autoscalers: BTreeMap<Name, Autoscaler>,
     /// How its etcd is saved; none where that is switched off.
     #[serde(default = "usual_backup", skip_serializing_if = "is_usual_backup")]
     pub etcd_backup: Option<EtcdBackup>,
@@ -94,6 +105,15 @@ pub struct Desired {
     /// How many of its machines may be out of service at once, and when that may begin.
     #[serde(default)]
     pub disruption: Disruption,
+    /// Pools on their way to machines of another kind.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rolls: Vec<Roll>,
+    /// What is done about machines that do not serve.
+    #[serde(default, skip_serializing_if = "Repair::is_usual")]
+    pub repair: Repair,
+    /// Pools in which machines were replaced because they did not serve.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub repaired: BTreeMap<Name, Failed>,
 }
 
 /// How the etcd of a cluster is saved whose document says nothing of it.
@@ -197,6 +217,9 @@ pub struct Balancer {
     pub name: Name,
     /// What it listens to, in the order of ports.
     pub roles: Vec<Forward>,
+    /// How it is called in the world, where the manifest says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dns: Option<Names>,
 }
 
 /// One port of a load balancer, and the pools that answer.
@@ -216,6 +239,22 @@ pub struct Forward {
     pub proxy_protocol: bool,
     /// Whether a caller is always sent to the same target.
     pub sticky: bool,
+}
+
+/// Machines that are to be taken from those that were discovered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MetalWanted {
+    /// The pool they will belong to.
+    pub pool: Name,
+    /// What they will do in the cluster.
+    pub role: Role,
+    /// The load balancer that they will be part of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub balancer: Option<Name>,
+    /// How many.
+    pub count: u32,
+    /// The labels that they have, with their values.
+    pub selector: BTreeMap<String, String>,
 }
 
 /// One machine as it should be.
@@ -431,6 +470,11 @@ impl Origin {
             (Self::Given { .. }, Self::Given { .. }) => self == other,
             (Self::Made { .. }, _) | (_, Self::Made { .. }) => self.secret() == other.secret(),
         }
+    }
+
+    /// Whether both make machines alike, whatever opens the account.
+    pub fn made_like(&self, other: &Self) -> bool {
+        *self == other.clone().with_secret(self.secret().cloned())
     }
 
     /// The same with another secret.

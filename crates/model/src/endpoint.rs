@@ -256,6 +256,7 @@ users:
             desired.machines.push(gate);
         }
         desired.balancers.push(Balancer {
+            dns: None,
             name: "gate".parse().unwrap(),
             roles: vec![Forward {
                 name: "api".parse().unwrap(),

@@ -1,5 +1,6 @@
 //! What a machine is made with besides its type and its image.
 
+use crate::templates::Templates;
 use serde::{Deserialize, Serialize};
 
 /// The data disk of a compute machine where the manifest says nothing of it, in GB.
@@ -21,6 +22,9 @@ pub struct Hardware {
     /// What it has, where its type does not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub machine: Option<MachineSpec>,
+    /// Whose modules it is made with, where not the built-in ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub templates: Option<Templates>,
 }
 
 /// What a machine has, for those who choose where pods could go before there is one.

@@ -25,8 +25,9 @@ impl Fingerprint {
     /// The fingerprint of a text.
     pub fn of_text(text: &str) -> Self {
         let digest = Sha256::digest(text.as_bytes());
-        let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-        Self(hex.chars().take(DIGITS).collect())
+        let halves = digest.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+        let digits = halves.filter_map(|half| char::from_digit(u32::from(half), 16));
+        Self(digits.take(DIGITS).collect())
     }
 
     /// The fingerprint of a value, by its document.

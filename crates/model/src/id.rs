@@ -27,7 +27,7 @@ pub struct Origin<'a> {
     pub incarnation: u64,
 }
 
-fn derive(kind: &str, origin: Origin<'_>) -> u64 {
+pub(crate) fn derive(kind: &str, origin: Origin<'_>) -> u64 {
     let mut hash = Sha256::new();
     for part in [kind, origin.parent, origin.name] {
         hash.update(part.as_bytes());
@@ -41,7 +41,7 @@ fn derive(kind: &str, origin: Origin<'_>) -> u64 {
         .fold(0, |sum, byte| (sum << 8) | u64::from(*byte))
 }
 
-fn print(raw: u64) -> String {
+pub(crate) fn print(raw: u64) -> String {
     (0..DIGITS)
         .rev()
         .filter_map(|digit| usize::try_from((raw >> (digit * 5)) & 31).ok())

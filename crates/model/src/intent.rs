@@ -38,11 +38,17 @@ pub enum Wish {
         pool: Name,
         /// How many machines.
         count: u32,
-        /// What the manifest declared when the wish was made; another number there ends it.
+        /// What the manifest declared when the wish was made; another number there ends it. It is
+        /// 0 where the manifest names no number, but from where to where the pool is scaled.
         was: u32,
     },
     /// A new machine in place of this one.
     Replace {
+        /// Which machine, in which of its lives.
+        machine: MachineId,
+    },
+    /// This machine goes, and its pool, which is one that is scaled, becomes one smaller.
+    Retire {
         /// Which machine, in which of its lives.
         machine: MachineId,
     },
@@ -77,6 +83,7 @@ impl Wish {
         match self {
             Self::Scale { .. } => "scale",
             Self::Replace { .. } => "replace",
+            Self::Retire { .. } => "retire",
             Self::Retry { .. } => "retry",
             Self::Cancel { .. } => "cancel",
             Self::Pause => "pause",

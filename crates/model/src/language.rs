@@ -8,6 +8,7 @@ mod table;
 
 pub use schema::schema;
 
+use crate::admit::fields::alike;
 use std::fmt;
 
 /// One field of a mapping.
@@ -149,6 +150,15 @@ pub fn meant(words: &str) -> Vec<Placed> {
             .filter(|placed| ends(&bare(&placed.path)))
             .collect(),
     }
+}
+
+/// The fields that somebody may have meant who wrote a word that is none: all but for one letter
+/// they are called so.
+pub fn near(words: &str) -> Vec<Placed> {
+    let bare = bare(words);
+    let last = bare.rsplit('.').next().unwrap_or_default();
+    let called = |placed: &Placed| alike(placed.field.name, last);
+    all().into_iter().filter(called).collect()
 }
 
 #[cfg(test)]

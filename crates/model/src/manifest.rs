@@ -7,6 +7,7 @@ use crate::addon;
 use crate::care::Marks;
 use crate::cluster::Forward;
 use crate::disruption::{PoolBudget, UNAVAILABLE_DEFAULT, Windows};
+use crate::dns;
 use crate::gate::Gate;
 use crate::hardware::Hardware;
 use crate::host::{Playbooks, Proxy};
@@ -14,8 +15,11 @@ use crate::kubernetes::Kubernetes;
 use crate::name::Name;
 use crate::network::Network;
 use crate::provider::Provider;
+use crate::scaling::Autoscaler;
 use crate::secret::SecretRef;
 use crate::snapshot::EtcdBackup;
+use crate::templates::Templates;
+use crate::upkeep::{Repair, SURGE_DEFAULT};
 use crate::version::Version;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -59,6 +63,9 @@ pub struct Balancer {
     pub roles: Vec<Forward>,
     /// The pools of its machines.
     pub pools: Vec<Name>,
+    /// How it is called in the world, where the manifest says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dns: Option<dns::Declared>,
 }
 
 /// One account with somebody who lends machines.
@@ -69,6 +76,9 @@ pub struct Account {
     pub via: Provider,
     /// What opens the account.
     pub secret: Option<Named>,
+    /// Whose modules machines are made with, where not the built-in ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub templates: Option<Templates>,
 }
 
 /// An account as documents have it: before there were secrets, only whose hands reach it.
@@ -79,16 +89,26 @@ enum Stored {
     Whole {
         via: Provider,
         secret: Option<Named>,
+        #[serde(default)]
+        templates: Option<Templates>,
     },
 }
 
 impl From<Stored> for Account {
     fn from(stored: Stored) -> Self {
-        let (via, secret) = match stored {
-            Stored::Hands(via) => (via, None),
-            Stored::Whole { via, secret } => (via, secret),
+        let (via, secret, templates) = match stored {
+            Stored::Hands(via) => (via, None, None),
+            Stored::Whole {
+                via,
+                secret,
+                templates,
+            } => (via, secret, templates),
         };
-        Self { via, secret }
+        Self {
+            via,
+            secret,
+            templates,
+        }
     }
 }
 
@@ -112,6 +132,8 @@ pub enum Pool {
     Dynamic(Dynamic),
     /// Machines given by address.
     Static(Static),
+    /// Machines taken from those that were discovered.
+    Metal(Metal),
 }
 
 /// How the machines of a dynamic pool are made, and how many.
@@ -125,8 +147,11 @@ pub struct Dynamic {
     pub region: String,
     /// Where within the region; absent means that the provider chooses.
     pub zone: Option<String>,
-    /// How many.
+    /// How many; the fewest, where their number changes.
     pub count: u32,
+    /// Between which sizes the pool is scaled, where it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub autoscaler: Option<Autoscaler>,
     /// Which size, in the provider's words.
     pub server_type: String,
     /// Which operating system image, in the provider's words.
@@ -140,6 +165,24 @@ pub struct Dynamic {
     /// What their nodes carry.
     #[serde(default, skip_serializing_if = "Marks::is_empty")]
     pub marks: Marks,
+    /// How they are replaced when they are to be made in another way; nothing where that is refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replace: Option<Replace>,
+}
+
+/// How the machines of a pool are replaced by others that are made in another way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Replace {
+    /// How many come at once before as many go.
+    pub surge: u32,
+}
+
+impl Default for Replace {
+    fn default() -> Self {
+        Self {
+            surge: SURGE_DEFAULT,
+        }
+    }
 }
 
 /// The machines of a static pool.
@@ -152,6 +195,21 @@ pub struct Static {
     /// The host through which they are reached, where not directly.
     #[serde(default)]
     pub jump: Option<JumpHost>,
+    /// How many of them may be out of service at once.
+    #[serde(default)]
+    pub budget: PoolBudget,
+    /// What their nodes carry.
+    #[serde(default, skip_serializing_if = "Marks::is_empty")]
+    pub marks: Marks,
+}
+
+/// Which of the discovered machines a pool takes, and how many.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Metal {
+    /// The labels that they have, with their values.
+    pub selector: BTreeMap<String, String>,
+    /// How many.
+    pub count: u32,
     /// How many of them may be out of service at once.
     #[serde(default)]
     pub budget: PoolBudget,
@@ -224,6 +282,9 @@ pub struct Cluster {
     /// Whether it is kept, whoever removes it or its manifest.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub protected: bool,
+    /// What is done about machines that do not serve.
+    #[serde(default, skip_serializing_if = "Repair::is_usual")]
+    pub repair: Repair,
     /// The secret that opens where snapshots are kept, where that needs one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backup_secret: Option<Named>,
@@ -235,11 +296,12 @@ const fn unavailable() -> u32 {
 }
 
 impl Pool {
-    /// How many machines the pool declares.
-    pub fn count(&self) -> u32 {
+    /// How many machines the pool may have at most.
+    pub fn most(&self) -> u32 {
         match self {
-            Self::Dynamic(dynamic) => dynamic.count,
+            Self::Dynamic(dynamic) => dynamic.autoscaler.map_or(dynamic.count, |of| of.max),
             Self::Static(fixed) => u32::try_from(fixed.hosts.len()).unwrap_or(u32::MAX),
+            Self::Metal(metal) => metal.count,
         }
     }
 
@@ -248,6 +310,7 @@ impl Pool {
         match self {
             Self::Dynamic(dynamic) => &dynamic.budget,
             Self::Static(fixed) => &fixed.budget,
+            Self::Metal(metal) => &metal.budget,
         }
     }
 
@@ -256,6 +319,18 @@ impl Pool {
         match self {
             Self::Dynamic(dynamic) => &dynamic.marks,
             Self::Static(fixed) => &fixed.marks,
+            Self::Metal(metal) => &metal.marks,
+        }
+    }
+}
+
+impl Dynamic {
+    /// The number that a wish for another size is measured against: another one here ends it.
+    /// Where the manifest names none, it is 0, which no count can be.
+    pub const fn declared(&self) -> u32 {
+        match self.autoscaler {
+            Some(_) => 0,
+            None => self.count,
         }
     }
 }
@@ -280,6 +355,7 @@ mod tests {
         let account = Account {
             via: Provider::Simulated,
             secret: None,
+            templates: None,
         };
         assert!(read.providers.values().all(|found| *found == account));
         let said_nothing = PoolBudget::default();

@@ -90,6 +90,23 @@ impl Source {
 }
 
 impl Fact {
+    /// The machine that does not serve as it should, by what was seen.
+    pub const fn sick(&self) -> Option<MachineId> {
+        match self {
+            Self::Machine(machine, MachineFact::Unreachable { .. })
+            | Self::Node(machine, NodeFact::Joined { ready: false, .. }) => Some(*machine),
+            Self::Machine(..)
+            | Self::Node(..)
+            | Self::ControlPlane(_)
+            | Self::Host(..)
+            | Self::Access(_)
+            | Self::Certificates(..)
+            | Self::Addons(_)
+            | Self::Snapshots(_)
+            | Self::Restored(_) => None,
+        }
+    }
+
     /// The machine it is about, unless it is about the cluster.
     pub const fn machine(&self) -> Option<MachineId> {
         match self {
@@ -283,6 +300,8 @@ pub struct Observed {
     pub restored: Option<(RestoredFact, Timestamp)>,
     /// Every machine that was reported.
     pub machines: BTreeMap<MachineId, Seen>,
+    /// Machines that do not serve as they should, and since when.
+    pub sick: BTreeMap<MachineId, Timestamp>,
 }
 
 /// One machine as it was last seen, from every side.

@@ -100,6 +100,15 @@ impl Provider {
         }
     }
 
+    /// Whether it answers for names of DNS.
+    pub const fn answers(self) -> bool {
+        match self {
+            Self::Simulated => true,
+            Self::Sandbox => false,
+            Self::Cloud(cloud) => cloud.answers(),
+        }
+    }
+
     /// Whether it lends machines cheaply that it may take back at any time.
     pub const fn lends_spot(self) -> bool {
         match self {
@@ -156,6 +165,20 @@ impl Cloud {
             | Self::Cloudrift
             | Self::Verda
             | Self::Ovh => true,
+        }
+    }
+
+    const fn answers(self) -> bool {
+        match self {
+            Self::Gcp
+            | Self::Hetzner
+            | Self::Aws
+            | Self::Oci
+            | Self::Azure
+            | Self::Cloudflare
+            | Self::Exoscale
+            | Self::Ovh => true,
+            Self::Openstack | Self::Cloudrift | Self::Verda => false,
         }
     }
 
@@ -409,5 +432,8 @@ mod tests {
         let spot = Cloud::ALL.iter().filter(|cloud| cloud.lends_spot());
         let spot: Vec<_> = spot.map(|cloud| cloud.as_str()).collect();
         assert_eq!(spot, ["gcp", "aws", "oci", "azure", "verda"]);
+        let silent = Cloud::ALL.iter().filter(|cloud| !cloud.answers());
+        let silent: Vec<_> = silent.map(|cloud| cloud.as_str()).collect();
+        assert_eq!(silent, ["openstack", "cloudrift", "verda"]);
     }
 }

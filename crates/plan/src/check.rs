@@ -4,9 +4,12 @@
 //! breaks one is stopped before it is committed, whoever made it.
 
 mod addons;
+mod advance;
 mod balancers;
 mod snapshots;
 mod tending;
+
+pub use advance::check_advance;
 
 use crate::planner::{Plan, View};
 use model::cluster::{Machine, Role};

@@ -5,7 +5,9 @@
 //! has too many of moves to `leaving`, highest ordinal first, and stays there, keeping its
 //! address, until it is seen to be gone.
 
-mod growing;
+mod given_back;
+pub(crate) mod growing;
+mod named;
 mod refused;
 
 use model::addon;
@@ -19,11 +21,13 @@ use model::intent::Intent;
 use model::manifest::{Cluster, Manifest, Pool};
 use model::name::Name;
 use model::observed::{MachineFact, NodeFact, Observed, Seen};
+use model::scaling::Autoscaler;
 use model::task::{Kind, Open, State};
 use model::time::Timestamp;
 use model::version::Version;
 use std::collections::{BTreeMap, BTreeSet};
 
+pub use given_back::{GivenBack, give_back};
 use growing::{Growing, Stand};
 use refused::{
     refuse_beheading, refuse_foreign_secrets, refuse_homeless, refuse_impossible,
@@ -155,6 +159,7 @@ fn born(
         network: cluster.network,
         kubernetes: cluster.kubernetes.clone(),
         machines: Vec::new(),
+        metal: Vec::new(),
         leaving: Vec::new(),
         made: BTreeMap::new(),
         balancers: Vec::new(),
@@ -162,10 +167,14 @@ fn born(
         playbooks: Playbooks::default(),
         addons: Vec::new(),
         marks: BTreeMap::new(),
+        autoscalers: BTreeMap::new(),
         etcd_backup: cluster.etcd_backup.clone(),
         tombstone: false,
         protected: cluster.protected,
         disruption: Disruption::default(),
+        rolls: Vec::new(),
+        repair: cluster.repair,
+        repaired: BTreeMap::new(),
     }
 }
 
@@ -195,10 +204,14 @@ fn same_but_for_the_gone(grown: &Desired, before: &Desired) -> bool {
         && grown.playbooks == before.playbooks
         && grown.addons == before.addons
         && grown.marks == before.marks
+        && grown.autoscalers == before.autoscalers
         && grown.etcd_backup == before.etcd_backup
         && grown.protected == before.protected
+        && grown.rolls == before.rolls
+        && grown.repair == before.repair
         && grown.disruption == before.disruption.only(&pools(grown))
         && grown.machines == before.machines
+        && grown.metal == before.metal
         && grown
             .leaving
             .iter()
@@ -224,7 +237,9 @@ fn grow(
         .declared_after(&start.playbooks, &start.made);
     growing.desired.etcd_backup.clone_from(&cluster.etcd_backup);
     growing.desired.protected = cluster.protected;
-    growing.desired.balancers = balancers(manifest, cluster);
+    growing.desired.balancers = balancers(manifest, cluster, start);
+    growing.desired.autoscalers = autoscalers(manifest, cluster);
+    growing.desired.repair = cluster.repair;
     let of_cluster = [
         (Role::Control, &cluster.control),
         (Role::Compute, &cluster.compute),
@@ -243,6 +258,7 @@ fn grow(
             match manifest.pools.get(name) {
                 Some(Pool::Dynamic(pool)) => growing.dynamic(manifest, place, pool, faults),
                 Some(Pool::Static(pool)) => growing.fixed(place, pool),
+                Some(Pool::Metal(pool)) => growing.metal(place, pool),
                 None => {}
             }
         }
@@ -265,12 +281,24 @@ fn serving<'a>(
     balancers.filter(|balancer| balancer.cluster == cluster.name)
 }
 
-fn balancers(manifest: &Manifest, cluster: &Cluster) -> Vec<Balancer> {
+fn balancers(manifest: &Manifest, cluster: &Cluster, start: &Desired) -> Vec<Balancer> {
     let balancer = |declared: &model::manifest::Balancer| Balancer {
         name: declared.name.clone(),
         roles: declared.roles.clone(),
+        dns: named::names(manifest, start, declared),
     };
     serving(manifest, cluster).map(balancer).collect()
+}
+
+/// The pools of a cluster and of its load balancers that are scaled.
+fn autoscalers(manifest: &Manifest, cluster: &Cluster) -> BTreeMap<Name, Autoscaler> {
+    let serving = serving(manifest, cluster).flat_map(|balancer| &balancer.pools);
+    let named = cluster.compute.iter().chain(serving);
+    let scaled = named.filter_map(|name| match manifest.pools.get(name)? {
+        Pool::Dynamic(pool) => Some((name.clone(), pool.autoscaler?)),
+        Pool::Static(_) | Pool::Metal(_) => None,
+    });
+    scaled.collect()
 }
 
 /// Gives a machine on its way out what opens its provider's account now: whoever corrects the

@@ -17,6 +17,7 @@ use model::secret::SecretRef;
 use model::snapshot::{EtcdBackup, Snapshot, SnapshotId, SnapshotsFact};
 use model::task::{Action, Open, State};
 use model::time::Timestamp;
+use model::upkeep::Repair;
 use model::version::Version;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -65,10 +66,15 @@ impl World {
                 playbooks: Playbooks::default(),
                 addons: Vec::new(),
                 marks: BTreeMap::new(),
+                metal: Vec::new(),
+                autoscalers: BTreeMap::new(),
                 etcd_backup: Some(EtcdBackup::default()),
                 tombstone: want.is_empty(),
                 protected: false,
                 disruption: Disruption::default(),
+                rolls: Vec::new(),
+                repair: Repair::default(),
+                repaired: BTreeMap::new(),
             },
             observed: Observed::default(),
             open: Vec::new(),
@@ -426,6 +432,7 @@ impl World {
             sticky: false,
         };
         world.desired.balancers = vec![Balancer {
+            dns: None,
             name: "front".parse().unwrap(),
             roles: vec![
                 forward("web", 443, 30_443, &["compute", "attic"]),

@@ -160,6 +160,39 @@ pub enum Reason {
         /// Whether it was given to us, so that there is no other to put in its place.
         given: bool,
     },
+    /// It does not serve, and another is to take its place.
+    Repair {
+        /// What is wrong with it.
+        because: String,
+        /// When another comes, unless it serves by then.
+        due: Timestamp,
+    },
+    /// It goes when another that is made in the new way serves.
+    Successor {
+        /// Which comes.
+        after: Name,
+    },
+    /// Machines made in the new way failed and were taken back; it serves on.
+    TakenBack {
+        /// How often.
+        times: u32,
+        /// When the next try is due.
+        due: Timestamp,
+        /// What went wrong last.
+        error: String,
+    },
+    /// A load balancer should have a name, and nobody here can give it one.
+    Unnamed {
+        /// The whole name.
+        name: String,
+        /// The type of the provider that answers for it.
+        provider: String,
+    },
+    /// Nobody has discovered the machines that a pool should take.
+    Unmatched {
+        /// Which labels they should have.
+        selector: String,
+    },
     /// The project has all that it may have.
     Quota {
         /// Of what: `machines`, `clusters`.
@@ -236,11 +269,16 @@ impl Reason {
             | Self::Unwell { .. }
             | Self::Claimed { .. }
             | Self::Snapshot { .. }
+            | Self::Repair { .. }
+            | Self::Successor { .. }
+            | Self::TakenBack { .. }
             | Self::Window { .. } => Owner::Slipway,
             Self::Stuck { .. }
             | Self::Secret { .. }
             | Self::SameKey { .. }
             | Self::Quota { .. }
+            | Self::Unnamed { .. }
+            | Self::Unmatched { .. }
             | Self::Unreachable
             | Self::Unusable { .. }
             | Self::Cancelled { .. }
@@ -274,7 +312,12 @@ impl Reason {
             Self::Snapshot { .. } => "snapshot",
             Self::Secret { .. } => "secret",
             Self::SameKey { .. } => "same-key",
+            Self::Repair { .. } => "repair",
+            Self::Successor { .. } => "successor",
+            Self::TakenBack { .. } => "taken-back",
             Self::Quota { .. } => "quota",
+            Self::Unnamed { .. } => "unnamed",
+            Self::Unmatched { .. } => "unmatched",
         }
     }
 
@@ -282,6 +325,15 @@ impl Reason {
     pub(crate) const fn opens(&self) -> Option<Timestamp> {
         if let Self::Window { opens } = self {
             Some(*opens)
+        } else {
+            None
+        }
+    }
+
+    /// When the pause is over after which it is tried again.
+    pub(crate) const fn paused_until(&self) -> Option<Timestamp> {
+        if let Self::TakenBack { due, .. } = self {
+            Some(*due)
         } else {
             None
         }
@@ -297,6 +349,53 @@ impl Reason {
                 ..
             }
         )
+    }
+
+    /// What ends the wait of a machine that is to be replaced, or that nobody has.
+    fn next_of_machine(&self, machine: &Name) -> String {
+        if let Self::Repair { due, .. } = self {
+            format!(
+                "another takes its place by itself, {due}, unless it serves by then; \
+                 `slipway machine replace {machine}` does so at once"
+            )
+        } else if let Self::TakenBack { due, .. } = self {
+            format!(
+                "tries again by itself, {due}; or correct the pool in the manifest, which begins anew"
+            )
+        } else if let Self::Successor { after } = self {
+            format!("continues when {after} serves")
+        } else if let Self::Unnamed { name, .. } = self {
+            format!(
+                "make the record of {name} yourself, and take `dns` of the load balancer out of the manifest"
+            )
+        } else {
+            "this build discovers no machines: declare them by their addresses in a static pool, \
+             or take the pool out of the manifest"
+                .to_owned()
+        }
+    }
+
+    /// Why a machine is to be replaced, or is not, or is one that nobody has.
+    fn tell_of_machine(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Self::Repair { because, .. } = self {
+            write!(f, "{because}, and is to be replaced")
+        } else if let Self::Successor { after } = self {
+            write!(f, "goes when {after} serves in its place")
+        } else if let Self::TakenBack { times, error, .. } = self {
+            write!(
+                f,
+                "stays: its successor was tried {times}× and taken back: {error}"
+            )
+        } else if let Self::Unnamed { name, provider } = self {
+            write!(
+                f,
+                "{name} leads nowhere: nobody here makes records with {provider}"
+            )
+        } else if let Self::Unmatched { selector } = self {
+            write!(f, "no machine was discovered that has {selector}")
+        } else {
+            Ok(())
+        }
     }
 
     fn next_action(&self, machine: &Name) -> String {
@@ -356,20 +455,30 @@ impl Reason {
                 let key = key.as_ref().map_or("KEY", EntryName::as_str);
                 format!("run `slipway secret set {name} {key}`, or name another in the manifest")
             }
-            Self::SameKey { other, given: true } => format!(
-                "remove /etc/wireguard/slipway.key on {machine}, which then makes one of its own; \
-                 if {other} is the copy, do so there"
-            ),
-            Self::SameKey {
-                other,
-                given: false,
-            } => format!(
-                "run `slipway machine replace {machine}`; if {other} is the copy, have that one replaced"
-            ),
+            Self::SameKey { other, given } => part(machine, other, *given),
+            Self::Repair { .. }
+            | Self::Successor { .. }
+            | Self::TakenBack { .. }
+            | Self::Unnamed { .. }
+            | Self::Unmatched { .. } => self.next_of_machine(machine),
             Self::Quota { what, .. } => format!(
                 "remove some {what}, or ask an administrator for more with `slipway project quota`"
             ),
         }
+    }
+}
+
+/// How one of two machines gets a mesh key of its own.
+fn part(machine: &Name, other: &Name, given: bool) -> String {
+    if given {
+        format!(
+            "remove /etc/wireguard/slipway.key on {machine}, which then makes one of its own; \
+             if {other} is the copy, do so there"
+        )
+    } else {
+        format!(
+            "run `slipway machine replace {machine}`; if {other} is the copy, have that one replaced"
+        )
     }
 }
 
@@ -431,6 +540,11 @@ impl fmt::Display for Reason {
                 f,
                 "it tells the mesh key of {other}, and is left out of the mesh"
             ),
+            Self::Repair { .. }
+            | Self::Successor { .. }
+            | Self::TakenBack { .. }
+            | Self::Unnamed { .. }
+            | Self::Unmatched { .. } => self.tell_of_machine(f),
             Self::Quota { what, used, limit } => {
                 write!(f, "the project has {used} of at most {limit} {what}")
             }

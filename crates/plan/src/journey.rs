@@ -5,10 +5,12 @@
 
 mod tell;
 
+use crate::advance::advance;
 use crate::held::{Held, Reason, Scope};
 use crate::ledger::{Elsewhere, Slot};
 use crate::planner::{Plan, View, plan};
 use crate::predict::{minutes, predict};
+use crate::price::{Cost, Prices};
 use crate::summary::Phase;
 use model::cluster::{Desired, Machine};
 use model::id::MachineId;
@@ -46,6 +48,9 @@ pub struct Journey {
     /// What nodes must pass on the way before they serve again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gates: Vec<Name>,
+    /// What its machines cost a month before and after; not told where nobody pays for any.
+    #[serde(default, skip_serializing_if = "Cost::is_free")]
+    pub cost: Cost,
 }
 
 /// Rounds that follow one another, told once and done `repeats` times.
@@ -68,6 +73,13 @@ pub enum Wait {
     Window {
         /// When it does.
         opens: Timestamp,
+        /// How long that takes.
+        minutes: u32,
+    },
+    /// That the pause is over after which a pool's new kind of machine is tried again.
+    Pause {
+        /// When it is.
+        due: Timestamp,
         /// How long that takes.
         minutes: u32,
     },
@@ -110,7 +122,7 @@ impl Block {
                 .unwrap_or(0)
         };
         match self.wait {
-            Some(Wait::Window { minutes, .. }) => minutes,
+            Some(Wait::Window { minutes, .. } | Wait::Pause { minutes, .. }) => minutes,
             Some(Wait::Others { .. }) => 0,
             None => self
                 .rounds
@@ -131,15 +143,19 @@ impl Block {
     }
 }
 
-/// Runs the planner from `view` until nothing is left to do.
+/// Runs the planner from `view` until nothing is left to do, and tells what that costs by the usual
+/// prices.
 pub fn journey(view: &View<'_>) -> Journey {
-    let desired = &unscheduled(view.desired);
+    journey_priced(view, &Prices::usual())
+}
+
+/// Runs the planner from `view` until nothing is left to do.
+pub fn journey_priced(view: &View<'_>, prices: &Prices) -> Journey {
+    let mut desired = unscheduled(view.desired);
     let mut observed = view.observed.clone();
     let none = || (SnapshotsFact::none_since(view.now), view.now);
     observed.snapshots.get_or_insert_with(none);
     let mut ledger = view.ledger.to_vec();
-    let machines: BTreeMap<MachineId, &Machine> =
-        desired.all().map(|machine| (machine.id, machine)).collect();
     let (running, mut open): (Vec<_>, Vec<_>) = view
         .open
         .iter()
@@ -147,14 +163,12 @@ pub fn journey(view: &View<'_>) -> Journey {
         .partition(|open| open.state == State::Running);
     let mut told = Telling::new(view);
     // What is under way is assumed to end well, first.
-    told.round(&under_way(&running, &machines, &mut observed, view.now));
-    let rounds_max =
-        ROUNDS_PER_MACHINE.saturating_mul(1 + u32::try_from(machines.len()).unwrap_or(u32::MAX));
+    told.round(&under_way(&running, &desired, &mut observed, view.now));
     let mut parent = view.parent;
     let mut elsewhere = view.elsewhere;
     let last = loop {
         let next = View {
-            desired,
+            desired: &desired,
             observed: &observed,
             open: &open,
             ledger: &ledger,
@@ -163,6 +177,11 @@ pub fn journey(view: &View<'_>) -> Journey {
             now: told.clock,
             ..*view
         };
+        if let Some(step) = advance(&next).filter(|_| told.rounds < told.rounds_max) {
+            told.moved(&step.desired);
+            desired = step.desired;
+            continue;
+        }
         let plan = plan(&next);
         open.retain(|open| !plan.withdraw.contains(&open.id));
         let (going, staying): (Vec<_>, Vec<_>) = open
@@ -175,11 +194,11 @@ pub fn journey(view: &View<'_>) -> Journey {
         } else {
             None
         };
-        if still && wait.is_none() || told.rounds >= rounds_max {
+        if still && wait.is_none() || told.rounds >= told.rounds_max {
             break plan;
         }
         settle(&mut ledger, &plan);
-        let mut steps = under_way(&going, &machines, &mut observed, told.clock);
+        let mut steps = under_way(&going, &desired, &mut observed, told.clock);
         for task in &plan.tasks {
             predict(&mut observed, &task.machine, &task.action, told.clock);
             steps.push((task.action.kind(), &task.machine));
@@ -194,17 +213,8 @@ pub fn journey(view: &View<'_>) -> Journey {
             told.wait(wait);
         }
     };
-    // A wait that leads nowhere is none: what is held then says why.
-    while told.blocks.pop_if(|block| block.wait.is_some()).is_some() {}
-    Journey {
-        gates: passed(desired, &told),
-        cluster: desired.name.clone(),
-        minutes: told.blocks.iter().map(Block::minutes).sum(),
-        blocks: told.blocks,
-        held: last.held,
-        ends: last.summary.phase,
-        effects: told.effects,
-    }
+    let cost = [(view.desired, view.observed), (&desired, &observed)];
+    told.ended(&desired, last, Cost::of(prices, cost))
 }
 
 /// The gates that nodes come to on the way.
@@ -227,11 +237,16 @@ fn unscheduled(desired: &Desired) -> Desired {
 /// Predicts that tasks end well; answers what they did to which machines.
 fn under_way<'a>(
     open: &[Open],
-    machines: &BTreeMap<MachineId, &'a Machine>,
+    desired: &'a Desired,
     observed: &mut Observed,
     now: Timestamp,
 ) -> Vec<(Kind, &'a Machine)> {
     let mut steps = Vec::new();
+    if open.is_empty() {
+        return steps;
+    }
+    let machines: BTreeMap<MachineId, &Machine> =
+        desired.all().map(|machine| (machine.id, machine)).collect();
     for open in open {
         if let Some(machine) = machines.get(&open.machine) {
             predict(observed, machine, &open.action, now);
@@ -243,13 +258,22 @@ fn under_way<'a>(
 
 /// What is waited for where nothing can be done now, though something can later.
 fn wait(plan: &Plan, elsewhere: &[Elsewhere], clock: Timestamp) -> Option<Wait> {
+    let minutes = |at: Timestamp| {
+        let minutes = at.since(clock).as_secs().div_ceil(60);
+        u32::try_from(minutes).unwrap_or(u32::MAX)
+    };
     let opens = plan.held.iter().filter_map(|held| held.reason.opens());
     if let Some(opens) = opens.min().filter(|opens| *opens > clock) {
-        let minutes = opens.since(clock).as_secs().div_ceil(60);
-        return Some(Wait::Window {
-            opens,
-            minutes: u32::try_from(minutes).unwrap_or(u32::MAX),
-        });
+        let minutes = minutes(opens);
+        return Some(Wait::Window { opens, minutes });
+    }
+    let due = plan
+        .held
+        .iter()
+        .filter_map(|held| held.reason.paused_until());
+    if let Some(due) = due.min().filter(|due| *due > clock) {
+        let minutes = minutes(due);
+        return Some(Wait::Pause { due, minutes });
     }
     let row = plan.held.iter().find_map(|held| {
         if let Reason::Budget {
@@ -275,6 +299,10 @@ fn settle(ledger: &mut Vec<Slot>, plan: &Plan) {
 struct Telling {
     blocks: Vec<Block>,
     rounds: u32,
+    /// More than these are never told.
+    rounds_max: u32,
+    /// Machines that were ever named.
+    machines: BTreeSet<MachineId>,
     effects: BTreeMap<Name, BTreeSet<Effect>>,
     /// What time it would be.
     clock: Timestamp,
@@ -284,18 +312,46 @@ struct Telling {
 
 impl Telling {
     fn new(view: &View<'_>) -> Self {
-        Self {
+        let mut telling = Self {
             blocks: Vec::new(),
             rounds: 0,
+            rounds_max: 0,
+            machines: BTreeSet::new(),
             effects: BTreeMap::new(),
             clock: view.now,
             timed: !view.desired.disruption.windows.0.is_empty(),
+        };
+        telling.moved(view.desired);
+        telling
+    }
+
+    /// The cluster should be otherwise from now on: who is new has a way to go.
+    fn moved(&mut self, desired: &Desired) {
+        let machines = desired.all().map(|machine| machine.id);
+        self.machines.extend(machines);
+        let machines = u32::try_from(self.machines.len()).unwrap_or(u32::MAX);
+        self.rounds_max = ROUNDS_PER_MACHINE.saturating_mul(machines.saturating_add(1));
+    }
+
+    /// The journey, which ends with this plan.
+    fn ended(mut self, desired: &Desired, last: Plan, cost: Cost) -> Journey {
+        // A wait that leads nowhere is none: what is held then says why.
+        while self.blocks.pop_if(|block| block.wait.is_some()).is_some() {}
+        Journey {
+            cost,
+            gates: passed(desired, &self),
+            cluster: desired.name.clone(),
+            minutes: self.blocks.iter().map(Block::minutes).sum(),
+            blocks: self.blocks,
+            held: last.held,
+            ends: last.summary.phase,
+            effects: self.effects,
         }
     }
 
     fn wait(&mut self, wait: Wait) {
-        if let Wait::Window { opens, .. } = wait {
-            self.clock = opens;
+        if let Wait::Window { opens: at, .. } | Wait::Pause { due: at, .. } = wait {
+            self.clock = at;
         }
         self.blocks.push(Block {
             rounds: Vec::new(),

@@ -11,6 +11,7 @@
 //! **Invariant:** this crate depends on `model` alone (`docs/dependencies.txt`), and
 //! `clippy.toml` beside it forbids clocks, files and unordered maps.
 
+mod advance;
 mod blast;
 mod care;
 mod check;
@@ -22,16 +23,19 @@ mod journey;
 mod ledger;
 mod planner;
 mod predict;
+mod price;
 mod summary;
 mod why;
 
+pub use advance::{Advance, advance};
 pub use blast::{Blast, Limits};
-pub use check::{Note, check};
-pub use expand::{Change, Expansion, Known, expand, retire};
+pub use check::{Note, check, check_advance};
+pub use expand::{Change, Expansion, GivenBack, Known, expand, give_back, retire};
 pub use held::{Held, Owner, Reason, Scope};
-pub use journey::{Block, Journey, Step, Wait, journey};
+pub use journey::{Block, Journey, Step, Wait, journey, journey_priced};
 pub use ledger::{Elsewhere, Slot, spent};
 pub use planner::{Plan, View, plan};
 pub use predict::{minutes, predict};
+pub use price::{Cost, DiskPrice, MachinePrice, Month, Prices};
 pub use summary::{Phase, Summary};
 pub use why::{Cause, why};

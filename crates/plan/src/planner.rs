@@ -4,7 +4,10 @@ mod addons;
 mod around;
 mod draft;
 mod hosts;
+mod metal;
+mod names;
 mod renewal;
+mod rolling;
 mod rules;
 mod snapshots;
 mod survey;
@@ -24,6 +27,7 @@ use model::secret::SecretRef;
 use model::task::{Open, Task};
 use model::time::Timestamp;
 
+pub(crate) use draft::ATTEMPTS_BEFORE_ERROR;
 use draft::Draft;
 use survey::Survey;
 use tending::Cares;
@@ -56,7 +60,7 @@ pub struct View<'a> {
 /// The next step from observed towards desired, and why it is not a longer one.
 ///
 /// Anybody may read one; only [`plan`] can make one.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 #[must_use = "a plan changes nothing until it is committed"]
 pub struct Plan {
@@ -144,6 +148,11 @@ impl Plan {
     }
 }
 
+/// Whether a snapshot of etcd is being put back, or is to be: nothing else is done until then.
+pub(crate) fn restores(view: &View<'_>) -> bool {
+    snapshots::to_restore(view).is_some()
+}
+
 /// Compares desired with observed and returns the next step.
 pub fn plan(view: &View<'_>) -> Plan {
     let survey = Survey::of(view);
@@ -161,10 +170,13 @@ pub fn plan(view: &View<'_>) -> Plan {
         rules::join_compute(&mut draft, &cares);
         rules::uncordon(&mut draft);
         rules::remove(&mut draft, &cares);
+        rolling::tell(&mut draft);
         renewal::renew(&mut draft);
         rules::upgrade(&mut draft);
         tending::tend(&mut draft, &cares);
         hosts::balancers::balance(&mut draft);
+        names::unnamed(&mut draft);
+        metal::unmatched(&mut draft);
         addons::addons(&mut draft);
         snapshots::take(&mut draft);
     }

@@ -92,9 +92,10 @@ static INTENT: [Field; 4] = [
     optional("expiresInSeconds", Want::Number),
 ];
 
-static WISHES: [Field; 7] = [
+static WISHES: [Field; 8] = [
     field("scale", Want::Fields(&SCALE)),
     field("replace", Want::Fields(&REPLACE)),
+    field("retire", Want::Fields(&REPLACE)),
     field("retry", Want::Fields(&TASK)),
     field("cancel", Want::Fields(&TASK)),
     field("pause", Want::Fields(&[])),
@@ -280,7 +281,7 @@ mod tests {
               reason: found nothing; this field is required
             {"cluster": 1, "wish": {}, "reason": null, "expiresInSeconds": -1, "author": "me"}
               cluster: found 1, allowed: a text
-              wish: found an empty object, allowed: an object with one of scale, replace, retry, cancel, pause, snapshot, restore
+              wish: found an empty object, allowed: an object with one of scale, replace, retire, retry, cancel, pause, snapshot, restore
               reason: found null, allowed: a text
               expiresInSeconds: found -1, allowed: a whole number from 0 to 4294967295
               author: unknown field; allowed: cluster, wish, reason, expiresInSeconds
@@ -288,9 +289,9 @@ mod tests {
               wish.scale.count: found a text, allowed: a whole number from 0 to 4294967295
               wish.scale.was: unknown field; allowed: pool, count
             {"cluster": "a", "wish": {"dance": {}}, "reason": "r"}
-              wish.dance: unknown field; allowed: scale, replace, retry, cancel, pause, snapshot, restore
+              wish.dance: unknown field; allowed: scale, replace, retire, retry, cancel, pause, snapshot, restore
             {"cluster": "a", "wish": {"pause": {}, "retry": {"task": "t"}}, "reason": "r"}
-              wish: found an object with 2 fields, allowed: an object with one of scale, replace, retry, cancel, pause, snapshot, restore
+              wish: found an object with 2 fields, allowed: an object with one of scale, replace, retire, retry, cancel, pause, snapshot, restore
             {"cluster": "a", "wish": {"retry": ["t"]}, "reason": "r"}
               wish.retry: found a list, allowed: an object with task
             {"cluster": "a", "wish": {"pause": {"for": 1}}, "reason": "r"}
@@ -338,6 +339,7 @@ mod tests {
         for wish in [
             r#"{"scale":{"pool":"p","count":4294967295}}"#,
             r#"{"replace":{"machine":"m"}}"#,
+            r#"{"retire":{"machine":"m"}}"#,
             r#"{"retry":{"task":"t"}}"#,
             r#"{"cancel":{"task":"t"}}"#,
             r#"{"pause":{}}"#,

@@ -24,6 +24,7 @@ pub(crate) async fn check(
         if let Account {
             via: Provider::Cloud(cloud),
             secret: Some(named),
+            ..
         } = account
         {
             for fault in judged(app, project, *cloud, named, actor).await? {

@@ -94,7 +94,9 @@ pub(crate) fn held(held: &Held) -> HeldView {
     let (task, due_at) = match &held.reason {
         Reason::Backoff { task, due, .. } => (Some(task), Some(*due)),
         Reason::Stuck { task, .. } => (Some(task), None),
-        Reason::Window { opens } => (None, Some(*opens)),
+        Reason::Window { opens: at }
+        | Reason::Repair { due: at, .. }
+        | Reason::TakenBack { due: at, .. } => (None, Some(*at)),
         Reason::Budget { .. }
         | Reason::Quorum { .. }
         | Reason::Additions { .. }
@@ -114,6 +116,9 @@ pub(crate) fn held(held: &Held) -> HeldView {
         | Reason::Snapshot { .. }
         | Reason::Secret { .. }
         | Reason::SameKey { .. }
+        | Reason::Successor { .. }
+        | Reason::Unnamed { .. }
+        | Reason::Unmatched { .. }
         | Reason::Quota { .. } => (None, None),
     };
     HeldView {

@@ -152,7 +152,7 @@ impl ClusterView {
     }
 
     /// What `expand` is given.
-    pub(crate) fn known(&self) -> plan::Known<'_> {
+    pub fn known(&self) -> plan::Known<'_> {
         plan::Known {
             desired: &self.desired,
             observed: &self.observed,

@@ -7,7 +7,7 @@ use crate::page::{Listed, Page, cursor};
 use crate::submit::Preview;
 use model::id::{ClusterId, IntentId, MachineId, TaskId};
 use model::intent::{Intent, Wish};
-use model::manifest::Manifest;
+use model::manifest::{Manifest, Pool};
 use model::name::Name;
 use model::time::Timestamp;
 
@@ -40,7 +40,7 @@ pub(crate) fn insert(tx: &mut dyn Tx, cluster: ClusterId, intent: &Intent) -> Re
     let (task, machine) = match &intent.wish {
         Wish::Retry { task } => (Some(*task), None),
         Wish::Cancel { task, machine, .. } => (Some(*task), Some(*machine)),
-        Wish::Replace { machine } => (None, Some(*machine)),
+        Wish::Replace { machine } | Wish::Retire { machine } => (None, Some(*machine)),
         Wish::Scale { .. } | Wish::Pause | Wish::Snapshot | Wish::Restore { .. } => (None, None),
     };
     tx.execute(
@@ -72,11 +72,11 @@ pub(crate) fn end_outdated_scales(
         let Wish::Scale { pool, was, .. } = &intent.wish else {
             continue;
         };
-        if manifest
-            .pools
-            .get(pool)
-            .is_none_or(|pool| pool.count() != *was)
-        {
+        let same = match manifest.pools.get(pool) {
+            Some(Pool::Dynamic(pool)) => pool.declared() == *was,
+            Some(Pool::Static(_) | Pool::Metal(_)) | None => false,
+        };
+        if !same {
             end(tx, intent.id, now)?;
         }
     }

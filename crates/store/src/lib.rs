@@ -5,10 +5,11 @@
 //! [`Store`]; each is one transaction, so an answer is always of one piece. The SQL is
 //! written once, in portable words, against a small body (`body.rs`) that `SQLite` fills.
 //!
-//! **Invariant:** every change of desired state goes through `plan::expand` or
-//! `plan::retire`, in the transaction that stores it. Nothing here decides what to do
+//! **Invariant:** every change of desired state goes through `plan::expand`,
+//! `plan::retire` or `plan::give_back`, in the transaction that stores it. Nothing here decides what to do
 //! next and nothing here touches the world.
 
+mod advance;
 mod audit;
 mod backlog;
 mod blast;
@@ -20,6 +21,7 @@ mod desired;
 mod dump;
 mod error;
 mod events;
+mod given_back;
 mod intents;
 mod journeys;
 mod keys;

@@ -16,6 +16,7 @@ use model::observed::{
     Fact, HostFact, MachineFact, NodeFact, Observation, Observed, Source, Wellbeing, fold,
 };
 use model::time::Timestamp;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// One line of the log of what changed: from then on this was so.
@@ -92,7 +93,10 @@ pub(crate) const FORGOTTEN: Timestamp = Timestamp::from_millis(-1);
 
 /// Doubts all that was seen, until somebody looks again.
 pub(crate) fn doubt(tx: &mut dyn Tx) -> Result<(), Error> {
-    tx.execute("UPDATE observations SET at = $1", &[FORGOTTEN.into()])?;
+    tx.execute(
+        "UPDATE observations SET at = $1, since = NULL",
+        &[FORGOTTEN.into()],
+    )?;
     tx.execute("UPDATE clusters SET probed_at = NULL", &[])?;
     Ok(())
 }
@@ -129,18 +133,23 @@ pub(crate) struct Of<'a> {
 /// A cluster as it was last seen.
 pub(crate) fn of_cluster(tx: &mut dyn Tx, cluster: ClusterId) -> Result<Observed, Error> {
     let rows = tx.query(
-        "SELECT at, format, fact FROM observations WHERE cluster = $1",
+        "SELECT at, since, format, fact FROM observations WHERE cluster = $1",
         &[cluster.into()],
     )?;
-    let observations = rows.into_iter().map(|mut row| {
-        let at = row.take()?;
-        Ok(Observation {
-            cluster,
-            at,
-            fact: row.document()?,
-        })
-    });
-    Ok(fold(observations.collect::<Result<Vec<_>, Error>>()?))
+    let mut sick: BTreeMap<MachineId, Timestamp> = BTreeMap::new();
+    let mut observations = Vec::with_capacity(rows.len());
+    for mut row in rows {
+        let (at, since): (Timestamp, Option<Timestamp>) = (row.take()?, row.take()?);
+        let fact: Fact = row.document()?;
+        if let (Some(machine), Some(since)) = (fact.sick(), since) {
+            let known = sick.entry(machine).or_insert(since);
+            *known = since.min(*known);
+        }
+        observations.push(Observation { cluster, fact, at });
+    }
+    let mut observed = fold(observations);
+    observed.sick = sick;
+    Ok(observed)
 }
 
 /// Takes in observations of one cluster; answers whether anything changed.
@@ -194,35 +203,42 @@ fn replace(
     let [of, object, source] = key.clone();
     let known = first(
         tx,
-        "SELECT at, fact FROM observations WHERE cluster = $1 AND object = $2 AND source = $3",
+        "SELECT at, since, fact FROM observations WHERE cluster = $1 AND object = $2 AND source = $3",
         &key,
     )?;
     let encoded = encode(fact)?;
+    let mut sick_before = None;
     let before = match known {
         None => Before::Nothing,
         Some(mut row) => {
-            let (known_at, known): (Timestamp, String) = (row.take()?, row.take()?);
+            let (known_at, since): (Timestamp, Option<Timestamp>) = (row.take()?, row.take()?);
+            let known: String = row.take()?;
             // What is known from the future is known by a clock that was wrong, or is: dropping
             // all that is seen until then would have everything done again and again.
             if known_at > *at && known_at <= now {
                 return Ok(None);
             }
-            if Value::Text(known) == encoded {
+            if Value::Text(known.clone()) == encoded {
                 tx.execute(
-                    "UPDATE observations SET at = $4 WHERE cluster = $1 AND object = $2 AND source = $3",
+                    "UPDATE observations SET at = $4, since = COALESCE(since, $4)
+                     WHERE cluster = $1 AND object = $2 AND source = $3",
                     &[of, object, source, (*at).into()],
                 )?;
                 return Ok(None);
             }
+            sick_before = since.filter(|_| was_sick(fact, &known));
             Before::Another
         }
     };
     let values = [of, object, source, (*at).into(), FORMAT.into(), encoded];
+    let mut row = values.to_vec();
+    row.push(sick_before.unwrap_or(*at).into());
     tx.execute(
-        "INSERT INTO observations (cluster, object, source, at, format, fact) VALUES ($1, $2, $3, $4, $5, $6)
+        "INSERT INTO observations (cluster, object, source, at, format, fact, since)
+         VALUES ($1, $2, $3, $4, $5, $6, $7)
          ON CONFLICT (cluster, object, source)
-         DO UPDATE SET at = excluded.at, format = excluded.format, fact = excluded.fact",
-        &values,
+         DO UPDATE SET at = excluded.at, format = excluded.format, fact = excluded.fact, since = excluded.since",
+        &row,
     )?;
     tx.execute(
         "INSERT INTO observation_changes (cluster, object, source, at, format, fact)
@@ -230,6 +246,13 @@ fn replace(
         &values,
     )?;
     Ok(Some(before))
+}
+
+/// Whether a machine that does not serve did not either by what was known: something else of it
+/// has changed. What cannot be read any more says nothing.
+fn was_sick(fact: &Fact, known: &str) -> bool {
+    let before = || serde_json::from_str::<Fact>(known).ok();
+    fact.sick().is_some() && before().is_some_and(|before| before.sick() == fact.sick())
 }
 
 /// Lets others know of a change: lists, wishes that it fulfils, people.

@@ -4,6 +4,8 @@
 //! stores the wish, through the same expansion as a submission. Every change of wishes
 //! makes plans stale that did not know of it.
 
+mod sense;
+
 use crate::Store;
 use crate::audit::{self, Actor, Entry};
 use crate::blast::{TooMuch, judge};
@@ -12,16 +14,14 @@ use crate::clusters::{self, ClusterView};
 use crate::error::Error;
 use crate::events::note;
 use crate::{desired, intents, manifests};
-use model::cluster::{Desired, Origin, Role};
-use model::id::{self, ClusterId, IntentId, TaskId};
+use model::cluster::{Desired, Role};
+use model::id::{self, ClusterId, IntentId};
 use model::intent::{Intent, Wish};
-use model::manifest::POOL_COUNT_MAX;
-use model::manifest::{Manifest, Pool};
+use model::manifest::Manifest;
 use model::name::Name;
-use model::snapshot::SnapshotId;
-use model::task::Task;
 use model::time::Timestamp;
 use plan::{Change, Limits};
+use sense::checked;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A wish on its way in.
@@ -133,7 +133,7 @@ fn wish(tx: &mut dyn Tx, draft: Draft, now: Timestamp) -> Result<Intent, WishErr
     for older in view
         .intents
         .iter()
-        .filter(|older| outlived(&older.wish, &wish))
+        .filter(|older| outlived(&view.desired, &older.wish, &wish))
     {
         intents::end(tx, older.id, now)?;
     }
@@ -175,13 +175,8 @@ fn wish(tx: &mut dyn Tx, draft: Draft, now: Timestamp) -> Result<Intent, WishErr
         },
     );
     if shapes(&intent.wish) {
-        reshape(
-            tx,
-            view.desired.cluster,
-            &intent.author,
-            Consent::Unasked,
-            now,
-        )?;
+        let consent = Consent::to(&view.desired, &intent.wish);
+        reshape(tx, view.desired.cluster, &intent.author, consent, now)?;
     }
     Ok(intent)
 }
@@ -193,6 +188,7 @@ fn target(tx: &mut dyn Tx, draft: &Draft) -> Result<ClusterView, WishError> {
         Wish::Retry { task } | Wish::Cancel { task, .. } => Some(*task),
         Wish::Scale { .. }
         | Wish::Replace { .. }
+        | Wish::Retire { .. }
         | Wish::Pause
         | Wish::Snapshot
         | Wish::Restore { .. } => None,
@@ -221,7 +217,7 @@ fn target(tx: &mut dyn Tx, draft: &Draft) -> Result<ClusterView, WishError> {
 /// Whether a wish changes what a cluster should be.
 const fn shapes(wish: &Wish) -> bool {
     match wish {
-        Wish::Scale { .. } | Wish::Replace { .. } => true,
+        Wish::Scale { .. } | Wish::Replace { .. } | Wish::Retire { .. } => true,
         Wish::Retry { .. }
         | Wish::Cancel { .. }
         | Wish::Pause
@@ -230,143 +226,21 @@ const fn shapes(wish: &Wish) -> bool {
     }
 }
 
-/// Whether the newer of two wishes leaves nothing of the older.
-fn outlived(older: &Wish, newer: &Wish) -> bool {
+/// Whether the newer of two wishes leaves nothing of the older. Who has a machine go without
+/// another in its place wants no more of them than are left, whatever was wished before.
+fn outlived(desired: &Desired, older: &Wish, newer: &Wish) -> bool {
     match (older, newer) {
         (Wish::Scale { pool: older, .. }, Wish::Scale { pool: newer, .. }) => older == newer,
+        (Wish::Scale { pool, .. }, Wish::Retire { machine }) => {
+            let mut machines = desired.machines.iter();
+            machines.any(|of| of.id == *machine && of.pool == *pool)
+        }
         (older, newer) => older == newer,
     }
 }
 
-/// The wish with what it repeats of other documents, if it makes sense for the cluster.
-fn checked(tx: &mut dyn Tx, view: &ClusterView, wish: Wish) -> Result<Wish, WishError> {
-    if view.desired.tombstone && shapes(&wish) {
-        return Err(refused(format!(
-            "cluster {} is being removed",
-            view.desired.name
-        )));
-    }
-    match wish {
-        Wish::Scale {
-            pool,
-            count,
-            was: _,
-        } => {
-            let was = declared(tx, view, &pool)?;
-            if !(1..=POOL_COUNT_MAX).contains(&count) {
-                return Err(refused(format!(
-                    "found {count} machines, allowed: 1 to {POOL_COUNT_MAX}"
-                )));
-            }
-            Ok(Wish::Scale { pool, count, was })
-        }
-        Wish::Replace { machine } => {
-            let found = view.desired.all().find(|found| found.id == machine);
-            let found = found.ok_or_else(|| WishError::NotFound {
-                what: "machine",
-                name: machine.to_string(),
-            })?;
-            if view
-                .desired
-                .leaving
-                .iter()
-                .any(|leaving| leaving.id == machine)
-            {
-                return Err(refused(format!(
-                    "machine {} is on its way out already",
-                    found.name
-                )));
-            }
-            match found.origin {
-                Origin::Made { .. } => Ok(Wish::Replace { machine }),
-                Origin::Given { .. } => Err(refused(format!(
-                    "machine {} was given and cannot be made again",
-                    found.name
-                ))),
-            }
-        }
-        Wish::Retry { task } => unfinished(tx, view, task).map(|_| Wish::Retry { task }),
-        Wish::Cancel { task, .. } => {
-            let found = unfinished(tx, view, task)?;
-            Ok(Wish::Cancel {
-                task,
-                machine: found.machine.id,
-                kind: found.action.kind(),
-            })
-        }
-        Wish::Pause => Ok(Wish::Pause),
-        Wish::Snapshot => started(view).map(|()| Wish::Snapshot),
-        Wish::Restore { snapshot } => {
-            started(view)?;
-            kept(view, &snapshot)?;
-            Ok(Wish::Restore { snapshot })
-        }
-    }
-}
-
-/// Whether the cluster is there to be saved, and to stay.
-fn started(view: &ClusterView) -> Result<(), WishError> {
-    let name = &view.desired.name;
-    if view.desired.tombstone {
-        Err(refused(format!("cluster {name} is being removed")))
-    } else if view.observed.initialised {
-        Ok(())
-    } else {
-        Err(refused(format!("cluster {name} has no control plane yet")))
-    }
-}
-
-/// Whether a snapshot of the cluster is kept.
-fn kept(view: &ClusterView, snapshot: &SnapshotId) -> Result<(), WishError> {
-    let known = view.observed.snapshots.as_ref();
-    let mut kept = known.into_iter().flat_map(|(known, _)| &known.kept);
-    if kept.any(|kept| kept.id == *snapshot) {
-        return Ok(());
-    }
-    Err(WishError::NotFound {
-        what: "snapshot",
-        name: snapshot.to_string(),
-    })
-}
-
 fn refused(reason: String) -> WishError {
     WishError::Refused { reason }
-}
-
-/// How many machines the manifest declares for a dynamic pool of the cluster.
-fn declared(tx: &mut dyn Tx, view: &ClusterView, pool: &Name) -> Result<u32, WishError> {
-    let manifest = manifest_of(tx, &view.desired)?;
-    let cluster = manifest.clusters.first();
-    let used = cluster
-        .is_some_and(|cluster| cluster.control.contains(pool) || cluster.compute.contains(pool));
-    match manifest.pools.get(pool).filter(|_| used) {
-        Some(Pool::Dynamic(dynamic)) => Ok(dynamic.count),
-        Some(Pool::Static(_)) => Err(refused(format!(
-            "pool {pool} has given machines; add or remove them in the manifest"
-        ))),
-        None => Err(WishError::NotFound {
-            what: "pool",
-            name: pool.to_string(),
-        }),
-    }
-}
-
-fn unfinished(tx: &mut dyn Tx, view: &ClusterView, task: TaskId) -> Result<Task, WishError> {
-    let row = first(
-        tx,
-        "SELECT format, body FROM tasks WHERE id = $1 AND cluster = $2",
-        &[task.into(), view.desired.cluster.into()],
-    )?;
-    let Some(mut row) = row else {
-        return Err(WishError::NotFound {
-            what: "task",
-            name: task.to_string(),
-        });
-    };
-    if !view.open.iter().any(|open| open.id == task) {
-        return Err(refused(format!("task {task} is finished")));
-    }
-    Ok(row.document()?)
 }
 
 /// The current manifest of a cluster, with no other cluster in it.
@@ -389,6 +263,8 @@ fn manifest_of(tx: &mut dyn Tx, desired: &Desired) -> Result<Manifest, WishError
 enum Consent {
     /// Nobody: it is a new wish, and only a manifest may remove that much.
     Unasked,
+    /// The author of the manifest, who declared between which sizes the pool is scaled.
+    Declared,
     /// Whoever takes a wish back, to so many per cent.
     Withdrawn(Option<u8>),
     /// The author, when the wish was made with an end: that the machines go then is a part
@@ -398,11 +274,30 @@ enum Consent {
 }
 
 impl Consent {
+    /// Who agreed to what a new wish removes.
+    fn to(desired: &Desired, wish: &Wish) -> Self {
+        let scaled = match wish {
+            Wish::Scale { pool, .. } => desired.autoscalers.contains_key(pool),
+            Wish::Retire { .. } => true,
+            Wish::Replace { .. }
+            | Wish::Retry { .. }
+            | Wish::Cancel { .. }
+            | Wish::Pause
+            | Wish::Snapshot
+            | Wish::Restore { .. } => false,
+        };
+        if scaled {
+            Self::Declared
+        } else {
+            Self::Unasked
+        }
+    }
+
     fn limits(self) -> Limits {
         match self {
             Self::Unasked => Limits::default(),
             Self::Withdrawn(percent) => Limits::default().allowing(percent),
-            Self::Expired => Limits::default().allowing(Some(100)),
+            Self::Declared | Self::Expired => Limits::default().allowing(Some(100)),
         }
     }
 
@@ -414,7 +309,7 @@ impl Consent {
             percent_needed,
         } = too_much;
         let hint = match self {
-            Self::Unasked => format!(
+            Self::Unasked | Self::Declared => format!(
                 "change the manifest instead, and apply it with `--allow-blast {percent_needed}`"
             ),
             Self::Withdrawn(_) | Self::Expired => {
@@ -473,11 +368,13 @@ fn reshape(
 
 /// What admission demands of a declared cluster, asked of a wished one.
 fn sound(desired: &Desired) -> Result<(), WishError> {
-    let control = desired
-        .machines
+    let made = desired.machines.iter().map(|machine| (machine.role, 1));
+    let metal = desired
+        .metal
         .iter()
-        .filter(|machine| machine.role == Role::Control)
-        .count();
+        .map(|wanted| (wanted.role, wanted.count));
+    let control = made.chain(metal).filter(|(role, _)| *role == Role::Control);
+    let control: u32 = control.map(|(_, count)| count).sum();
     if !matches!(control, 1 | 3 | 5 | 7) {
         return Err(refused(format!(
             "found {control} control machines, allowed: 1, 3, 5 or 7"
@@ -605,8 +502,14 @@ pub(crate) fn expire(tx: &mut dyn Tx, now: Timestamp) -> Result<BTreeSet<Cluster
 
 fn said(wish: &Wish) -> String {
     match wish {
+        Wish::Scale {
+            pool,
+            count,
+            was: 0,
+        } => format!("scale pool {pool} to {count}"),
         Wish::Scale { pool, count, was } => format!("scale pool {pool} from {was} to {count}"),
         Wish::Replace { machine } => format!("replace {machine}"),
+        Wish::Retire { machine } => format!("retire {machine}"),
         Wish::Retry { task } => format!("retry {task}"),
         Wish::Cancel { task, .. } => format!("cancel {task}"),
         Wish::Pause => "pause".to_owned(),

@@ -46,15 +46,17 @@ async fn who_says_little_sees_all_that_may_be_meant() {
         NOBODY,
         "explain count",
         &expect![[r#"
-        exit 0
-        spec.nodePools.dynamic[].count
-          How many machines.
-        spec.kubernetes.clusters[].etcdBackup.keep.count
-          How many snapshots are kept; 7 where nothing is said.
+            exit 0
+            spec.nodePools.dynamic[].count
+              How many machines. Either this or autoscaler.
+            spec.nodePools.metal[].count
+              How many machines.
+            spec.kubernetes.clusters[].etcdBackup.keep.count
+              How many snapshots are kept; 7 where nothing is said.
 
-        Say more of its place to see what is allowed there.
-        --
-    "#]],
+            Say more of its place to see what is allowed there.
+            --
+        "#]],
     )
     .await;
     check(
@@ -64,7 +66,7 @@ async fn who_says_little_sees_all_that_may_be_meant() {
         exit 2
         --
         error: manifests have no field `cuont` (CLI-008)
-        hint: `slipway explain` without a word shows where to begin
+        hint: did you mean `spec.nodePools.dynamic[].count` or `spec.nodePools.metal[].count` or `spec.kubernetes.clusters[].etcdBackup.keep.count`?
     "#]],
     )
     .await;

@@ -59,7 +59,7 @@ fn the_program() {
               simulate    Rehearse a manifest in a simulated world
               task        Read the log of a task, retry it, cancel it
               pool        Scale a pool
-              machine     Replace a machine
+              machine     Replace a machine, or have its pool do without it
               cluster     Pause a cluster, let it go on
               intent      List and withdraw wishes outside the manifest
               secret      Set secrets, list them, change the keys they are sealed with

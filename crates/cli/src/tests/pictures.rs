@@ -212,9 +212,14 @@ fn a_cluster_in_full() {
     let mut cluster = head();
     cluster["machines"] = machines().into();
     cluster["openTasks"] = vec![task()].into();
+    cluster["loadBalancers"] = json!([
+        {"name": "front", "ports": {"web": "tcp/443", "api": "tcp/6443"}, "endpoint": "www.example.org",
+         "alternativeEndpoints": ["shop.example.org"]},
+        {"name": "back", "ports": {}}
+    ]);
     check(
         &view::cluster(&wire::<ClusterView>(cluster), now()),
-        &expect![[r"
+        &expect![[r#"
             cluster   edge
             id        cluster-1
             project   default
@@ -222,6 +227,11 @@ fn a_cluster_in_full() {
             state     scheduled: join edge-compute-02
             desired   v1.35.0, 3 control and 3 compute nodes, generation 3
             observed  40s ago: 3 control and 1 compute nodes ready, 1 machine leaving
+
+            LOAD BALANCERS
+              NAME   LISTENS TO                 CALLED
+              front  api tcp/6443, web tcp/443  www.example.org, shop.example.org
+              back
 
             HELD
               join edge-compute-03: one at a time, after edge-compute-02
@@ -235,7 +245,7 @@ fn a_cluster_in_full() {
               NAME             CLUSTER  POOL     ROLE     DESIRED  OBSERVED BY PROVIDER  OBSERVED BY KUBERNETES
               edge-compute-01  edge     compute  compute  to stay  running 40s ago       ready cordoned v1.35.0 40s ago
               edge-compute-02  edge     compute  compute  to stay  booting 40s ago       never looked
-        "]],
+        "#]],
     );
 }
 
@@ -301,9 +311,14 @@ fn a_manifest_in_full() {
 #[test]
 fn a_machine_and_an_intent_in_full() {
     let at = "2026-03-01T12:30:00Z";
+    let mut machine = machines().remove(0);
+    machine["origin"]["made"]["hardware"] = json!({
+        "disk": 50, "cpus": 8, "memory": 32, "gpus": 2, "gpuType": "big", "spot": true,
+        "templates": "example.org/o/m@main", "templatesMove": true
+    });
     check(
         &view::machine(
-            &wire(machines().remove(0)),
+            &wire(machine),
             &[
                 wire(
                     json!({"at": at, "source": "kubernetes", "node": {"joined": true, "ready": false, "cordoned": false, "version": "v1.35.0", "observedAt": at}}),
@@ -322,6 +337,7 @@ fn a_machine_and_an_intent_in_full() {
             role                    compute
             desired                 to stay
             origin                  made by lab in north/a: small, debian-13
+            made with               50 GB of disk, 8 processors, 32 GB of memory, 2 graphics processors (big), lent until it is taken back, modules of example.org/o/m@main, which may move
             private address         10.0.0.5
             observed by provider    running 40s ago
             known there as          vm-7

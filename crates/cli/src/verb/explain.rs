@@ -3,7 +3,7 @@
 use crate::context::{Context, json};
 use crate::error::Error;
 use api::Exit;
-use api::language::{Placed, all, meant, schema};
+use api::language::{Placed, all, meant, near, schema};
 use serde::Serialize;
 
 /// The widest place that explanations are put beside; those of longer ones stand below.
@@ -48,7 +48,7 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
             found if found.is_empty() => {
                 return Err(Error::Usage {
                     what: format!("manifests have no field `{words}`"),
-                    hint: "`slipway explain` without a word shows where to begin".to_owned(),
+                    hint: hint(words),
                 });
             }
             found => found,
@@ -57,6 +57,24 @@ pub(crate) fn run(arguments: &Arguments, context: &mut Context<'_>) -> Result<Ex
     let wire: Vec<_> = shown(&found).into_iter().map(Told::new).collect();
     context.show(&wire, |_| picture(&found))?;
     Ok(Exit::Done)
+}
+
+/// What somebody may have meant, else where to begin.
+fn hint(words: &str) -> String {
+    /// A hint is read, not searched.
+    const SHOWN_MAX: usize = 3;
+    let near = near(words);
+    let near: Vec<_> = near
+        .iter()
+        .map(|placed| format!("`{}`", placed.path))
+        .collect();
+    match near.as_slice() {
+        [] => "`slipway explain` without a word shows where to begin".to_owned(),
+        near if near.len() > SHOWN_MAX => {
+            format!("did you mean {} or another?", near[..SHOWN_MAX].join(", "))
+        }
+        near => format!("did you mean {}?", near.join(" or ")),
+    }
 }
 
 /// What is told of: one field with those within it, several without, or the top of the manifest.

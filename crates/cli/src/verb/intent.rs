@@ -101,6 +101,7 @@ pub(super) async fn stored(
     let told = match &request.wish {
         // What was stored is the id, because a name can have several lives.
         WishRequest::Replace { machine } => format!("replace {machine}"),
+        WishRequest::Retire { machine } => format!("retire {machine}"),
         WishRequest::Scale { .. }
         | WishRequest::Retry { .. }
         | WishRequest::Cancel { .. }

@@ -1,4 +1,4 @@
-//! `slipway machine`: a new machine in place of an old one.
+//! `slipway machine`: a new machine in place of an old one, or none.
 
 use super::intent::{Reason, wish};
 use crate::context::Context;
@@ -10,6 +10,8 @@ use api::{Exit, WishRequest};
 pub enum Verb {
     /// Make a new machine, then remove this one with its disk
     Replace(Replace),
+    /// Remove a machine with its disk, and have its pool be one smaller
+    Retire(Retire),
 }
 
 /// Arguments of `slipway machine replace`.
@@ -26,12 +28,32 @@ pub struct Replace {
     reason: Reason,
 }
 
+/// Arguments of `slipway machine retire`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example:\n  slipway machine retire edge-compute-02 --reason 'idle since noon'"
+)]
+pub struct Retire {
+    /// The name of the machine, of a pool with an autoscaler
+    #[arg(value_parser = api::argument::name)]
+    name: String,
+
+    #[command(flatten)]
+    reason: Reason,
+}
+
 pub(crate) async fn run(verb: Verb, context: &mut Context<'_>) -> Result<Exit, Error> {
-    let Verb::Replace(Replace { name, reason }) = verb;
     let client = context.client()?;
-    let machine = client.machine(&name).await?;
-    let replace = WishRequest::Replace {
-        machine: machine.name,
+    let (name, reason) = match &verb {
+        Verb::Replace(Replace { name, reason }) | Verb::Retire(Retire { name, reason }) => {
+            (name, reason.clone())
+        }
     };
-    wish(&client, machine.cluster, replace, reason, context).await
+    let found = client.machine(name).await?;
+    let machine = found.name;
+    let wished = match verb {
+        Verb::Replace(_) => WishRequest::Replace { machine },
+        Verb::Retire(_) => WishRequest::Retire { machine },
+    };
+    wish(&client, found.cluster, wished, reason, context).await
 }

@@ -6,8 +6,8 @@ use super::{
 };
 use crate::table::{Table, count, indent, plain};
 use api::{
-    ChangeView, ClusterView, HostSeen, IntentView, LogLine, MachineView, ManifestView, OriginView,
-    Simulated, TaskView, Time, WishView,
+    ChangeView, ClusterView, HostSeen, IntentView, LoadBalancerView, LogLine, MachineView,
+    ManifestView, OriginView, Simulated, TaskView, Time, WishView,
 };
 
 /// Lines of `name value`, aligned; values that are not there are left out.
@@ -94,9 +94,30 @@ pub(crate) fn cluster(view: &ClusterView, now: Time) -> String {
     let kubernetes = kubernetes.map(|kubernetes| Facts(kubernetes.told(now)).text());
     facts.text()
         + &section("KUBERNETES", &kubernetes.unwrap_or_default())
+        + &section("LOAD BALANCERS", &load_balancers(&view.load_balancers))
         + &section("HELD", &held(&head.held))
         + &section("OPEN TASKS", &tasks(&view.open_tasks, now))
         + &section("MACHINES", &machines(&view.machines, now))
+}
+
+fn load_balancers(views: &[LoadBalancerView]) -> String {
+    if views.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new(["NAME", "LISTENS TO", "CALLED"]);
+    for view in views {
+        let ports = view
+            .ports
+            .iter()
+            .map(|(role, port)| format!("{role} {port}"));
+        let names = view.endpoint.iter().chain(&view.alternative_endpoints);
+        table.row([
+            view.name.clone(),
+            ports.collect::<Vec<_>>().join(", "),
+            names.cloned().collect::<Vec<_>>().join(", "),
+        ]);
+    }
+    table.render()
 }
 
 pub(crate) fn machine(view: &MachineView, changes: &[ChangeView], now: Time) -> String {
@@ -107,6 +128,7 @@ pub(crate) fn machine(view: &MachineView, changes: &[ChangeView], now: Time) -> 
             zone,
             server_type,
             image,
+            hardware: _,
         } => {
             let place = zone
                 .as_ref()
@@ -144,6 +166,7 @@ pub(crate) fn machine(view: &MachineView, changes: &[ChangeView], now: Time) -> 
             if view.leaving { "to leave" } else { "to stay" }.to_owned(),
         ),
         ("origin", origin),
+        ("made with", made_with(&view.origin)),
         ("private address", view.address.clone()),
         (
             "observed by provider",
@@ -157,6 +180,17 @@ pub(crate) fn machine(view: &MachineView, changes: &[ChangeView], now: Time) -> 
         facts.0.extend(host_says(host, now));
     }
     facts.text() + &section("LAST CHANGES", &seen_to_change(changes))
+}
+
+/// What a machine is made with, where anything is special.
+fn made_with(origin: &OriginView) -> String {
+    match origin {
+        OriginView::Made { hardware, .. } => {
+            let hardware = hardware.as_ref().map(ToString::to_string);
+            hardware.unwrap_or_default()
+        }
+        OriginView::Given { .. } => String::new(),
+    }
 }
 
 /// What a host said of itself.
@@ -245,6 +279,7 @@ pub(crate) fn intent(view: &IntentView, now: Time) -> String {
             WishView::Pause {} => ends(&view.wish).to_owned(),
             WishView::Scale { .. }
             | WishView::Replace { .. }
+            | WishView::Retire { .. }
             | WishView::Retry { .. }
             | WishView::Cancel { .. }
             | WishView::Snapshot {}

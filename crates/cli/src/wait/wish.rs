@@ -117,6 +117,7 @@ fn judge(
             WishView::Snapshot {}
             | WishView::Scale { .. }
             | WishView::Replace { .. }
+            | WishView::Retire { .. }
             | WishView::Retry { .. }
             | WishView::Cancel { .. }
             | WishView::Pause {} => {
@@ -135,6 +136,7 @@ fn judge(
         WishView::Snapshot {}
         | WishView::Scale { .. }
         | WishView::Replace { .. }
+        | WishView::Retire { .. }
         | WishView::Retry { .. }
         | WishView::Cancel { .. }
         | WishView::Pause {} => TaskKind::Snapshot,

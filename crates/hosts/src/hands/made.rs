@@ -50,9 +50,19 @@ impl Hosts {
         cluster: ClusterId,
         machine: &Machine,
     ) -> Result<(), Error> {
-        let Origin::Made { server_type, .. } = &machine.origin else {
+        let Origin::Made {
+            server_type, image, ..
+        } = &machine.origin
+        else {
             return Ok(());
         };
+        if image != sandbox::IMAGE {
+            let what = format!(
+                "found image `{image}`, allowed: {}, of which hosts of the sandbox are",
+                sandbox::IMAGE
+            );
+            return Err(Error::new(Kind::NoImage, what));
+        }
         let (owner, entry) = (Owner::Cluster(cluster), entry_name(SSH_KEY)?);
         let key = cx.kept(&owner, &entry).await.map_err(entry::unopened)?;
         let key = key.ok_or_else(|| {

@@ -76,15 +76,16 @@ impl Log for Lines {
     }
 }
 
-/// How often an attempt is made again on a host that did not answer in time: that alone depends on
-/// how busy the machine is.
+/// How often an attempt is made again on a host that did not answer, or did not end, in time: that
+/// alone depends on how busy the machine is, and whoever gives out tasks does the same.
 const RETRIES: u32 = 3;
 
 /// Whether an attempt failed only because nothing came back in time. Every other reason to try
 /// again is one that a test makes itself, or a fault.
 fn was_slow(outcome: &Outcome) -> bool {
-    let code = format!("({})", Kind::Silent.code());
-    matches!(outcome, Outcome::Retry(error) if error.attempted.ends_with(&code))
+    let slow = [Kind::Silent, Kind::Hung].map(|kind| format!("({})", kind.code()));
+    let ends = |error: &driver::Error| slow.iter().any(|code| error.attempted.ends_with(code));
+    matches!(outcome, Outcome::Retry(error) if ends(error))
 }
 
 /// A driver and one cluster.

@@ -127,7 +127,7 @@ pub(crate) fn machine(
         region: "local".to_owned(),
         zone: None,
         server_type: level.as_str().to_owned(),
-        image: "debian".to_owned(),
+        image: hosts::sandbox::IMAGE.to_owned(),
         hardware: model::hardware::Hardware::default(),
         secret: None,
     };

@@ -1,12 +1,13 @@
 //! Load balancers of the manifest: what each listens to, whom it serves, and what no field can
 //! tell alone.
 
+use super::dns::{self, Called};
 use super::fields::Fields;
 use super::manifest::{CLUSTER_NAME_MAX, Declared, POOL_NAME_MAX, Read, listed, names_at};
 use crate::balancer::{ADMIN_PORT, API_PORT, HEALTH_PORT, Protocol, RESERVED_FROM};
 use crate::cluster::Forward;
 use crate::fault::{Code, Faults};
-use crate::manifest::{Balancer, Pool};
+use crate::manifest::{Account, Balancer, Pool};
 use crate::mesh;
 use crate::name::Name;
 use crate::source::Value;
@@ -39,6 +40,7 @@ struct Serving {
     /// The roles that it names and that could be read, with the places where it names them.
     roles: Vec<(String, Forward)>,
     pools: Vec<(String, Name)>,
+    called: Option<Called>,
     whole: Option<Balancer>,
 }
 
@@ -74,7 +76,11 @@ impl Balancers {
 }
 
 /// Reads what the manifest says of load balancers, where it says anything.
-pub(super) fn balancers_of(spec: &mut Fields<'_>, faults: &mut Faults) -> Balancers {
+pub(super) fn balancers_of(
+    spec: &mut Fields<'_>,
+    providers: &[Read<Account>],
+    faults: &mut Faults,
+) -> Balancers {
     let unread = spec.has("loadBalancers");
     let mut read = Balancers::default();
     let Some(mut fields) = spec.mapping("loadBalancers", faults) else {
@@ -84,7 +90,8 @@ pub(super) fn balancers_of(spec: &mut Fields<'_>, faults: &mut Faults) -> Balanc
         read.roles.extend(role_of(value, path, faults));
     }
     for (path, value) in fields.items("clusters", ENTRIES_MAX, faults) {
-        let Some((name, serving)) = balancer_of(value, &path, &read.roles, faults) else {
+        let Some((name, serving)) = balancer_of(value, &path, (&read.roles, providers), faults)
+        else {
             read.unread = true;
             continue;
         };
@@ -180,7 +187,7 @@ fn settings_of(fields: &mut Fields<'_>, faults: &mut Faults) -> (bool, bool) {
 fn balancer_of(
     value: &Value,
     path: &str,
-    roles: &[Read<Answering>],
+    (roles, providers): (&[Read<Answering>], &[Read<Account>]),
     faults: &mut Faults,
 ) -> Option<(Option<Name>, Serving)> {
     let mut fields = Fields::open(value, path, faults)?;
@@ -188,12 +195,7 @@ fn balancer_of(
     let cluster = fields.name("targetedK8s", CLUSTER_NAME_MAX, faults);
     let used = names_at(&mut fields, "roles", "role", Name::LEN_MAX, faults);
     let pools = names_at(&mut fields, "pools", "pool", POOL_NAME_MAX, faults);
-    if let Some(dns) = fields.optional("dns") {
-        let message = format!(
-            "found {dns}, allowed: nothing (this build has no hands for DNS; name the machines yourself)"
-        );
-        faults.note(fields.path("dns"), Code::Unsupported, message);
-    }
+    let called = dns::of_balancer(&mut fields, providers, faults);
     fields.finish(faults);
     let forwards = forwards_of(&used, roles, faults);
     let whole = || {
@@ -204,6 +206,7 @@ fn balancer_of(
             cluster: cluster.clone()?,
             roles,
             pools: pools.iter().map(|(_, pool)| pool.clone()).collect(),
+            dns: called.as_ref().and_then(|called| called.whole.clone()),
         })
     };
     let whole = whole();
@@ -211,6 +214,7 @@ fn balancer_of(
         cluster,
         roles: forwards,
         pools,
+        called,
         whole,
     };
     Some((name, serving))
@@ -259,6 +263,9 @@ pub(super) fn check(
     faults: &mut Faults,
 ) {
     names(balancers, clusters, faults);
+    let serving = || balancers.clusters.iter().filter_map(|of| of.value.as_ref());
+    dns::unique(serving().filter_map(|of| of.called.as_ref()), faults);
+    serving().for_each(|serving| one_name(serving, faults));
     let known: Vec<_> = clusters.iter().map(|read| read.name.as_str()).collect();
     let mut entrances: BTreeMap<&Name, &str> = BTreeMap::new();
     for role in &balancers.roles {
@@ -296,6 +303,19 @@ pub(super) fn check(
     }
 }
 
+/// The certificate of an API server is for one name.
+fn one_name(serving: &Serving, faults: &mut Faults) {
+    let besides = serving.called.as_ref().and_then(|of| of.besides.as_ref());
+    let api = serving.roles.iter().find(|(_, role)| is_api(role));
+    if let (Some(besides), Some((_, role))) = (besides, api) {
+        let message = format!(
+            "found other names, allowed: none on a load balancer with the API (role `{}`)",
+            role.name
+        );
+        faults.note(besides, Code::Unsupported, message);
+    }
+}
+
 fn is_api(forward: &Forward) -> bool {
     u32::from(forward.target_port) == API_PORT
 }
@@ -307,7 +327,7 @@ pub(super) fn ports(balancers: &Balancers, pools: &[Read<Pool>], faults: &mut Fa
         .iter()
         .filter_map(|pool| match &pool.value {
             Some(Pool::Static(fixed)) => Some((&pool.name, fixed.ssh_port)),
-            Some(Pool::Dynamic(_)) | None => None,
+            Some(Pool::Dynamic(_) | Pool::Metal(_)) | None => None,
         })
         .collect();
     for serving in balancers.clusters.iter().filter_map(|of| of.value.as_ref()) {

@@ -60,6 +60,11 @@ impl<'v> Fields<'v> {
         matches!(self.written(field), Some(Value::List(items)) if items.is_empty())
     }
 
+    /// Whether a mapping is written there that has no entries.
+    pub(super) fn empty_map(&self, field: &str) -> bool {
+        matches!(self.written(field), Some(Value::Map(entries)) if entries.is_empty())
+    }
+
     /// Whether anything is written there.
     pub(super) fn has(&self, field: &str) -> bool {
         self.written(field).is_some()
@@ -74,7 +79,9 @@ impl<'v> Fields<'v> {
 
     /// A field that may be absent; nothing written counts as absent.
     pub(super) fn optional(&mut self, field: &'static str) -> Option<&'v Value> {
-        self.known.push(field);
+        if !self.known.contains(&field) {
+            self.known.push(field);
+        }
         self.written(field)
     }
 
@@ -409,8 +416,8 @@ pub(super) fn wrong(faults: &mut Faults, path: String, found: &Value, wanted: &s
 }
 
 /// Whether somebody may have meant `known` when writing `found`: case, separators and
-/// one wrong letter aside, they are the same.
-fn alike(known: &str, found: &str) -> bool {
+/// one wrong letter or two in the wrong order aside, they are the same.
+pub(crate) fn alike(known: &str, found: &str) -> bool {
     let plain = |text: &str| -> Vec<char> {
         text.chars()
             .filter(|c| c.is_alphanumeric())
@@ -428,4 +435,10 @@ fn alike(known: &str, found: &str) -> bool {
         || rest(&known, 1) == rest(&found, 1)
         || rest(&known, 1) == rest(&found, 0)
         || rest(&known, 0) == rest(&found, 1)
+        || rest(&known, 2) == rest(&found, 2) && swapped(&known[same..], &found[same..])
+}
+
+/// Whether two texts begin with the same two letters in another order.
+fn swapped(known: &[char], found: &[char]) -> bool {
+    matches!((known, found), ([a, b, ..], [c, d, ..]) if (a, b) == (d, c))
 }

@@ -43,6 +43,7 @@ pub(super) fn of_pool(
         spot,
         external_network: None,
         machine,
+        templates: None,
     }
 }
 
@@ -70,6 +71,15 @@ fn machine_of(
     let count = spec.optional_number("nvidiaGpuCount", 0..=GPUS_MAX, faults);
     // What files from before called it.
     let older = spec.optional_number("nvidiaGpu", 0..=GPUS_MAX, faults);
+    if let (Some(count), Some(older)) = (count, older)
+        && count > 0
+        && older > 0
+        && count != older
+    {
+        let message =
+            format!("found {older}, allowed: {count}, which nvidiaGpuCount says, or nothing");
+        faults.note(spec.path("nvidiaGpu"), Code::Duplicate, message);
+    }
     let gpus = count.filter(|found| *found > 0).or(older).unwrap_or(0);
     let gpu_type = spec.optional_text("nvidiaGpuType", faults);
     if gpus > 0 && gpu_type.is_none() && via == Some(Provider::Cloud(Cloud::Gcp)) {

@@ -47,7 +47,7 @@ fn jump_of(mut fields: Fields<'_>, faults: &mut Faults) -> Option<JumpHost> {
 pub(super) fn check(pools: &[Read<Pool>], faults: &mut Faults) {
     let fixed = pools.iter().filter_map(|pool| match &pool.value {
         Some(Pool::Static(fixed)) => Some((pool, fixed)),
-        Some(Pool::Dynamic(_)) | None => None,
+        Some(Pool::Dynamic(_) | Pool::Metal(_)) | None => None,
     });
     let behind = fixed.clone().filter(|(_, fixed)| fixed.jump.is_some());
     let behind = behind.flat_map(|(pool, fixed)| {

@@ -37,7 +37,7 @@ pub(super) fn of_cluster(
 }
 
 /// One of a few words.
-fn word<T: Copy>(
+pub(super) fn word<T: Copy>(
     fields: &mut Fields<'_>,
     field: &'static str,
     allowed: &[(&str, T)],

@@ -5,6 +5,7 @@ use super::pools::pools_of;
 use super::providers::providers_of;
 use super::{
     addons, balancers, disruption, gates, kubernetes, playbooks, proxy, references, snapshots,
+    upkeep,
 };
 use crate::fault::{Code, Fault, Faults};
 use crate::manifest::{Cluster, Manifest};
@@ -18,6 +19,9 @@ pub(crate) const API_VERSIONS: [&str; 2] = ["slipway.dev/v1", "claudie.io/v1beta
 pub(crate) const PROVIDER_NAME_MAX: usize = 15;
 pub(crate) const POOL_NAME_MAX: usize = 14;
 pub(crate) const CLUSTER_NAME_MAX: usize = 28;
+
+/// Who makes Kubernetes on machines.
+pub(crate) const ENGINE: &str = "kubeadm";
 
 /// The most providers, and the most pools of each kind, in one manifest.
 pub(super) const ENTRIES_MAX: usize = 1_000;
@@ -81,7 +85,7 @@ fn document_of(document: &Value, faults: &mut Faults) -> Option<Manifest> {
         Some(kubernetes) => clusters_of(kubernetes, faults),
         None => Vec::new(),
     };
-    let balancers = balancers::balancers_of(&mut spec, faults);
+    let balancers = balancers::balancers_of(&mut spec, &providers, faults);
     spec.finish(faults);
     references::check(&providers, &groups, &pools, &clusters, &balancers, faults);
 
@@ -154,6 +158,8 @@ fn cluster_of(value: &Value, path: &str, faults: &mut Faults) -> Option<Read<Dec
     let addons = addons::of_cluster(&mut fields, kubernetes.cni, faults);
     let (etcd_backup, backup_secret) = snapshots::of_cluster(&mut fields, faults);
     let protected = fields.optional_flag("deletionProtection", faults);
+    let repair = upkeep::of_cluster(&mut fields, faults);
+    engine_of(&mut fields, faults);
     fields.finish(faults);
     let name = name?;
     let value = pools.map(|(control, compute)| {
@@ -173,6 +179,7 @@ fn cluster_of(value: &Value, path: &str, faults: &mut Faults) -> Option<Read<Dec
                 addons,
                 etcd_backup,
                 protected: protected.unwrap_or(false),
+                repair,
                 backup_secret,
             })
         };
@@ -188,6 +195,18 @@ fn cluster_of(value: &Value, path: &str, faults: &mut Faults) -> Option<Read<Dec
         name,
         value,
     })
+}
+
+/// Who makes Kubernetes on machines: there is one.
+fn engine_of(fields: &mut Fields<'_>, faults: &mut Faults) {
+    if let Some(word) = fields.optional_text("engine", faults)
+        && word != ENGINE
+    {
+        let found = Value::Text(word.to_owned());
+        let message =
+            format!("found {found}, allowed: {ENGINE} (this build has hands for {ENGINE} alone)");
+        faults.note(fields.path("engine"), Code::Unsupported, message);
+    }
 }
 
 /// The pools that a list names.

@@ -62,6 +62,23 @@ pub(super) fn of_pool(fields: &mut Fields<'_>, source: Source, faults: &mut Faul
     marks
 }
 
+/// The labels by which machines are chosen, with the values that they must have.
+pub(super) fn selector_of(
+    fields: &mut Fields<'_>,
+    faults: &mut Faults,
+) -> BTreeMap<String, String> {
+    let texts = texts(fields, "selector", faults);
+    for (key, value) in &texts.entries {
+        if let Err(why) = qualified(key) {
+            note(texts.at(key), key, why, faults);
+        }
+        if let Err(why) = value_of_label(value) {
+            note(texts.at(key), value, why, faults);
+        }
+    }
+    owned(texts.entries)
+}
+
 /// A mapping from texts to texts, with the path of each entry.
 struct Texts<'v> {
     path: String,

@@ -3,10 +3,11 @@
 use super::fields::Fields;
 use super::manifest::{ENTRIES_MAX, POOL_NAME_MAX, PROVIDER_NAME_MAX, Read, listed};
 use super::marks::{self, Source};
-use super::{disruption, hardware, jump, secrets};
+use super::metal::metal_of;
+use super::{disruption, hardware, jump, secrets, sizes, upkeep};
 use crate::cluster::LITE;
 use crate::fault::{Code, Faults};
-use crate::manifest::{Account, Dynamic, Host, POOL_COUNT_MAX, Pool, Static};
+use crate::manifest::{Account, Dynamic, Host, Pool, Static};
 use crate::name::Name;
 use crate::provider::{Cloud, Provider};
 use crate::source::Value;
@@ -42,6 +43,11 @@ pub(super) fn pools_of(
         let value = pool.map(Pool::Static);
         pools.extend(name.map(|name| Read { path, name, value }));
     }
+    for (path, value) in fields.items("metal", ENTRIES_MAX, faults) {
+        let (name, pool) = metal_of(value, &path, groups, faults);
+        let value = pool.map(Pool::Metal);
+        pools.extend(name.map(|name| Read { path, name, value }));
+    }
     fields.finish(faults);
     pools
 }
@@ -60,7 +66,7 @@ fn dynamic_of(
     let spec_path = fields.path("providerSpec");
     let spec = fields.required("providerSpec", faults);
     let spec = spec.and_then(|spec| provider_spec_of(spec, &spec_path, providers, faults));
-    let count = fields.number("count", 1..=POOL_COUNT_MAX, faults);
+    let size = sizes::of_pool(&mut fields, faults);
     let server_type = fields.text("serverType", faults).map(str::to_owned);
     let image = fields.text("image", faults).map(str::to_owned);
     let via = spec.as_ref().and_then(|spec| spec.via);
@@ -77,22 +83,25 @@ fn dynamic_of(
     let mut hardware = hardware::of_pool(&mut fields, via, faults);
     let budget = disruption::of_pool(&mut fields, groups, faults);
     let marks = marks::of_pool(&mut fields, Source::Made, faults);
+    let replace = upkeep::of_pool(&mut fields, faults);
     fields.finish(faults);
     let whole = || {
         let spec = spec?;
         hardware.external_network = spec.network;
-        let (count, server_type, image) = (count?, server_type?, image?);
+        let (size, server_type, image) = (size?, server_type?, image?);
         Some(Dynamic {
             position: 0,
             provider: spec.provider,
             region: spec.region,
             zone: spec.zone,
-            count,
+            count: size.count,
+            autoscaler: size.autoscaler,
             server_type,
             image,
             hardware,
             budget,
             marks,
+            replace,
         })
     };
     (name, whole())

@@ -2,7 +2,7 @@
 
 use super::fields::Fields;
 use super::manifest::{ENTRIES_MAX, PROVIDER_NAME_MAX, Read};
-use super::secrets;
+use super::{secrets, templates};
 use crate::fault::{Code, Faults};
 use crate::manifest::Account;
 use crate::provider::Provider;
@@ -25,7 +25,12 @@ pub(super) fn providers_of(spec: &mut Fields<'_>, faults: &mut Faults) -> Vec<Re
             }
         };
         identified(via, &fields, faults);
-        let value = via.map(|via| Account { via, secret });
+        let templates = templates::of_provider(&mut fields, via, faults);
+        let value = via.zip(templates.ok()).map(|(via, templates)| Account {
+            via,
+            secret,
+            templates,
+        });
         fields.finish(faults);
         providers.extend(name.map(|name| Read { path, name, value }));
     }

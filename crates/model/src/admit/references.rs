@@ -41,6 +41,7 @@ pub(super) fn check(
         lists(cluster, &by_name, faults);
         control_count(cluster, &by_name, faults);
         control_stays(cluster, &by_name, faults);
+        control_is_counted(cluster, &by_name, faults);
     }
     for cluster in &whole {
         network_room(cluster, balancers, &by_name, faults);
@@ -161,8 +162,30 @@ fn lists(cluster: &Listed<'_>, pools: &Pools<'_>, faults: &mut Faults) {
     }
 }
 
+/// A pool that is scaled, where one is named.
+fn scaled(name: &Name, pools: &Pools<'_>) -> bool {
+    let pool = pools.get(name).and_then(|read| read.value.as_ref());
+    matches!(pool, Some(Pool::Dynamic(pool)) if pool.autoscaler.is_some())
+}
+
+/// Members of etcd come and go by the word of a person alone.
+fn control_is_counted(cluster: &Listed<'_>, pools: &Pools<'_>, faults: &mut Faults) {
+    let named = cluster.control.iter().enumerate();
+    for (at, name) in named.filter(|(_, name)| scaled(name, pools)) {
+        let message = format!(
+            "found `{name}`, whose size changes (autoscaler), allowed: a pool with a count; \
+             a control plane has 1, 3, 5 or 7 machines"
+        );
+        let path = format!("{}.pools.control[{at}]", cluster.path);
+        faults.note(path, Code::Reference, message);
+    }
+}
+
 /// An even number of members survives no more losses than one less, and etcd stops at 7.
 fn control_count(cluster: &Listed<'_>, pools: &Pools<'_>, faults: &mut Faults) {
+    if cluster.control.iter().any(|name| scaled(name, pools)) {
+        return;
+    }
     let count = machines(cluster.control.iter(), pools);
     if !matches!(count, Some(1 | 3 | 5 | 7))
         && let Some(count) = count
@@ -234,6 +257,7 @@ fn pod_room(
             .hosts
             .iter()
             .any(|host| !host.endpoint.is_documentation()),
+        Pool::Metal(_) => true,
     };
     let named = || cluster.pools(balancers).filter_map(|name| pools.get(name));
     let real = named().filter_map(|pool| pool.value.as_ref()).any(host);
@@ -253,10 +277,10 @@ fn pod_room(
     }
 }
 
-/// How many machines the named pools declare; `None` where one is not defined or has faults.
+/// How many machines the named pools may have; `None` where one is not defined or has faults.
 fn machines<'a>(mut names: impl Iterator<Item = &'a Name>, pools: &Pools<'_>) -> Option<u32> {
     names.try_fold(0_u32, |sum, name| {
-        Some(sum.saturating_add(pools.get(name)?.value.as_ref()?.count()))
+        Some(sum.saturating_add(pools.get(name)?.value.as_ref()?.most()))
     })
 }
 

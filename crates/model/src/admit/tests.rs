@@ -6,10 +6,13 @@ use expect_test::{Expect, expect};
 
 mod addons;
 mod balancers;
+mod dns;
+mod forty;
 mod gates;
 mod hosts;
 mod kubernetes;
 mod marks;
+mod metal;
 mod playbooks;
 mod providers;
 mod snapshots;
@@ -96,7 +99,7 @@ fn all_faults_are_told_at_once() {
             spec.nodePools.dynamic[0].providerSpec.name: found `lob`, allowed: a provider of this manifest (lab)
             spec.nodePools.dynamic[0].count: found `0`, allowed: a whole number from 1 to 5000
             spec.nodePools.dynamic[0].image: found nothing; this field is required
-            spec.nodePools.dynamic[0].imagee: unknown field; did you mean `image`? allowed: name, providerSpec, count, serverType, image, storageDiskSize, machineSpec, spot, disruption, labels, annotations, taints
+            spec.nodePools.dynamic[0].imagee: unknown field; did you mean `image`? allowed: name, providerSpec, count, autoscaler, serverType, image, storageDiskSize, machineSpec, spot, disruption, labels, annotations, taints, replace, surge
             spec.nodePools.dynamic[1].count: found `many` (a text), allowed: a whole number from 1 to 5000
             spec.nodePools.static[0].nodes[0].secretRef: found nothing, allowed: the name of a secret that holds a private SSH key
             spec.kubernetes.clusters[0].version: found `1.34`: version is not of the form v1.MINOR.PATCH
@@ -119,6 +122,58 @@ fn names_and_references_must_fit_together() {
             spec.kubernetes.clusters[0].pools.compute[0]: found `nobody`, allowed: a pool of this manifest (attic, brain)
             spec.kubernetes.clusters[0].pools.compute[2]: found `attic` twice in one list
             spec.kubernetes.clusters[0].pools.control: found 2 control machines, allowed: 1, 3, 5 or 7
+        "#]],
+    );
+}
+
+#[test]
+fn a_pool_has_a_count_or_is_scaled() {
+    check(
+        &[("count: 2", "autoscaler: {min: 0, max: 5}")],
+        &expect![[r#"
+            admitted: 1 clusters, 3 pools
+        "#]],
+    );
+    check(
+        &[("count: 2", "count: 0\n        autoscaler: {min: 1, max: 1}")],
+        &expect![[r#"
+            admitted: 1 clusters, 3 pools
+        "#]],
+    );
+    check(
+        &[
+            (
+                "count: 2",
+                "count: 2\n        autoscaler: {min: 5, max: 3, now: 4}",
+            ),
+            ("        count: 3\n", ""),
+        ],
+        &expect![[r#"
+            spec.nodePools.dynamic[0].count: found nothing, allowed: a number, or autoscaler with min and max
+            spec.nodePools.dynamic[1].autoscaler: found autoscaler beside count, allowed: one of them
+            spec.nodePools.dynamic[1].autoscaler.min: found `5`, allowed: at most 3, which is max
+            spec.nodePools.dynamic[1].autoscaler.now: unknown field; allowed: min, max
+        "#]],
+    );
+    check(
+        &[("count: 2", "autoscaler: {max: 5001}")],
+        &expect![[r#"
+        spec.nodePools.dynamic[1].autoscaler.min: found nothing; this field is required
+        spec.nodePools.dynamic[1].autoscaler.max: found `5001`, allowed: a whole number from 1 to 5000
+    "#]],
+    );
+}
+
+#[test]
+fn a_control_plane_is_not_scaled_and_networks_have_room_for_the_most() {
+    check(
+        &[
+            ("count: 3", "autoscaler: {min: 1, max: 3}"),
+            ("count: 2", "autoscaler: {min: 1, max: 300}"),
+        ],
+        &expect![[r#"
+            spec.kubernetes.clusters[0].pools.control[0]: found `brain`, whose size changes (autoscaler), allowed: a pool with a count; a control plane has 1, 3, 5 or 7 machines
+            spec.kubernetes.clusters[0].network: found 10.8.0.0/24 with 254 addresses, allowed: room for 304 machines and one replacement
         "#]],
     );
 }
@@ -289,7 +344,7 @@ fn budgets_windows_groups_and_secrets_are_read() {
     }
     let hosts = manifest.pools.values().filter_map(|pool| match pool {
         crate::manifest::Pool::Static(fixed) => fixed.hosts[0].secret.as_ref(),
-        crate::manifest::Pool::Dynamic(_) => None,
+        crate::manifest::Pool::Dynamic(_) | crate::manifest::Pool::Metal(_) => None,
     });
     let accounts = manifest
         .providers

@@ -1,18 +1,22 @@
 //! The table itself, in the order in which manifests are written.
 
+mod balancers;
+
 use super::Field;
 use super::Is::{Flag, Foreign, Form, Mapping, Name, Number, One, Several, Text, Texts};
 use crate::addon::AddonName;
 use crate::admit::hardware::{CPUS_MAX, DISK_MAX, GPUS_MAX, MEMORY_MAX};
-use crate::admit::manifest::{API_VERSIONS, CLUSTER_NAME_MAX, POOL_NAME_MAX, PROVIDER_NAME_MAX};
-use crate::admit::{gates, snapshots};
-use crate::balancer::RESERVED_FROM;
+use crate::admit::manifest::{
+    API_VERSIONS, CLUSTER_NAME_MAX, ENGINE, POOL_NAME_MAX, PROVIDER_NAME_MAX,
+};
+use crate::admit::{gates, snapshots, upkeep};
 use crate::care::TaintEffect;
 use crate::disruption::Day;
 use crate::kubernetes::{Cni, ProxyMode};
 use crate::manifest::{POOL_COUNT_MAX, UNAVAILABLE_MAX};
 use crate::name;
 use crate::provider::Provider;
+use balancers::BALANCERS;
 
 const fn must(name: &'static str, is: super::Is, about: &'static str) -> Field {
     Field {
@@ -115,6 +119,38 @@ const PROVIDER: &[Field] = &[
         Mapping(SECRET),
         "The secret that opens the account. Clouds need one; each knows which of its entries.",
     ),
+    may(
+        "templates",
+        Mapping(&[
+            must(
+                "repository",
+                Form(
+                    "a git repository without a scheme",
+                    "github.com/org/modules",
+                ),
+                "Where they are; they are fetched by https.",
+            ),
+            must(
+                "commit",
+                Text,
+                "Which of its commits: a hash, a tag or a branch. Machines are made anew when another is named, and for a branch that moves only within a window or when somebody asks.",
+            ),
+            may(
+                "path",
+                Form("a path within the repository", "modules/hetzner"),
+                "Where in the repository; at its top where nothing is said.",
+            ),
+        ]),
+        "Whose modules its machines are made with; built-in ones where nothing is said.",
+    ),
+    may(
+        "templatesRef",
+        Mapping(&[
+            must("name", Name(NAME), "What the reference is called."),
+            may("namespace", Name(NAME), "Where it is."),
+        ]),
+        "The same, as a reference that files from before name.",
+    ),
 ];
 
 const SECRET: &[Field] = &[
@@ -142,6 +178,29 @@ const POOLS: &[Field] = &[
         Several(&Mapping(STATIC)),
         "Pools of machines that are there already.",
     ),
+    may(
+        "metal",
+        Several(&Mapping(METAL)),
+        "Pools of machines that were discovered. This build discovers none: such a pool waits for them.",
+    ),
+];
+
+const METAL: &[Field] = &[
+    must(
+        "name",
+        Name(POOL_NAME_MAX),
+        "What clusters call the pool; unique in the manifest.",
+    ),
+    must("count", Number(1, POOL_COUNT_MAX), "How many machines."),
+    must(
+        "selector",
+        Texts,
+        "The labels that its machines have, with their values; at least one.",
+    ),
+    POOL_DISRUPTION,
+    LABELS,
+    ANNOTATIONS,
+    TAINTS,
 ];
 
 const DYNAMIC: &[Field] = &[
@@ -172,7 +231,23 @@ const DYNAMIC: &[Field] = &[
         ]),
         "Whose machines, and where. Cannot change while they serve.",
     ),
-    must("count", Number(1, POOL_COUNT_MAX), "How many machines."),
+    may(
+        "count",
+        Number(1, POOL_COUNT_MAX),
+        "How many machines. Either this or autoscaler.",
+    ),
+    may(
+        "autoscaler",
+        Mapping(&[
+            must(
+                "min",
+                Number(0, POOL_COUNT_MAX),
+                "The fewest machines, with which it begins; there may be none.",
+            ),
+            must("max", Number(1, POOL_COUNT_MAX), "The most machines."),
+        ]),
+        "Between which sizes wishes scale it. Never for a control plane.",
+    ),
     must(
         "serverType",
         Text,
@@ -223,6 +298,16 @@ const DYNAMIC: &[Field] = &[
         "spot",
         Flag,
         "Whether machines are lent cheaply and may be taken back at any time. Never for a control plane; false where nothing is said. Cannot change while they serve.",
+    ),
+    may(
+        "replace",
+        Flag,
+        "Whether the pool's machines are replaced when they are to be made in another way: another type, image, disk or place. Those of the new kind come and serve before the old ones go, and a kind that fails is taken back. False where nothing is said: such a change is refused.",
+    ),
+    may(
+        "surge",
+        Number(1, upkeep::SURGE_MAX),
+        "How many machines of the new kind come at once before as many go; 1 where nothing is said. Needs replace: true.",
     ),
     POOL_DISRUPTION,
     LABELS,
@@ -341,6 +426,11 @@ const CLUSTER: &[Field] = &[
         ),
         "Which Kubernetes. It can be raised by one minor release at a time, and never lowered.",
     ),
+    may(
+        "engine",
+        One(|| vec![ENGINE]),
+        "Who makes Kubernetes on its machines; this build knows no other.",
+    ),
     must(
         "network",
         Form("a private IPv4 network", "10.8.0.0/24"),
@@ -451,9 +541,27 @@ const CLUSTER: &[Field] = &[
         "Whether the cluster is kept, whoever removes it or its manifest; false where nothing is said. To remove it, say false first.",
     ),
     may(
+        "repair",
+        Mapping(REPAIR),
+        "What is done about machines that do not serve: those that Slipway made are replaced after ten minutes, where nothing is said.",
+    ),
+    may(
         "etcdBackup",
         Mapping(BACKUP),
         "How its etcd is saved: every day, the last seven, where nothing is said.",
+    ),
+];
+
+const REPAIR: &[Field] = &[
+    may(
+        "mode",
+        One(|| vec!["on", "off"]),
+        "Whether machines are replaced without being asked; on where nothing is said.",
+    ),
+    may(
+        "after",
+        Form("a time from 1m to 7d", "10m"),
+        "How long a machine may not serve before another takes its place; 10m where nothing is said.",
     ),
 ];
 
@@ -606,71 +714,5 @@ const BACKUP: &[Field] = &[
             ),
         ]),
         "Where snapshots are kept; in the server's data directory where nothing is said.",
-    ),
-];
-
-const BALANCERS: &[Field] = &[
-    may(
-        "roles",
-        Several(&Mapping(ROLE)),
-        "What load balancers listen to and lead to; each may have several.",
-    ),
-    may(
-        "clusters",
-        Several(&Mapping(&[
-            must(
-                "name",
-                Name(CLUSTER_NAME_MAX),
-                "What people call it; unique among load balancers and clusters.",
-            ),
-            must(
-                "targetedK8s",
-                Name(CLUSTER_NAME_MAX),
-                "The cluster that it stands before.",
-            ),
-            may("roles", Several(&Name(NAME)), "Which roles it has."),
-            may(
-                "pools",
-                Several(&Name(POOL_NAME_MAX)),
-                "Pools of its machines.",
-            ),
-        ])),
-        "The load balancers.",
-    ),
-];
-
-const ROLE: &[Field] = &[
-    must("name", Name(NAME), "What load balancers call it."),
-    must("protocol", One(|| vec!["tcp", "udp"]), "What is passed on."),
-    must(
-        "port",
-        Number(1, RESERVED_FROM - 1),
-        "Where the load balancer listens.",
-    ),
-    must(
-        "targetPort",
-        Number(1, PORT_MAX),
-        "Where nodes answer. 6443 is the API: then the load balancer listens there, too.",
-    ),
-    must(
-        "targetPools",
-        Several(&Name(POOL_NAME_MAX)),
-        "Whose nodes answer.",
-    ),
-    may(
-        "settings",
-        Mapping(&[
-            must(
-                "proxyProtocol",
-                Flag,
-                "Whether nodes are told who is calling; true without settings. Never for udp and the API.",
-            ),
-            must(
-                "stickySessions",
-                Flag,
-                "Whether callers stay with their node; false without settings.",
-            ),
-        ]),
-        "How it passes on.",
     ),
 ];

@@ -81,15 +81,35 @@ fn places(view: &View<'_>) -> Vec<Vec<Ipv4Addr>> {
         let stay = view.desired.machines.iter().filter(passes).map(address);
         let stay: Vec<_> = stay.collect();
         let leave = view.desired.leaving.iter().filter(passes).map(address);
-        // Those to leave are asked until others can be, one less each time.
-        for some in 0..=leave.clone().count() {
-            let leave = leave.clone().skip(some);
-            let mut place: Vec<_> = stay.iter().copied().chain(leave).collect();
+        let leave: Vec<_> = leave.collect();
+        // Those to leave are asked until others can be, one less each time: those first that serve
+        // no better than others.
+        for some in some_of(&leave) {
+            let mut place: Vec<_> = stay.iter().copied().chain(some).collect();
             place.sort();
             places.push(place);
         }
     }
     places
+}
+
+/// Every choice of some of them; where there are very many, those that are left when they go in
+/// their order.
+fn some_of(all: &[Ipv4Addr]) -> Vec<Vec<Ipv4Addr>> {
+    const MANY: usize = 6;
+    if all.len() > MANY {
+        return (0..=all.len()).map(|first| all[first..].to_vec()).collect();
+    }
+    let mut choices = vec![Vec::new()];
+    for one in all {
+        let with = choices.iter().map(|choice: &Vec<_>| {
+            let mut choice = choice.clone();
+            choice.push(*one);
+            choice
+        });
+        choices.extend(with.collect::<Vec<_>>());
+    }
+    choices
 }
 
 /// Whether a machine was told to pass the API on.

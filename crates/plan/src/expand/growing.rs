@@ -2,28 +2,38 @@
 //! gets, and which have to leave.
 
 use super::{Known, gone, nodes};
-use model::cluster::{Desired, Jump, Machine, Origin, Role};
+use model::cluster::{Desired, Jump, Machine, MetalWanted, Origin, Role};
 use model::fault::{Code, Faults};
 use model::hardware::{DISK_USUAL, Hardware};
 use model::id::{self, MachineId};
 use model::intent::Wish;
-use model::manifest::{Dynamic, JumpHost, Manifest, Static};
+use model::manifest::{Account, Dynamic, JumpHost, Manifest, Metal, Static};
 use model::name::Name;
 use model::provider::Provider;
 use model::time::Timestamp;
+use model::upkeep::Roll;
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
 /// Where machines stand: their pool, what they do, and for which load balancer.
 #[derive(Clone, Copy)]
-pub(super) struct Stand<'a> {
-    pub(super) pool: &'a Name,
-    pub(super) role: Role,
-    pub(super) balancer: Option<&'a Name>,
+pub(crate) struct Stand<'a> {
+    pub(crate) pool: &'a Name,
+    pub(crate) role: Role,
+    pub(crate) balancer: Option<&'a Name>,
 }
 
-impl Stand<'_> {
-    fn holds(&self, machine: &Machine) -> bool {
+impl<'a> Stand<'a> {
+    /// Where a machine stands.
+    pub(crate) const fn of(machine: &'a Machine) -> Self {
+        Self {
+            pool: &machine.pool,
+            role: machine.role,
+            balancer: machine.balancer.as_ref(),
+        }
+    }
+
+    pub(crate) fn holds(&self, machine: &Machine) -> bool {
         machine.pool == *self.pool
             && machine.role == self.role
             && machine.balancer.as_ref() == self.balancer
@@ -32,15 +42,72 @@ impl Stand<'_> {
 
 /// What a machine of a pool is made with. Only those that run workloads have a data disk, and there
 /// is one where somebody is paid for it, unless the manifest says otherwise.
-fn hardware(via: Provider, role: Role, declared: &Hardware) -> Hardware {
-    let usual = match via {
+fn hardware(account: &Account, role: Role, declared: &Hardware) -> Hardware {
+    let usual = match account.via {
         Provider::Simulated | Provider::Sandbox => 0,
         Provider::Cloud(_) => DISK_USUAL,
     };
     let disk = declared.disk.unwrap_or(usual);
     Hardware {
         disk: Some(disk).filter(|disk| role == Role::Compute && *disk > 0),
+        templates: account.templates.clone(),
         ..declared.clone()
+    }
+}
+
+/// Gives new machines what nobody has: names, lives and addresses.
+pub(crate) struct Births {
+    taken: BTreeSet<Ipv4Addr>,
+    /// Where the search for a free address goes on; those before it are taken.
+    next: Box<dyn Iterator<Item = Ipv4Addr>>,
+}
+
+impl Births {
+    /// Addresses that neither the machines of `desired` have nor `others`.
+    pub(crate) fn among(desired: &Desired, others: &[Machine]) -> Self {
+        let all = desired.all().chain(others);
+        Self {
+            taken: all.map(|machine| machine.address).collect(),
+            next: Box::new(desired.network.hosts()),
+        }
+    }
+
+    /// One more machine; `desired` counts it among those that its pool ever made.
+    pub(crate) fn machine(
+        &mut self,
+        desired: &mut Desired,
+        stand: Stand<'_>,
+        ordinal: u32,
+        origin: Origin,
+    ) -> Machine {
+        let Stand {
+            pool,
+            role,
+            balancer,
+        } = stand;
+        let made = desired.made.entry(pool.clone()).or_insert(0);
+        let incarnation = *made;
+        *made += 1;
+        let taken = &self.taken;
+        let address = self.next.find(|address| !taken.contains(address));
+        let id = MachineId::derive(id::Origin {
+            parent: &desired.cluster.to_string(),
+            name: pool.as_str(),
+            ordinal: u64::from(ordinal),
+            incarnation: u64::from(incarnation),
+        });
+        Machine {
+            id,
+            name: Name::of_machine(balancer.unwrap_or(&desired.name), pool, ordinal),
+            pool: pool.clone(),
+            role,
+            ordinal,
+            incarnation,
+            // None left: `refuse_homeless` says so.
+            address: address.unwrap_or(Ipv4Addr::UNSPECIFIED),
+            balancer: balancer.cloned(),
+            origin,
+        }
     }
 }
 
@@ -50,11 +117,13 @@ pub(super) struct Growing<'a> {
     /// Machines of the previous generation that nobody has asked for yet.
     spare: Vec<Machine>,
     replaced: BTreeSet<MachineId>,
+    /// Machines that go without another in their place.
+    retired: BTreeSet<MachineId>,
     joined: BTreeSet<MachineId>,
     scaled: Vec<(&'a Name, u32, u32)>,
-    addresses: BTreeSet<Ipv4Addr>,
-    /// Where the search for a free address goes on; those before it are taken.
-    next_address: Box<dyn Iterator<Item = Ipv4Addr>>,
+    /// Pools that were on their way to machines of another kind.
+    rolls: Vec<Roll>,
+    births: Births,
 }
 
 impl<'a> Growing<'a> {
@@ -64,13 +133,17 @@ impl<'a> Growing<'a> {
             desired.leaving.retain(|machine| !gone(&before, machine.id));
         }
         let spare = std::mem::take(&mut desired.machines);
+        desired.metal.clear();
         let wishes = before.map(|known| known.intents).unwrap_or_default();
-        let mut replaced = BTreeSet::new();
+        let (mut replaced, mut retired) = (BTreeSet::new(), BTreeSet::new());
         let mut scaled = Vec::new();
         for intent in wishes.iter().filter(|intent| intent.counts(now)) {
             match &intent.wish {
                 Wish::Replace { machine } => {
                     replaced.insert(*machine);
+                }
+                Wish::Retire { machine } => {
+                    retired.insert(*machine);
                 }
                 Wish::Scale { pool, count, was } => scaled.push((pool, *count, *was)),
                 Wish::Retry { .. }
@@ -83,21 +156,37 @@ impl<'a> Growing<'a> {
         let joined = before
             .map(|known| nodes(known.observed))
             .unwrap_or_default();
-        let addresses = spare
-            .iter()
-            .chain(&desired.leaving)
-            .map(|machine| machine.address)
-            .collect();
-        let next_address = Box::new(desired.network.hosts());
+        let births = Births::among(&desired, &spare);
+        let rolls = std::mem::take(&mut desired.rolls);
         Self {
             desired,
             spare,
             replaced,
+            retired,
             joined,
             scaled,
-            addresses,
-            next_address,
+            rolls,
+            births,
         }
+    }
+
+    /// How many machines a pool has, of which so many are there or on their way.
+    ///
+    /// One that is scaled stays as it is until somebody wishes otherwise, within what the
+    /// manifest allows; so does one that was not scaled before.
+    fn size(&self, stand: Stand<'_>, pool: &Dynamic, present: usize) -> usize {
+        let declared = pool.declared();
+        let mut wishes = self.scaled.iter().rev();
+        let wished = wishes.find(|(of, _, was)| *of == stand.pool && *was == declared);
+        let wished = wished.map(|(_, count, _)| *count);
+        let count = match pool.autoscaler {
+            Some(range) => {
+                let present = || u32::try_from(present).unwrap_or(u32::MAX);
+                range.nearest(wished.unwrap_or_else(present))
+            }
+            None => wished.unwrap_or(pool.count),
+        };
+        usize::try_from(count).unwrap_or(usize::MAX)
     }
 
     /// Keeps the lowest ordinals of a pool, makes what is missing.
@@ -108,17 +197,15 @@ impl<'a> Growing<'a> {
         pool: &Dynamic,
         faults: &mut Faults,
     ) {
-        let wished = self
-            .scaled
-            .iter()
-            .rev()
-            .find(|(of, _, was)| *of == stand.pool && *was == pool.count);
-        let count = usize::try_from(wished.map_or(pool.count, |(_, count, _)| *count))
-            .unwrap_or(usize::MAX);
-        let (mut kept, others): (Vec<_>, Vec<_>) = std::mem::take(&mut self.spare)
+        let (kept, others): (Vec<_>, Vec<_>) = std::mem::take(&mut self.spare)
             .into_iter()
             .partition(|machine| stand.holds(machine) && made(machine));
         self.spare = others;
+        let (retired, mut kept): (Vec<_>, Vec<_>) = kept
+            .into_iter()
+            .partition(|machine| self.retired.contains(&machine.id));
+        self.desired.leaving.extend(retired);
+        let count = self.size(stand, pool, kept.len());
         let account = manifest.providers.get(&pool.provider);
         let origin = account.map(|account| Origin::Made {
             provider: pool.provider.clone(),
@@ -127,12 +214,20 @@ impl<'a> Growing<'a> {
             zone: pool.zone.clone(),
             server_type: pool.server_type.clone(),
             image: pool.image.clone(),
-            hardware: hardware(account.via, stand.role, &pool.hardware),
+            hardware: hardware(account, stand.role, &pool.hardware),
             secret: account.secret.as_ref().map(|named| named.secret.clone()),
         });
-        self.outdate(&mut kept, origin.as_ref(), pool, faults);
-        kept.sort_by_key(|machine| (self.replaced.contains(&machine.id), machine.ordinal));
-        let excess = kept.split_off(kept.len().min(count));
+        let roll = self.outdate(&mut kept, origin.as_ref(), (stand, pool), faults);
+        let more = roll.as_ref().map_or(0, |roll| roll.coming.len());
+        let old = |machine: &Machine| {
+            roll.as_ref()
+                .is_some_and(|roll| roll.origin != machine.origin)
+        };
+        kept.sort_by_key(|machine| {
+            let replaced = self.replaced.contains(&machine.id);
+            (replaced, old(machine), machine.ordinal)
+        });
+        let excess = kept.split_off(kept.len().min(count.saturating_add(more)));
         let replaced = kept
             .iter()
             .position(|machine| self.replaced.contains(&machine.id));
@@ -151,20 +246,27 @@ impl<'a> Growing<'a> {
             kept.push(self.machine(stand, ordinal, origin.clone()));
         }
         kept.sort_by_key(|machine| machine.ordinal);
+        if let Some(mut roll) = roll {
+            // Those that did not stay do not come.
+            roll.coming
+                .retain(|id| kept.iter().any(|machine| machine.id == *id));
+            self.desired.rolls.push(roll);
+        }
         self.desired.machines.extend(kept);
     }
 
-    /// Machines made in another way than the pool now says: one that serves may not change,
-    /// one that does not is made anew. What opens the provider's account may always change.
+    /// Machines made in another way than the pool now says: one that serves may not change unless
+    /// the pool says that its machines are replaced, one that does not is made anew. What opens
+    /// the provider's account may always change.
     fn outdate(
         &mut self,
         kept: &mut [Machine],
         origin: Option<&Origin>,
-        pool: &Dynamic,
+        (stand, pool): (Stand<'_>, &Dynamic),
         faults: &mut Faults,
-    ) {
-        let Some(origin) = origin else { return };
-        let mut told = false;
+    ) -> Option<Roll> {
+        let origin = origin?;
+        let (mut told, mut old) = (false, false);
         for machine in kept {
             let same = machine.origin.via() == origin.via();
             if same && machine.origin.secret() != origin.secret() {
@@ -176,20 +278,37 @@ impl<'a> Growing<'a> {
             }
             if !self.joined.contains(&machine.id) {
                 self.replaced.insert(machine.id);
+            } else if pool.replace.is_some() {
+                old = true;
             } else if !told {
                 told = true;
                 faults.note(
                     format!("spec.nodePools.dynamic[{}]", pool.position),
                     Code::Immutable,
                     format!(
-                        "found another provider, providerSpec, serverType, image, storageDiskSize, \
-                         machineSpec or spot than {} was made with; \
-                         declare a pool of another name and use that one instead",
+                        "found another {} than {} was made with; \
+                         say replace: true to have the pool's machines replaced, one after the other",
+                        machine.origin.differs(origin).join(" and "),
                         machine.name
                     ),
                 );
             }
         }
+        let surge = pool.replace.filter(|_| old)?.surge;
+        let mut rolls = self.rolls.iter();
+        let same = rolls.find(|roll| {
+            let place = (&roll.pool, roll.role, roll.balancer.as_ref());
+            place == (stand.pool, stand.role, stand.balancer) && roll.origin.made_like(origin)
+        });
+        Some(Roll {
+            pool: stand.pool.clone(),
+            role: stand.role,
+            balancer: stand.balancer.cloned(),
+            origin: origin.clone(),
+            surge,
+            coming: same.map(|roll| roll.coming.clone()).unwrap_or_default(),
+            failed: same.and_then(|roll| roll.failed.clone()),
+        })
     }
 
     /// Keeps the given hosts that are still declared, takes in the new ones.
@@ -232,6 +351,17 @@ impl<'a> Growing<'a> {
         self.desired.machines.extend(kept);
     }
 
+    /// Asks for machines of those that were discovered.
+    pub(super) fn metal(&mut self, stand: Stand<'_>, pool: &Metal) {
+        self.desired.metal.push(MetalWanted {
+            pool: stand.pool.clone(),
+            role: stand.role,
+            balancer: stand.balancer.cloned(),
+            count: pool.count,
+            selector: pool.selector.clone(),
+        });
+    }
+
     /// The host in front of a machine: the one that was there before, or another one from now on.
     fn jump(&self, declared: &JumpHost, before: Option<&Jump>) -> Jump {
         let place = |jump: &Jump| (jump.endpoint, jump.ssh_port);
@@ -256,45 +386,21 @@ impl<'a> Growing<'a> {
     }
 
     fn machine(&mut self, stand: Stand<'_>, ordinal: u32, origin: Origin) -> Machine {
-        let Stand {
-            pool,
-            role,
-            balancer,
-        } = stand;
-        let made = self.desired.made.entry(pool.clone()).or_insert(0);
-        let incarnation = *made;
-        *made += 1;
-        let taken = &self.addresses;
-        let address = self.next_address.find(|address| !taken.contains(address));
-        let id = MachineId::derive(id::Origin {
-            parent: &self.desired.cluster.to_string(),
-            name: pool.as_str(),
-            ordinal: u64::from(ordinal),
-            incarnation: u64::from(incarnation),
-        });
-        Machine {
-            id,
-            name: Name::of_machine(balancer.unwrap_or(&self.desired.name), pool, ordinal),
-            pool: pool.clone(),
-            role,
-            ordinal,
-            incarnation,
-            // None left: `refuse_homeless` says so.
-            address: address.unwrap_or(Ipv4Addr::UNSPECIFIED),
-            balancer: balancer.cloned(),
-            origin,
-        }
+        self.births
+            .machine(&mut self.desired, stand, ordinal, origin)
     }
 
     pub(super) fn finish(mut self) -> Desired {
         self.desired.leaving.append(&mut self.spare);
         self.desired.machines.sort_by(|a, b| key(a).cmp(&key(b)));
+        let pools: BTreeSet<_> = self.desired.machines.iter().map(|of| &of.pool).collect();
+        self.desired.repaired.retain(|pool, _| pools.contains(pool));
         self.desired
     }
 }
 
 /// The order of machines: control first, load balancers last.
-fn key(machine: &Machine) -> (Role, Option<&Name>, &Name, u32) {
+pub(crate) fn key(machine: &Machine) -> (Role, Option<&Name>, &Name, u32) {
     let balancer = machine.balancer.as_ref();
     (machine.role, balancer, &machine.pool, machine.ordinal)
 }

@@ -98,7 +98,7 @@ pub(super) fn refuse_foreign_secrets(project: &Name, manifest: &Manifest, faults
     let accounts = accounts.filter_map(|account| account.secret.as_ref());
     let given = manifest.pools.values().filter_map(|pool| match pool {
         Pool::Static(fixed) => Some(fixed),
-        Pool::Dynamic(_) => None,
+        Pool::Dynamic(_) | Pool::Metal(_) => None,
     });
     let jumps = given.clone().filter_map(|pool| pool.jump.as_ref());
     let jumps = jumps.filter_map(|jump| jump.secret.as_ref());

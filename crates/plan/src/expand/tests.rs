@@ -17,6 +17,9 @@ use std::fmt::Write as _;
 
 mod balancers;
 mod declared;
+mod metal;
+mod named;
+mod scaled;
 
 const NOW: Timestamp = Timestamp::from_millis(5);
 
@@ -388,7 +391,7 @@ fn a_machine_that_serves_keeps_its_type_and_one_that_does_not_is_made_anew() {
           edge-muscle-01 10.8.0.2 leaves
     "#]]);
     first().joined().refuse(&larger, &expect![[r#"
-        spec.nodePools.dynamic[1]: found another provider, providerSpec, serverType, image, storageDiskSize, machineSpec or spot than edge-muscle-01 was made with; declare a pool of another name and use that one instead
+        spec.nodePools.dynamic[1]: found another serverType than edge-muscle-01 was made with; say replace: true to have the pool's machines replaced, one after the other
     "#]]);
 }
 

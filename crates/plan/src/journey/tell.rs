@@ -45,6 +45,9 @@ impl fmt::Display for Journey {
                 gates.join(", ")
             )?;
         }
+        if !self.cost.is_free() && !self.blocks.is_empty() {
+            writeln!(f, "  costs  {}", self.cost)?;
+        }
         if !self.blocks.is_empty() {
             let end = match self.ends {
                 Phase::Done => "ready",
@@ -141,6 +144,10 @@ impl Block {
             None => row(f, &place, &self.line(), effect, &span(self.minutes())),
             Some(Wait::Window { opens, minutes }) => {
                 let line = format!("wait for the window that opens {opens}");
+                row(f, &place, &line, effect, &days(*minutes))
+            }
+            Some(Wait::Pause { due, minutes }) => {
+                let line = format!("wait for the end of the pause, {due}");
                 row(f, &place, &line, effect, &days(*minutes))
             }
             Some(Wait::Others { by }) => {

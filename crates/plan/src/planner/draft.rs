@@ -4,6 +4,7 @@ use super::around::{around, reaches};
 use super::renewal;
 use super::survey::{Life, Place, Survey, cancelled, count, given_up};
 use super::{Plan, View};
+use crate::advance;
 use crate::held::{Held, Owner, Reason, Scope};
 use crate::ledger::{Slot, spent};
 use crate::summary::{Phase, Summary};
@@ -19,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 ///
 /// With the back-off's doubling this is about a minute: longer than a hiccup, shorter
 /// than a coffee.
-const ATTEMPTS_BEFORE_ERROR: u32 = 5;
+pub(crate) const ATTEMPTS_BEFORE_ERROR: u32 = 5;
 
 /// A plan in the making.
 pub(super) struct Draft<'a> {
@@ -154,11 +155,14 @@ impl<'a> Draft<'a> {
             self.hold(place, action.kind(), Reason::Paused { by });
             return;
         }
-        let missing = action
-            .needs(&place.machine.origin)
-            .find(|secret| self.view.missing.contains(secret));
-        if let Some(missing) = missing {
-            self.hold(place, action.kind(), missing.into());
+        let needed = action.needs(&place.machine.origin);
+        let missing: Vec<_> = needed
+            .filter(|secret| self.view.missing.contains(secret))
+            .collect();
+        if !missing.is_empty() {
+            for secret in missing {
+                self.hold(place, action.kind(), secret.into());
+            }
             return;
         }
         let desired = self.view.desired;
@@ -333,6 +337,16 @@ impl<'a> Draft<'a> {
         }
     }
 
+    /// Notes that machines that nobody knows yet must wait for `reason`.
+    pub(super) fn hold_unborn(&mut self, kind: Kind, machine: Name, machines: u32, reason: Reason) {
+        self.held.push(Held {
+            kind,
+            machine,
+            machines,
+            reason,
+        });
+    }
+
     pub(super) fn finish(self) -> Plan {
         let view = self.view;
         let withdraw = view
@@ -345,7 +359,8 @@ impl<'a> Draft<'a> {
         let summary = self.summary();
         let opens = self.held.iter().filter_map(|held| held.reason.opens());
         let renewals = renewal::times(view, self.survey);
-        let wake = opens.chain(renewals).chain(self.wake).min();
+        let upkeep = advance::wake(view);
+        let wake = opens.chain(renewals).chain(upkeep).chain(self.wake).min();
         Plan {
             cluster: view.desired.cluster,
             generation: view.desired.generation,
@@ -388,9 +403,11 @@ impl<'a> Draft<'a> {
                     .wanted()
                     .filter(move |place| place.machine.role == role)
             };
+            let metal = self.view.desired.metal.iter();
+            let unborn: u32 = metal.filter(|of| of.role == role).map(|of| of.count).sum();
             (
                 count(of_role().filter(|place| place.in_service())),
-                count(of_role()),
+                count(of_role()) + unborn,
             )
         };
         let leaving = count(
@@ -415,7 +432,8 @@ impl<'a> Draft<'a> {
             .iter()
             .any(|held| held.reason.owner() == Owner::Person);
         let failing = self.held.iter().any(|held| {
-            matches!(held.reason, Reason::Backoff { attempts, .. } if attempts >= ATTEMPTS_BEFORE_ERROR)
+            let failing = matches!(held.reason, Reason::Backoff { attempts, .. } if attempts >= ATTEMPTS_BEFORE_ERROR);
+            failing || matches!(held.reason, Reason::TakenBack { .. })
         });
         let quiet = self.held.is_empty() && self.kept.is_empty() && self.tasks.is_empty();
         if person || failing {
@@ -439,10 +457,12 @@ impl<'a> Draft<'a> {
             .held
             .iter()
             .find(|held| held.reason.owner() == Owner::Person);
-        let failing = self
-            .held
-            .iter()
-            .find(|held| matches!(held.reason, Reason::Backoff { .. }));
+        let failing = self.held.iter().find(|held| {
+            matches!(
+                held.reason,
+                Reason::Backoff { .. } | Reason::TakenBack { .. }
+            )
+        });
         if let Some(held) = person.or(failing) {
             return held.to_string();
         }

@@ -88,7 +88,7 @@ fn waits(draft: &Draft<'_>, place: &Place<'_>, end: Timestamp) -> Option<Reason>
     let risk = quorum_at_risk(draft.survey, place, After::Same);
     let risk = risk.filter(|_| place.ready_control());
     if begun.is_some() && place.slot {
-        return risk;
+        return draft.member_first(place).or(risk);
     }
     let serves = place.in_service();
     let closed = draft.closed().filter(|_| !is_urgent(end, draft.view.now));

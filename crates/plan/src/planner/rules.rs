@@ -9,8 +9,10 @@ use super::hosts::{self, balancers};
 use super::snapshots;
 use super::survey::{Life, Place, Survey, count};
 use super::tending::{Cares, still_asked};
+use crate::advance::replaced_at;
 use crate::held::Reason;
 use model::cluster::{Desired, Machine, Origin, Role};
+use model::name::Name;
 use model::observed::MachineFact;
 use model::task::{Action, Kind, Open, State};
 use model::version::Version;
@@ -33,7 +35,7 @@ pub(super) fn create(draft: &mut Draft<'_>) {
             Life::Unseen | Life::Absent | Life::Booting => {
                 let action = acquire(place.machine);
                 match at_its_address(draft.survey, place) {
-                    Some(other) if place.open.is_none() => {
+                    Some(other) if !place.doing(action.kind()) => {
                         let after = other.machine.name.clone();
                         draft.hold(place, action.kind(), Reason::Turn { after });
                     }
@@ -47,6 +49,7 @@ pub(super) fn create(draft: &mut Draft<'_>) {
             Life::Unreachable if being_made(place) => draft.let_end(place, Kind::Create),
             Life::Unreachable => {
                 let reason = out_of_reach(draft, place);
+                let reason = replaced(draft.view, place, reason);
                 draft.hold(place, serves_by(place), reason);
             }
             Life::Running => {}
@@ -249,7 +252,7 @@ pub(super) fn join_compute(draft: &mut Draft<'_>, cares: &Cares) {
     let reason = if draft.view.observed.initialised {
         cannot_join(draft.survey)
     } else {
-        None
+        unborn(draft.view.desired).filter(|_| wanted == 0)
     };
     for place in draft.survey.wanted() {
         if place.machine.role != Role::Compute || !joinable(place) {
@@ -269,6 +272,15 @@ pub(super) fn join_compute(draft: &mut Draft<'_>, cares: &Cares) {
     }
 }
 
+/// Why nothing can join yet where all of the control plane has still to be discovered.
+fn unborn(desired: &Desired) -> Option<Reason> {
+    let mut metal = desired.metal.iter();
+    let wanted = metal.find(|wanted| wanted.role == Role::Control)?;
+    Some(Reason::ControlPlane {
+        waiting_for: Name::of_machine(&desired.name, &wanted.pool, 1),
+    })
+}
+
 /// Nodes that we took out of service and have nothing left to do to.
 pub(super) fn uncordon(draft: &mut Draft<'_>) {
     let version = draft.view.desired.version;
@@ -280,8 +292,20 @@ pub(super) fn uncordon(draft: &mut Draft<'_>) {
         if place.slot && node.cordoned && node.ready && node.version >= version {
             draft.want(place, readmission(draft.view.desired));
         } else if !node.ready && place.open.is_none() {
-            draft.hold(place, Kind::Join, unready(draft.view, place));
+            let reason = replaced(draft.view, place, unready(draft.view, place));
+            draft.hold(place, Kind::Join, reason);
         }
+    }
+}
+
+/// Whether somebody else takes the place of one that does not serve.
+fn replaced(view: &View<'_>, place: &Place<'_>, reason: Reason) -> Reason {
+    match replaced_at(view, place.machine) {
+        Some(due) => Reason::Repair {
+            because: reason.to_string(),
+            due,
+        },
+        None => reason,
     }
 }
 
@@ -314,7 +338,11 @@ pub(super) fn upgrade(draft: &mut Draft<'_>) {
     let (begun, fresh): (Vec<_>, Vec<_>) = outdated.partition(|place| place.slot);
     // What was begun goes on, also when budgets or windows have changed since.
     for place in &begun {
-        upgrade_node(draft, place, None);
+        if kept_waiting(draft, place) {
+            draft.want(place, readmission(draft.view.desired));
+        } else {
+            upgrade_node(draft, place, None);
+        }
     }
     let control = begun
         .iter()
@@ -373,6 +401,15 @@ fn member_out(survey: &Survey<'_>) -> Option<Reason> {
 /// Whether one machine of the cluster is taken out of service after the other.
 fn one_by_one(draft: &Draft<'_>) -> bool {
     draft.view.desired.disruption.unavailable == 1
+}
+
+/// Whether a member was drained and cannot be upgraded, because etcd would lose its quorum. Nobody
+/// knows how long that lasts, and others may have to leave first: it serves until then.
+fn kept_waiting(draft: &Draft<'_>, place: &Place<'_>) -> bool {
+    let idle = place.open.is_none() || place.doing(Kind::Uncordon);
+    let able = place.life == Life::Running && place.node.is_some_and(|node| node.ready);
+    let drained = place.node.is_some_and(|node| node.cordoned);
+    drained && idle && able && quorum_at_risk(draft.survey, place, After::Same).is_some()
 }
 
 fn upgrade_node(draft: &mut Draft<'_>, place: &Place<'_>, refused: Option<Reason>) {

@@ -10,6 +10,7 @@ use model::task::{Action, Kind, State};
 
 mod addons;
 mod disruption;
+mod exits;
 mod gates;
 mod hosts;
 mod renewal;

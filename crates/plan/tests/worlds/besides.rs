@@ -1,13 +1,16 @@
-//! What clusters of worlds have besides Kubernetes, and should have.
+//! What clusters of worlds have besides Kubernetes, and should have; what etcd tells; and who else
+//! is there.
 
 use crate::NOW;
-use crate::shape::World;
+use crate::shape::{Voice, World};
 use model::addon::{AddonFact, AddonName, Named, decided};
-use model::cluster::Desired;
+use model::cluster::{Desired, Role};
+use model::id::{MachineId, Origin};
 use model::kubernetes::Cni;
-use model::observed::Observed;
+use model::observed::{MachineFact, Member, Observed, Seen, Wellbeing};
 use model::version::Version;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 fn named(name: AddonName) -> Named {
     Named {
@@ -17,9 +20,16 @@ fn named(name: AddonName) -> Named {
     }
 }
 
+/// All of it.
+pub(crate) fn beside(world: &World, desired: &mut Desired, observed: &mut Observed) {
+    addons(world, desired, observed);
+    etcd(world, desired, observed);
+    strangers(world, observed);
+}
+
 /// Lets some worlds wish add-ons, some have them already, and some have others; which of them do
 /// follows from what else is so of them.
-pub(crate) fn addons(world: &World, desired: &mut Desired, observed: &mut Observed) {
+fn addons(world: &World, desired: &mut Desired, observed: &mut Observed) {
     let (before, after) = (world.compute.0, world.compute.1);
     let cni = match world.control.0 {
         5 => Cni::Calico,
@@ -64,4 +74,50 @@ pub(crate) fn lacking(desired: &Desired, observed: &Observed) -> Option<String> 
     let lacking = wished.find(|addon| !is(addon.name).is_some_and(|fact| fact.is(addon)));
     let more = || (there > desired.addons.len()).then(|| "one that nobody wishes".to_owned());
     lacking.map(ToString::to_string).or_else(more)
+}
+
+/// What etcd tells of its members, where it was asked.
+fn etcd(world: &World, desired: &Desired, observed: &mut Observed) {
+    let Some((after, voices)) = world.more.etcd.as_ref().filter(|_| observed.initialised) else {
+        return;
+    };
+    let control = desired
+        .all()
+        .filter(|machine| machine.role == Role::Control);
+    let placed = control.zip(voices.iter().cycle());
+    let told = placed.filter(|(_, voice)| **voice != Voice::Missing);
+    let members = told.map(|(machine, voice)| Member {
+        name: machine.name.to_string(),
+        healthy: *voice != Voice::Sick,
+        learner: *voice == Voice::Learns,
+    });
+    let told = Wellbeing {
+        etcd: members.collect(),
+        ..Wellbeing::default()
+    };
+    let later = Duration::from_millis(u64::from(*after));
+    observed.wellbeing = Some((told, NOW.plus(later)));
+}
+
+/// A machine that nobody declared: not ours, whatever it is.
+pub(crate) fn stranger() -> MachineId {
+    MachineId::derive(Origin {
+        parent: "somebody else",
+        name: "vm",
+        ordinal: 1,
+        incarnation: 0,
+    })
+}
+
+/// Lets some worlds show a machine that is none of ours.
+fn strangers(world: &World, observed: &mut Observed) {
+    let there = MachineFact::Booting {
+        reference: "vm-of-somebody".to_owned(),
+    };
+    let seen = Seen {
+        machine: Some((there, NOW)),
+        ..Seen::default()
+    };
+    let strangers = world.more.strangers.then(|| (stranger(), seen));
+    observed.machines.extend(strangers);
 }

@@ -1,11 +1,10 @@
 //! What is declared in a world: pools, budgets and windows, a load balancer, a proxy, playbooks.
 
-use crate::NOW;
 use model::admit::admit;
 use model::cluster::Desired;
 use model::name::Name;
-use model::observed::Observed;
 use model::source;
+use model::time::Timestamp;
 use plan::{Known, expand};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -173,22 +172,17 @@ spec:
     admit(&source::parse(&text).unwrap()).unwrap()
 }
 
+/// What a manifest makes of a cluster, or nothing where it is refused: some edits are. Asked twice
+/// it says the same twice.
 pub(crate) fn grown(
-    previous: Option<(&Desired, &Observed)>,
+    previous: Option<Known<'_>>,
     manifest: &model::manifest::Manifest,
-) -> Desired {
-    let known: Vec<_> = previous
-        .iter()
-        .map(|(desired, observed)| Known {
-            desired,
-            observed,
-            intents: &[],
-            open: &[],
-        })
-        .collect();
+    now: Timestamp,
+) -> Option<Desired> {
+    let known: Vec<_> = previous.into_iter().collect();
     let project = Name::default_project();
-    expand(&project, manifest, &known, &BTreeMap::new(), NOW)
-        .unwrap()
-        .remove(0)
-        .desired
+    let expanded = || expand(&project, manifest, &known, &BTreeMap::new(), now);
+    let expansions = expanded();
+    assert_eq!(expansions, expanded(), "what is expanded twice is the same");
+    Some(expansions.ok()?.remove(0).desired)
 }

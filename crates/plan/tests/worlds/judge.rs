@@ -89,7 +89,8 @@ pub(crate) fn second_start(
     step: &Plan,
     begun: Option<MachineId>,
 ) -> Option<String> {
-    let begun = begun.filter(|_| !view.observed.initialised)?;
+    let stays = |id: &MachineId| view.desired.machines.iter().any(|one| one.id == *id);
+    let begun = begun.filter(|id| !view.observed.initialised && stays(id))?;
     let mut starts = step.tasks.iter();
     let second =
         starts.find(|task| task.action.kind() == Kind::Init && task.machine.id != begun)?;
@@ -103,7 +104,8 @@ pub(crate) fn unfinished(desired: &Desired, observed: &Observed) -> Option<Strin
             return true;
         };
         let host = seen.host.as_ref().map(|(host, _)| host);
-        let joined = matches!(seen.node, Some((NodeFact::Joined { .. }, _)));
+        let version = desired.version;
+        let joined = matches!(seen.node, Some((NodeFact::Joined { version: runs, .. }, _)) if runs == version);
         let meshed = host.is_some_and(|host| host.mesh.is_some());
         let balances = host.is_some_and(|host| host.balance.is_some());
         machine.role.is_node() != joined

@@ -9,6 +9,7 @@ use model::care::Care;
 use model::cluster::{Desired, Machine, Origin, Role};
 use model::host::{Fingerprint, Recipe};
 use model::id::{IntentId, TaskId};
+use model::manifest::Manifest;
 use model::mesh::{Member, Mesh};
 use model::observed::{CertificatesFact, HostFact, MachineFact, NodeFact, Observed, Seen};
 use model::secret::SecretRef;
@@ -21,9 +22,10 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// The desired state after an edit.
-pub(crate) fn edited(world: &World, minor: u16) -> Desired {
+/// What is declared before the edit, and after it.
+pub(crate) fn declared(world: &World) -> [Manifest; 2] {
     let ((c1, c2), (w1, w2)) = (world.control, world.compute);
+    let minor = minor(world);
     let before = manifest(c1, w1, world.hosts.0, 34, (&world.rules.0, &world.front.0));
     let after = manifest(
         c2,
@@ -32,14 +34,30 @@ pub(crate) fn edited(world: &World, minor: u16) -> Desired {
         minor,
         (&world.rules.1, &world.front.1),
     );
-    let first = grown(None, &before);
-    grown(Some((&first, &Observed::default())), &after)
+    [before, after]
+}
+
+const fn minor(world: &World) -> u16 {
+    if world.upgrade { 35 } else { 34 }
+}
+
+/// The desired state after an edit.
+fn edited(world: &World) -> Desired {
+    let [before, after] = declared(world);
+    let first = grown(None, &before, NOW).unwrap();
+    let known = Known {
+        desired: &first,
+        observed: &Observed::default(),
+        intents: &[],
+        open: &[],
+    };
+    grown(Some(known), &after, NOW).unwrap()
 }
 
 /// The desired state after an edit, and what is seen of its machines.
 pub(crate) fn made(world: &World) -> (Desired, Observed) {
-    let minor = if world.upgrade { 35 } else { 34 };
-    let mut next = edited(world, minor);
+    let minor = minor(world);
+    let mut next = edited(world);
     let mut observed = Observed::default();
     let sights = world.sights.iter().zip(&world.ends).cycle();
     for (machine, (sight, left)) in next.all().zip(sights) {
@@ -95,7 +113,7 @@ pub(crate) fn made(world: &World) -> (Desired, Observed) {
         observed.machines.insert(machine.id, seen);
     }
     kitted(world, &next, &mut observed);
-    besides::addons(world, &mut next, &mut observed);
+    besides::beside(world, &mut next, &mut observed);
     let desired = if world.delete {
         retire(Known {
             desired: &next,

@@ -51,6 +51,66 @@ pub(crate) fn kit() -> impl Strategy<Value = Kit> {
     ]
 }
 
+/// What is told of the member of etcd on a control machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Voice {
+    Votes,
+    Sick,
+    Learns,
+    Missing,
+}
+
+fn voice() -> impl Strategy<Value = Voice> {
+    prop_oneof![
+        8 => Just(Voice::Votes),
+        1 => Just(Voice::Sick),
+        1 => Just(Voice::Learns),
+        1 => Just(Voice::Missing),
+    ]
+}
+
+/// What happens in the middle of a journey, when work is under way: the manifest becomes again what
+/// it was first, and somebody may ask for another machine in the place of one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Turn {
+    /// After how many rounds.
+    pub(crate) after: u64,
+    /// Which machine.
+    pub(crate) replace: Option<usize>,
+}
+
+fn turn() -> impl Strategy<Value = Turn> {
+    (0..12_u64, prop::option::of(0..24_usize)).prop_map(|(after, replace)| Turn { after, replace })
+}
+
+/// What else is so of a world.
+#[derive(Debug, Clone)]
+pub(crate) struct More {
+    /// What etcd tells of its members, and whether it was asked after they were seen.
+    pub(crate) etcd: Option<(bool, Vec<Voice>)>,
+    pub(crate) turn: Option<Turn>,
+    /// Whether somebody asked that nothing be begun.
+    pub(crate) paused: bool,
+    /// Whether machines are seen that are none of ours.
+    pub(crate) strangers: bool,
+}
+
+fn more() -> impl Strategy<Value = More> {
+    let etcd = (any::<bool>(), prop::collection::vec(voice(), 10));
+    (
+        prop::option::of(etcd),
+        prop::option::of(turn()),
+        prop::bool::weighted(0.05),
+        any::<bool>(),
+    )
+        .prop_map(|(etcd, turn, paused, strangers)| More {
+            etcd,
+            turn,
+            paused,
+            strangers,
+        })
+}
+
 #[derive(Debug, Clone)]
 pub(crate) struct World {
     pub(crate) front: (Front, Front),
@@ -73,6 +133,7 @@ pub(crate) struct World {
     pub(crate) elsewhere: u8,
     /// Whether the provider's account and the keys of given machines are missing.
     pub(crate) missing: (bool, bool),
+    pub(crate) more: More,
 }
 
 /// An unfinished task, or none.
@@ -123,6 +184,7 @@ pub(crate) fn world() -> impl Strategy<Value = World> {
             any::<bool>(),
             prop::collection::vec(kit(), 24),
             prop::collection::vec(prop::option::of(0..60_u8), 24),
+            more(),
         ),
     )
         .prop_map(
@@ -137,7 +199,7 @@ pub(crate) fn world() -> impl Strategy<Value = World> {
                 sights,
                 work,
                 rows,
-                (rules, elsewhere, missing, (real, before, after), access, kits, ends),
+                (rules, elsewhere, missing, (real, before, after), access, kits, ends, more),
             )| {
                 let front = |front| Front { real, ..front };
                 World {
@@ -156,6 +218,7 @@ pub(crate) fn world() -> impl Strategy<Value = World> {
                     rules,
                     elsewhere,
                     missing,
+                    more,
                 }
             },
         )

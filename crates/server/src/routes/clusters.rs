@@ -84,6 +84,7 @@ pub(crate) async fn show(
     Ok(Json(ClusterView {
         head: view::head(row),
         kubernetes: Some(KubernetesView::new(&seen.desired, &seen.observed)),
+        load_balancers: seen.desired.balancers.iter().map(Into::into).collect(),
         machines,
         open_tasks,
     }))

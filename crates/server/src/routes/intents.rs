@@ -7,7 +7,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderName, StatusCode, header};
 use axum::response::IntoResponse;
-use model::id::{IntentId, TaskId};
+use model::id::{IntentId, MachineId, TaskId};
 use model::intent::{Intent, Wish};
 use model::name::Name;
 use model::snapshot::SnapshotId;
@@ -174,6 +174,19 @@ async fn find(app: &App, project: &Name, id: IntentId) -> Result<Option<Intent>,
     }
 }
 
+/// The machine of a cluster that has that name now.
+async fn named(
+    app: &App,
+    project: &Name,
+    cluster: &Name,
+    name: &Name,
+) -> Result<MachineId, Problem> {
+    let found = app.store().machine(project, name).await?;
+    let found = found.filter(|found| found.cluster == *cluster);
+    let found = found.ok_or_else(|| Problem::missing("machine", name))?;
+    Ok(found.machine.id)
+}
+
 /// The wish with ids for names; the store fills in what it repeats of other documents.
 async fn meant(
     app: &App,
@@ -193,15 +206,13 @@ async fn meant(
         }),
         WishRequest::Replace { machine } => {
             let name = extract::name("wish.replace.machine", &machine)?;
-            let found = app
-                .store()
-                .machine(project, &name)
-                .await?
-                .filter(|found| found.cluster == *cluster);
-            let found = found.ok_or_else(|| Problem::missing("machine", &name))?;
-            Ok(Wish::Replace {
-                machine: found.machine.id,
-            })
+            let machine = named(app, project, cluster, &name).await?;
+            Ok(Wish::Replace { machine })
+        }
+        WishRequest::Retire { machine } => {
+            let name = extract::name("wish.retire.machine", &machine)?;
+            let machine = named(app, project, cluster, &name).await?;
+            Ok(Wish::Retire { machine })
         }
         WishRequest::Retry { task } => Ok(Wish::Retry {
             task: id("wish.retry.task", &task)?,

@@ -81,6 +81,8 @@ async fn wishes_that_make_no_sense_are_refused() {
     for wish in [
         json!({"scale": {"pool": "lungs", "count": 1}}),
         json!({"replace": {"machine": "first-brain-09"}}),
+        json!({"retire": {"machine": "first-muscle-09"}}),
+        json!({"retire": {"machine": "first-muscle-01"}}),
         json!({"retry": {"task": "task-0000000000000"}}),
         json!({"cancel": {"task": "everything"}}),
         json!({"dance": {}}),
@@ -103,13 +105,17 @@ async fn wishes_that_make_no_sense_are_refused() {
           hint: the pools of a cluster are in its manifest
         404 API-002: there is no machine `first-brain-09`
           hint: list what there is with `slipway get machine`
+        404 API-002: there is no machine `first-muscle-09`
+          hint: list what there is with `slipway get machine`
+        409 API-005: pool muscle has a count, and would get another machine in place of first-muscle-01; lower the count, or have it replaced with `slipway machine replace first-muscle-01`
+          hint: look at the cluster with `slipway describe cluster NAME` and wish for something it has
         404 API-002: there is no task `task-0000000000000`
           hint: list what there is with `slipway get task`
         400 API-008: wish.cancel.task: `everything` is not an id of the form `task-` and 13 characters
           wish.cancel.task [format] `everything` is not an id of the form `task-` and 13 characters
           hint: compare the request with /openapi.json
-        400 API-001: wish.dance: unknown field; allowed: scale, replace, retry, cancel, pause, snapshot, restore
-          wish.dance [unknown-field] unknown field; allowed: scale, replace, retry, cancel, pause, snapshot, restore
+        400 API-001: wish.dance: unknown field; allowed: scale, replace, retire, retry, cancel, pause, snapshot, restore
+          wish.dance [unknown-field] unknown field; allowed: scale, replace, retire, retry, cancel, pause, snapshot, restore
           hint: compare the body with /openapi.json
         400 API-001: wish.retry: found a list, allowed: an object with task
           wish.retry [type] found a list, allowed: an object with task

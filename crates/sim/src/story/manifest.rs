@@ -10,6 +10,7 @@ use std::net::Ipv4Addr;
 pub(super) struct Declared {
     control: u32,
     compute: u32,
+    scaled: Option<(u32, u32)>,
     balancers: u32,
     sandboxed: bool,
     cni: Option<String>,
@@ -17,6 +18,7 @@ pub(super) struct Declared {
     proxy: Option<String>,
     hosts: Vec<Ipv4Addr>,
     server_type: String,
+    replacing: bool,
     account: Option<Name>,
     keys: Option<Name>,
     bucket: Option<Name>,
@@ -30,6 +32,7 @@ impl Default for Declared {
         Self {
             control: 1,
             compute: 0,
+            scaled: None,
             balancers: 0,
             sandboxed: false,
             cni: None,
@@ -37,6 +40,7 @@ impl Default for Declared {
             proxy: None,
             hosts: Vec::new(),
             server_type: "small".to_owned(),
+            replacing: false,
             account: None,
             keys: None,
             bucket: None,
@@ -56,7 +60,8 @@ impl Declared {
         for clause in clauses {
             match clause {
                 Clause::Control(count) => self.control = *count,
-                Clause::Compute(count) => self.compute = *count,
+                Clause::Compute(count) => (self.compute, self.scaled) = (*count, None),
+                Clause::Scaled(min, max) => self.scaled = Some((*min, *max)),
                 Clause::Balancers(count) => self.balancers = *count,
                 Clause::Sandboxed => self.sandboxed = true,
                 Clause::Connected(cni) => self.cni = Some(cni.clone()),
@@ -64,6 +69,7 @@ impl Declared {
                 Clause::Through(proxy) => self.proxy = Some(proxy.clone()),
                 Clause::Hosts(hosts) => self.hosts.clone_from(hosts),
                 Clause::On(server_type) => self.server_type.clone_from(server_type),
+                Clause::Replacing => self.replacing = true,
                 Clause::Account(secret) => self.account = Some(secret.clone()),
                 Clause::Keys(secret) => self.keys = Some(secret.clone()),
                 Clause::Bucket(secret) => self.bucket = Some(secret.clone()),
@@ -92,23 +98,32 @@ impl Declared {
         cni.chain(addons).chain(bucket).collect()
     }
 
+    /// The pools of machines that are made, each with its size where it has any.
+    fn sizes(&self) -> [(&'static str, Option<String>); 3] {
+        let counted = |count: u32| (count > 0).then(|| format!("count: {count}"));
+        let scaled = self
+            .scaled
+            .map(|(min, max)| format!("autoscaler: {{ min: {min}, max: {max} }}"));
+        [
+            ("control", counted(self.control)),
+            ("compute", scaled.or_else(|| counted(self.compute))),
+            ("door", counted(self.balancers)),
+        ]
+    }
+
     /// The text of the manifest.
     pub(super) fn text(&self, name: &Name) -> String {
         let mut pools = String::new();
         let mut compute = Vec::new();
-        let dynamic = [
-            ("control", self.control),
-            ("compute", self.compute),
-            ("door", self.balancers),
-        ];
         pools.push_str("    dynamic:\n");
-        for (pool, count) in dynamic.into_iter().filter(|(_, count)| *count > 0) {
+        for (pool, size) in self.sizes() {
+            let Some(size) = size else { continue };
             let server_type = if self.sandboxed {
                 "lite"
             } else {
                 &self.server_type
             };
-            pools.push_str(&dynamic_pool(pool, count, server_type));
+            pools.push_str(&dynamic_pool(pool, &size, server_type, self.replacing));
             if pool == "compute" {
                 compute.push(pool);
             }
@@ -186,13 +201,14 @@ fn balancers(cluster: &Name, compute: &[&str]) -> String {
     )
 }
 
-fn dynamic_pool(name: &str, count: u32, server_type: &str) -> String {
+fn dynamic_pool(name: &str, size: &str, server_type: &str, replacing: bool) -> String {
     format!(
         "      - name: {name}
         providerSpec: {{ name: lab, region: north }}
-        count: {count}
+        {size}
         serverType: {server_type}
         image: debian-12
+        replace: {replacing}
 "
     )
 }

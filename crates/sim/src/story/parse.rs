@@ -27,6 +27,12 @@ pub(super) enum Command {
     Edit(Name, Vec<Clause>),
     Delete(Name),
     Replace(Name),
+    /// A machine goes, and its pool becomes one smaller.
+    Retire(Name),
+    /// The compute pool of a cluster gets another size.
+    Scale(Name, u32),
+    /// The same, again and again until it has it.
+    Insist(Name, u32),
     Pause(Name),
     Resume(Name),
     /// Etcd of a cluster is saved.
@@ -73,6 +79,8 @@ pub(super) enum Command {
 pub(super) enum Clause {
     Control(u32),
     Compute(u32),
+    /// Compute machines whose number changes, from and to.
+    Scaled(u32, u32),
     /// Machines of a load balancer with two roles.
     Balancers(u32),
     /// Machines are hosts of a sandbox.
@@ -85,6 +93,8 @@ pub(super) enum Clause {
     Through(String),
     Hosts(Vec<Ipv4Addr>),
     On(String),
+    /// Machines are replaced when they are to be made in another way.
+    Replacing,
     /// The secret that opens the account with the provider.
     Account(Name),
     /// The secret with the private key of the hosts.
@@ -127,6 +137,11 @@ fn command(said: &str) -> Result<Command, String> {
         }
         ["delete", name] => Ok(Command::Delete(parsed(name)?)),
         ["replace", machine] => Ok(Command::Replace(parsed(machine)?)),
+        ["retire", machine] => Ok(Command::Retire(parsed(machine)?)),
+        ["scale", name, "to", count] => Ok(Command::Scale(parsed(name)?, parsed(count)?)),
+        ["insist", "on", count, "compute", "machines", "of", name] => {
+            Ok(Command::Insist(parsed(name)?, parsed(count)?))
+        }
         ["pause", name] => Ok(Command::Pause(parsed(name)?)),
         ["resume", name] => Ok(Command::Resume(parsed(name)?)),
         ["save", "etcd", "of", name] => Ok(Command::Save(parsed(name)?)),
@@ -197,25 +212,39 @@ fn addons(words: &[&str]) -> Vec<String> {
     named.map(|word| (*word).to_owned()).collect()
 }
 
-fn clauses(mut words: &[&str]) -> Result<Vec<Clause>, String> {
+/// So many machines that do this.
+fn machines(word: &str, count: u32) -> Clause {
+    match word {
+        "control" => Clause::Control(count),
+        "compute" => Clause::Compute(count),
+        _ => Clause::Balancers(count),
+    }
+}
+
+fn clauses<'w>(mut words: &'w [&'w str]) -> Result<Vec<Clause>, String> {
     let mut clauses = Vec::new();
     while !words.is_empty() {
         words = match words {
             ["and", rest @ ..] => rest,
-            [number, "control", rest @ ..] => {
-                clauses.push(Clause::Control(parsed(number)?));
+            [
+                number,
+                word @ ("control" | "compute" | "balancer" | "balancers"),
+                rest @ ..,
+            ] => {
+                clauses.push(machines(word, parsed(number)?));
                 rest
             }
-            [number, "compute", rest @ ..] => {
-                clauses.push(Clause::Compute(parsed(number)?));
+            ["scaled", min, "to", max, rest @ ..] => {
+                clauses.push(Clause::Scaled(parsed(min)?, parsed(max)?));
                 rest
             }
-            [number, "balancer" | "balancers", rest @ ..] => {
-                clauses.push(Clause::Balancers(parsed(number)?));
-                rest
-            }
-            ["sandboxed", rest @ ..] => {
-                clauses.push(Clause::Sandboxed);
+            [word @ ("sandboxed" | "replacing"), rest @ ..] => {
+                let sandboxed = *word == "sandboxed";
+                clauses.push(if sandboxed {
+                    Clause::Sandboxed
+                } else {
+                    Clause::Replacing
+                });
                 rest
             }
             ["connected", "by", cni, rest @ ..] => {
@@ -242,31 +271,29 @@ fn clauses(mut words: &[&str]) -> Result<Vec<Clause>, String> {
                 clauses.push(Clause::On((*server_type).to_owned()));
                 rest
             }
-            ["account", secret, rest @ ..] => {
-                clauses.push(Clause::Account(parsed(secret)?));
+            _ => {
+                let (clause, rest) = of_one_word(words)?;
+                clauses.push(clause);
                 rest
             }
-            ["bucket", secret, rest @ ..] => {
-                clauses.push(Clause::Bucket(parsed(secret)?));
-                rest
-            }
-            ["keys", secret, rest @ ..] => {
-                clauses.push(Clause::Keys(parsed(secret)?));
-                rest
-            }
-            ["at", version, rest @ ..] => {
-                clauses.push(Clause::At(parsed(version)?));
-                rest
-            }
-            ["allowing", percent, "per", "cent", rest @ ..] => {
-                clauses.push(Clause::Allowing(parsed(percent)?));
-                rest
-            }
-            [word, ..] => return Err(format!("`{word}` says nothing of a manifest")),
-            [] => break,
         };
     }
     Ok(clauses)
+}
+
+/// A clause that is a word and what stands behind it.
+fn of_one_word<'w>(words: &'w [&'w str]) -> Result<(Clause, &'w [&'w str]), String> {
+    match words {
+        ["account", secret, rest @ ..] => Ok((Clause::Account(parsed(secret)?), rest)),
+        ["bucket", secret, rest @ ..] => Ok((Clause::Bucket(parsed(secret)?), rest)),
+        ["keys", secret, rest @ ..] => Ok((Clause::Keys(parsed(secret)?), rest)),
+        ["at", version, rest @ ..] => Ok((Clause::At(parsed(version)?), rest)),
+        ["allowing", percent, "per", "cent", rest @ ..] => {
+            Ok((Clause::Allowing(parsed(percent)?), rest))
+        }
+        [word, ..] => Err(format!("`{word}` says nothing of a manifest")),
+        [] => Err("something is missing".to_owned()),
+    }
 }
 
 fn parsed<T: std::str::FromStr>(word: &str) -> Result<T, String>

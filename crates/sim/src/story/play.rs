@@ -182,12 +182,15 @@ impl Player {
             }
             Command::Delete(name) => self.delete(name).await.map_err(wrong)?,
             Command::Replace(machine) => {
-                let row = self.machine(machine).await.map_err(wrong)?;
-                let wish = Wish::Replace {
-                    machine: row.machine.id,
-                };
-                self.wish(&row.cluster, wish).await.map_err(wrong)?;
+                let wish = |machine| Wish::Replace { machine };
+                self.wish_of(machine, wish).await.map_err(wrong)?;
             }
+            Command::Retire(machine) => {
+                let wish = |machine| Wish::Retire { machine };
+                self.wish_of(machine, wish).await.map_err(wrong)?;
+            }
+            Command::Scale(name, count) => self.scale(name, *count).await.map_err(wrong)?,
+            Command::Insist(name, count) => self.insist(name, *count).await?,
             Command::Pause(name) => self.wish(name, Wish::Pause).await.map_err(wrong)?,
             Command::Resume(name) => self.resume(name).await.map_err(wrong)?,
             Command::Save(name) => self.wish(name, Wish::Snapshot).await.map_err(wrong)?,
@@ -296,6 +299,35 @@ impl Player {
         Ok(())
     }
 
+    /// Gives the compute pool of a cluster another size.
+    async fn scale(&self, name: &Name, count: u32) -> Result<(), String> {
+        let pool: Name = "compute".parse().map_err(|_| "no such pool".to_owned())?;
+        // The store knows what the manifest says.
+        let was = 0;
+        self.wish(name, Wish::Scale { pool, count, was }).await
+    }
+
+    /// Gives it another size until it has it: what could not be made is given back, and whoever
+    /// scales wishes again.
+    async fn insist(&self, name: &Name, count: u32) -> Result<(), Error> {
+        /// Nothing goes wrong as often as this.
+        const TIMES_MAX: u32 = 100;
+        for _ in 0..TIMES_MAX {
+            let clusters = self.stage.clusters().await?;
+            let mut wanted = clusters.iter().filter(|row| row.name == *name);
+            if wanted.all(|row| row.summary.compute == (count, count)) {
+                break;
+            }
+            let refused = |why: String| Error::Line {
+                line: format!("scale {name} to {count}"),
+                why,
+            };
+            self.scale(name, count).await.map_err(refused)?;
+            self.stage.settle(SETTLE_MAX, Duration::ZERO).await?;
+        }
+        self.show_clusters().await
+    }
+
     /// Lets the certificates of a cluster end after this time.
     async fn age(&self, name: &Name, left: Duration) -> Result<(), String> {
         let project = Name::default_project();
@@ -313,6 +345,12 @@ impl Player {
             Ok(None) => Err("there is no such machine".to_owned()),
             Err(error) => Err(error.to_string()),
         }
+    }
+
+    /// Wishes something of a machine.
+    async fn wish_of(&self, name: &Name, wish: fn(MachineId) -> Wish) -> Result<(), String> {
+        let row = self.machine(name).await?;
+        self.wish(&row.cluster, wish(row.machine.id)).await
     }
 
     async fn wish(&self, cluster: &Name, wish: Wish) -> Result<(), String> {

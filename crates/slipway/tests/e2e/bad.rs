@@ -14,6 +14,7 @@ const UNKNOWN: &str = "v1.34.99";
 /// The machines.
 const CONTROL: &str = "shed-control-01";
 const COMPUTE: &str = "shed-compute-01";
+const SECOND: &str = "shed-compute-02";
 
 #[test]
 fn each_trouble_is_told_and_can_be_mended() {
@@ -45,6 +46,7 @@ fn each_trouble_is_told_and_can_be_mended() {
         expired(site);
         never_ready(site);
         site.step("all nodes are ready", |site| site.apply(shape));
+        clocks(site);
         site.step("delete", |site| site.delete());
     });
 }
@@ -89,6 +91,27 @@ fn never_ready(site: &mut Site) {
         Site::host(COMPUTE).run(&["rm", BROKEN], b"").unwrap();
     });
 }
+
+/// A machine that thinks it is an hour later. It is no hour of the whole machine: what tells the time
+/// there does so wrongly.
+fn clocks(site: &mut Site) {
+    let two = Shape::small(VERSION, 2);
+    site.step("clocks that are apart by an hour", |site| {
+        site.declare(two, &[]);
+        let host = until("the second compute machine runs", || Within::find(SECOND));
+        let late = format!(
+            "printf '#!/bin/sh\\nexec /usr/bin/date -d \"+1 hour\" \"$@\"\\n' > {DATE} && chmod +x {DATE}"
+        );
+        host.run(&["sh", "-c", &late], b"").unwrap();
+        site.failing("HOST-011", "set the machine's clock");
+        host.run(&["rm", DATE], b"").unwrap();
+        site.retry();
+    });
+    site.step("it has joined", |site| site.apply(two));
+}
+
+/// What is asked for the time before the one of the system.
+const DATE: &str = "/usr/local/bin/date";
 
 /// A mirror of the story's own, whose files can be spoiled.
 struct Mirror(PathBuf);

@@ -25,6 +25,7 @@ mod reboot;
 mod renew;
 mod replace;
 mod restore;
+mod roll;
 mod scale;
 #[expect(dead_code, reason = "the tests of the program use the rest")]
 #[path = "../program/server.rs"]

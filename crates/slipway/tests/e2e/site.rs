@@ -252,13 +252,18 @@ impl Site {
 
     /// Brings what pods are made of to all compute machines: there is no registry.
     pub(crate) fn bring_echo(&mut self) {
+        for name in self.names("compute") {
+            assert!(self.bring_echo_to(&name), "{name} takes no image");
+        }
+    }
+
+    /// The same for one of them; answers whether it could be done already.
+    pub(crate) fn bring_echo_to(&self, name: &str) -> bool {
         let platform = lab::kubernetes::platform();
         let archive = self.mirror.join(format!("lab/{platform}/images/echo.tar"));
         let archive = std::fs::read(archive).unwrap();
-        for name in self.names("compute") {
-            let words = ["ctr", "-n", "k8s.io", "images", "import", "-"];
-            Self::host(&name).run(&words, &archive).unwrap();
-        }
+        let words = ["ctr", "-n", "k8s.io", "images", "import", "-"];
+        Within::find(name).is_some_and(|host| host.run(&words, &archive).is_ok())
     }
 
     /// Has pods there that answer, and waits until all do.

@@ -124,7 +124,10 @@ contract! {
         a_wish_may_not_remove_too_much,
         a_machine_is_replaced_by_a_new_one,
         a_snapshot_is_taken_when_wished_and_put_back_when_it_is_kept,
-        a_wish_makes_earlier_plans_stale;
+        a_wish_makes_earlier_plans_stale,
+        a_pool_that_is_scaled_stays_within_what_is_declared,
+        a_machine_is_retired_and_its_pool_is_smaller,
+        what_cannot_be_made_is_given_back;
     lists:
         pages_visit_each_row_once_while_others_come,
         lists_filter,

@@ -1,7 +1,7 @@
 //! Wishes: stored, and in the desired state where they shape it.
 
 use crate::fixture::{
-    at, claim, cluster, machines, name, plan, project, record, settle, submit, text,
+    at, claim, cluster, edited, machines, name, plan, project, record, settle, submit, text,
     text_with_given, view,
 };
 use model::id::{ClusterId, MachineId, Origin, TaskId};
@@ -377,4 +377,108 @@ pub(crate) async fn a_wish_makes_earlier_plans_stale(store: &Store) {
     assert_eq!(store.unplanned().await.unwrap(), [east]);
     plan(store, east, at(3)).await;
     assert_eq!(view(store, east).await.open.len(), 2);
+}
+
+/// The cluster `east` whose workers are scaled.
+fn scaled(range: &str) -> String {
+    let text = text("east", &["east"], 1, 77);
+    edited(&text, &[("count: 77", &format!("autoscaler: {range}"))])
+}
+
+pub(crate) async fn a_pool_that_is_scaled_stays_within_what_is_declared(store: &Store) {
+    let submitted = submit(store, &scaled("{min: 0, max: 4}")).await.unwrap();
+    let east = submitted.changed[0].0;
+    assert_eq!(size(store, east).await, (1, 0));
+    let beyond = wish(store, scale(5), at(1)).await.unwrap_err();
+    assert_eq!(
+        beyond.to_string(),
+        "found 5 machines, allowed: 0 to 4, what autoscaler of pool muscle says"
+    );
+    wish(store, scale(4), at(1)).await.unwrap();
+    assert_eq!(size(store, east).await, (5, 0));
+    settle(store, east, at(2)).await;
+    // Another range ends no wish, and back to nothing needs nobody's consent but that of the
+    // manifest.
+    submit(store, &scaled("{min: 0, max: 6}")).await.unwrap();
+    assert_eq!(open(store).await.len(), 1);
+    wish(store, scale(0), at(3)).await.unwrap();
+    assert_eq!(size(store, east).await, (1, 4));
+    assert_eq!(open(store).await, [scale(0)]);
+    // A count does.
+    submit(store, &text("east", &["east"], 1, 1)).await.unwrap();
+    assert_eq!(open(store).await, []);
+    assert_eq!(size(store, east).await, (2, 4));
+}
+
+pub(crate) async fn a_machine_is_retired_and_its_pool_is_smaller(store: &Store) {
+    let submitted = submit(store, &scaled("{min: 2, max: 4}")).await.unwrap();
+    let east = submitted.changed[0].0;
+    wish(store, scale(3), at(1)).await.unwrap();
+    settle(store, east, at(2)).await;
+    let desired = view(store, east).await.desired;
+    let machine = |name: &str| desired.machine_named(name).unwrap().id;
+    let brain = Wish::Retire {
+        machine: machine("east-brain-01"),
+    };
+    let refused = wish(store, brain, at(3)).await.unwrap_err().to_string();
+    assert_eq!(
+        refused,
+        "pool brain has a count, and would get another machine in place of east-brain-01; lower \
+         the count, or have it replaced with `slipway machine replace east-brain-01`"
+    );
+    let first = Wish::Retire {
+        machine: machine("east-muscle-01"),
+    };
+    wish(store, first.clone(), at(3)).await.unwrap();
+    let now = view(store, east).await.desired;
+    assert_eq!(
+        machines(&now),
+        "east-brain-01 east-muscle-02 east-muscle-03 (east-muscle-01)"
+    );
+    assert_eq!(
+        open(store).await,
+        std::slice::from_ref(&first),
+        "no wish brings it back"
+    );
+    let again = wish(store, first, at(3)).await.unwrap_err().to_string();
+    assert_eq!(again, "machine east-muscle-01 is on its way out already");
+    let second = Wish::Retire {
+        machine: machine("east-muscle-02"),
+    };
+    let few = wish(store, second, at(3)).await.unwrap_err().to_string();
+    assert_eq!(
+        few,
+        "pool muscle would be left with 1 machines, allowed: 2 to 4, what its autoscaler says"
+    );
+    settle(store, east, at(4)).await;
+    assert_eq!(open(store).await, [], "it is gone, and so is the wish");
+    submit(store, &scaled("{min: 2, max: 4}")).await.unwrap();
+    assert_eq!(machines(&view(store, east).await.desired), machines(&now));
+}
+
+pub(crate) async fn what_cannot_be_made_is_given_back(store: &Store) {
+    let submitted = submit(store, &scaled("{min: 0, max: 4}")).await.unwrap();
+    let east = submitted.changed[0].0;
+    settle(store, east, at(1)).await;
+    wish(store, scale(1), at(2)).await.unwrap();
+    plan(store, east, at(2)).await;
+    assert!(!store.give_back(east, at(2)).await.unwrap());
+    let claim = claim(store, at(2)).await.remove(0);
+    let error = "no such type".to_owned();
+    let stuck = record(store, claim, Ended::Stuck { error }, at(3)).await;
+    assert_eq!(stuck, Recorded::Yes);
+    assert!(store.give_back(east, at(4)).await.unwrap());
+    assert!(!store.give_back(east, at(4)).await.unwrap());
+    assert_eq!(size(store, east).await, (1, 1));
+    assert_eq!(open(store).await, []);
+    let last = store.events(None, 0, 1000).await.unwrap().pop().unwrap();
+    assert_eq!(
+        (last.kind.as_str(), last.message.as_str()),
+        (
+            "pool.given-back",
+            "pool muscle was to have 1 machines and goes back to 0: east-muscle-01 cannot be made: no such type"
+        )
+    );
+    settle(store, east, at(5)).await;
+    assert_eq!(size(store, east).await.0, 1);
 }

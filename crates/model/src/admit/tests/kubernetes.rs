@@ -53,3 +53,31 @@ fn every_host_needs_room_for_its_pods() {
         "#]],
     );
 }
+
+#[test]
+fn one_engine_makes_kubernetes() {
+    check(
+        &[(
+            "version: v1.34.1",
+            "version: v1.34.1\n        engine: kubeadm",
+        )],
+        &expect![[r#"
+            admitted: 1 clusters, 3 pools
+        "#]],
+    );
+    for other in ["kubeone", "rke"] {
+        let text = HELLO.replacen(
+            "version: v1.34.1",
+            &format!("version: v1.34.1\n        engine: {other}"),
+            1,
+        );
+        let faults = admit(&source::parse(&text).unwrap()).unwrap_err();
+        let told: Vec<_> = faults.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            told,
+            [format!(
+                "spec.kubernetes.clusters[0].engine: found `{other}`, allowed: kubeadm (this build has hands for kubeadm alone)"
+            )]
+        );
+    }
+}

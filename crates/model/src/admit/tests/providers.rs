@@ -87,6 +87,7 @@ fn what_machines_are_made_with_is_read() {
         spot: true,
         external_network: None,
         machine: Some(machine),
+        templates: None,
     };
     assert_eq!(muscle.hardware, hardware);
     let Pool::Dynamic(brain) = &manifest.pools[&"brain".parse().unwrap()] else {
@@ -141,6 +142,90 @@ fn machines_that_cannot_be_made_so_are_refused() {
             spec.nodePools.dynamic[1].machineSpec.cpuCount: found nothing, allowed: a number beside memory
             spec.nodePools.dynamic[1].machineSpec.nvidiaGpuType: found nothing, allowed: which graphics processors; a provider of type gcp has to be told
             spec.kubernetes.clusters[0].pools.control[0]: found `brain`, whose machines may be taken back at any time (spot: true), allowed: a pool whose machines stay
+        "#]],
+    );
+}
+
+const REPOSITORY: &str = "{name: lab, providerType: simulated, templates: {repository: github.com/org/modules, commit: v1.2.0, path: a/b}}";
+
+#[test]
+fn the_modules_of_a_provider_are_read_and_noted_as_moving() {
+    let read = |provider: &str| {
+        let text = HELLO.replacen(LAB, provider, 1);
+        let manifest = admit(&source::parse(&text).unwrap()).unwrap();
+        let stored = serde_json::to_string(&manifest).unwrap();
+        assert_eq!(
+            serde_json::from_str::<crate::manifest::Manifest>(&stored).unwrap(),
+            manifest
+        );
+        let account = &manifest.providers[&"lab".parse().unwrap()];
+        let templates = account.templates.as_ref().unwrap();
+        (templates.to_string(), templates.moves())
+    };
+    assert_eq!(
+        read(REPOSITORY),
+        ("github.com/org/modules//a/b@v1.2.0".to_owned(), false)
+    );
+    let branch = REPOSITORY.replace("commit: v1.2.0, path: a/b", "commit: release/2");
+    assert_eq!(
+        read(&branch),
+        ("github.com/org/modules@release/2".to_owned(), true)
+    );
+    let named =
+        "{name: lab, providerType: simulated, templatesRef: {name: ours, namespace: claudie}}";
+    assert_eq!(read(named), ("claudie/ours".to_owned(), true));
+}
+
+#[test]
+fn modules_that_cannot_be_fetched_are_refused() {
+    let mut told = Vec::new();
+    for wrong in [
+        "templates: {repository: 'https://github.com/org/modules', path: /x, branch: main}",
+        "templates: {repository: modules, commit: '-x', path: ../x}, templatesRef: {namespace: N}",
+        "templates: {repository: github.com/o/m, commit: v1}, templatesRef: {name: ours}",
+        "templatesRef: ours",
+    ] {
+        let provider = format!("{{name: lab, providerType: simulated, {wrong}}}");
+        let text = HELLO.replacen(LAB, &provider, 1);
+        let faults = admit(&source::parse(&text).unwrap()).unwrap_err();
+        told.extend(faults.iter().map(|fault| format!("{fault}\n")));
+        told.push("--\n".to_owned());
+    }
+    expect![[r#"
+        spec.providers[0].templates.repository: found `https://github.com/org/modules`, allowed: a repository without a scheme, for example github.com/org/modules; it is fetched by https
+        spec.providers[0].templates.commit: found nothing; this field is required
+        spec.providers[0].templates.path: found `/x`, allowed: a path within the repository
+        spec.providers[0].templates.branch: unknown field; allowed: repository, commit, path
+        --
+        spec.providers[0].templates.repository: found `modules`, allowed: a host and what is there, for example github.com/org/modules
+        spec.providers[0].templates.commit: found `-x`, allowed: a hash, a tag or a branch
+        spec.providers[0].templates.path: found `../x`, allowed: a path within the repository
+        spec.providers[0].templatesRef.name: found nothing; this field is required
+        spec.providers[0].templatesRef.namespace: found `N`: name has 'N' at position 0; allowed are a-z, 0-9 and, inside, hyphens
+        spec.providers[0].templatesRef: found templatesRef beside templates, allowed: one of them
+        --
+        spec.providers[0].templatesRef: found templatesRef beside templates, allowed: one of them
+        --
+        spec.providers[0].templatesRef: found `ours` (a text), allowed: a mapping
+        --
+    "#]].assert_eq(&told.concat());
+}
+
+#[test]
+fn two_words_for_graphics_processors_say_the_same() {
+    let with = |spec: &str| {
+        format!("        image: debian-12\n        machineSpec: {{{spec}}}\n    static:")
+    };
+    check(
+        &[(MUSCLE, &with("nvidiaGpuCount: 2, nvidiaGpu: 2"))],
+        &expect![[r#"
+            admitted: 1 clusters, 3 pools
+        "#]],
+    );
+    check(
+        &[(MUSCLE, &with("nvidiaGpuCount: 2, nvidiaGpu: 4"))],
+        &expect![[r#"
+            spec.nodePools.dynamic[1].machineSpec.nvidiaGpu: found 4, allowed: 2, which nvidiaGpuCount says, or nothing
         "#]],
     );
 }

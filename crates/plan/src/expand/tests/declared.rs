@@ -330,3 +330,39 @@ fn machines_on_their_way_out_keep_what_opens_their_own_provider() {
     "#]],
     );
 }
+
+#[test]
+fn other_modules_are_another_way_of_making_machines() {
+    let with = |templates: &str| {
+        let text = format!(
+            "
+apiVersion: slipway.dev/v1
+kind: InputManifest
+metadata: {{name: m}}
+spec:
+  providers: [{{name: lab, providerType: simulated{templates}}}]
+  nodePools:
+    dynamic: [{{name: brain, providerSpec: {{name: lab, region: n}}, count: 1, serverType: s, image: i}}]
+  kubernetes:
+    clusters: [{{name: edge, version: v1.34.0, network: 10.8.0.0/24, pools: {{control: [brain]}}}}]
+"
+        );
+        admitted(&text)
+    };
+    let at = |commit: &str| {
+        with(&format!(
+            ", templates: {{repository: github.com/o/m, commit: {commit}}}"
+        ))
+    };
+    let first = History::new().apply(&at("v1"));
+    assert_eq!(first.next(&at("v1")).change, crate::Change::Unchanged);
+    for other in [at("v2"), at("main"), with("")] {
+        let next = first.next(&other);
+        assert_eq!(next.change, crate::Change::Changed);
+        assert_eq!(
+            next.desired.leaving.len(),
+            1,
+            "what was not made yet is made anew"
+        );
+    }
+}

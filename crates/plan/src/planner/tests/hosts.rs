@@ -4,6 +4,8 @@ mod around;
 mod balancers;
 mod equip;
 mod mesh;
+mod metal;
+mod names;
 mod playbooks;
 mod targets;
 mod tending;

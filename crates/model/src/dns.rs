@@ -1,0 +1,192 @@
+//! How load balancers are called in the world.
+
+use crate::id::{self, ClusterId};
+use crate::name::Name;
+use crate::provider::Provider;
+use crate::secret::SecretRef;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// A name of DNS: labels with dots between them, in small letters.
+///
+/// Holding one is the proof that it was checked.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct Domain(String);
+
+/// Why a text is no [`Domain`].
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum Error {
+    /// Longer than DNS allows.
+    #[error("a name of DNS has at most {} characters, not {len}", Domain::LEN_MAX)]
+    TooLong {
+        /// How many characters there are.
+        len: usize,
+    },
+    /// One of its labels cannot be.
+    #[error("a name of DNS is made of labels with dots between them, and here a {0}")]
+    Label(crate::name::Error),
+}
+
+impl Domain {
+    /// The longest name (RFC 1035, section 2.3.4), without the dot of the root.
+    pub const LEN_MAX: usize = 253;
+
+    /// This name below another.
+    pub fn within(&self, zone: &Self) -> Result<Self, Error> {
+        format!("{self}.{zone}").parse()
+    }
+
+    /// The checked text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Domain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+impl std::str::FromStr for Domain {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let len = text.chars().count();
+        if len > Self::LEN_MAX {
+            return Err(Error::TooLong { len });
+        }
+        for label in text.split('.') {
+            Name::checked(label, Name::LEN_MAX).map_err(Error::Label)?;
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl TryFrom<String> for Domain {
+    type Error = Error;
+
+    fn try_from(text: String) -> Result<Self, Error> {
+        text.parse()
+    }
+}
+
+impl From<Domain> for String {
+    fn from(domain: Domain) -> Self {
+        domain.0
+    }
+}
+
+impl From<&Name> for Domain {
+    fn from(label: &Name) -> Self {
+        Self(label.as_str().to_owned())
+    }
+}
+
+/// What a manifest says of the names of a load balancer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Declared {
+    /// The zone in which they are.
+    pub zone: Domain,
+    /// The provider that answers for the zone.
+    pub provider: Name,
+    /// What it is called there; absent means that we choose.
+    pub hostname: Option<Name>,
+    /// What else it is called there, in the order in which it was written.
+    pub alternatives: Vec<Domain>,
+}
+
+/// The names of a load balancer, every choice made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Names {
+    /// The zone in which they are.
+    pub zone: Domain,
+    /// The provider's name in the manifest.
+    pub provider: Name,
+    /// Which hands reach that provider.
+    pub via: Provider,
+    /// What opens the account with the provider.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret: Option<SecretRef>,
+    /// What it is called in the zone.
+    pub hostname: Name,
+    /// The whole name by which it is reached.
+    pub endpoint: Domain,
+    /// Other whole names by which it is reached.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub alternatives: Vec<Domain>,
+}
+
+/// How many characters a name has that we choose.
+pub const CHOSEN_LEN: usize = 17;
+
+/// The name of a load balancer to which nobody gave one: the same for as long as its cluster
+/// lives, and nobody else's.
+pub fn chosen(cluster: ClusterId, balancer: &Name, zone: &Domain) -> Name {
+    let parent = cluster.to_string();
+    let name = format!("{balancer}.{zone}");
+    let part = |ordinal: u64| {
+        id::print(id::derive(
+            "hostname",
+            id::Origin {
+                parent: &parent,
+                name: &name,
+                ordinal,
+                incarnation: 0,
+            },
+        ))
+    };
+    let text: String = (part(0) + &part(1)).chars().take(CHOSEN_LEN).collect();
+    // Digits and small letters alone: always a name.
+    Name::checked(&text, CHOSEN_LEN).unwrap_or_else(|_| balancer.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn domain(text: &str) -> Domain {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_name_of_dns_is_made_of_labels() {
+        assert_eq!(
+            domain("www").within(&domain("example.org")),
+            Ok(domain("www.example.org"))
+        );
+        for wrong in ["", ".", "example.", "Example.org", "a..b", "-a.org", "a_b"] {
+            assert!(wrong.parse::<Domain>().is_err(), "{wrong}");
+        }
+        let long = vec!["a".repeat(63); 4].join(".");
+        assert_eq!(long.parse::<Domain>(), Err(Error::TooLong { len: 255 }));
+        let stored = serde_json::to_string(&domain("example.org")).unwrap();
+        assert_eq!(stored, "\"example.org\"");
+        assert!(serde_json::from_str::<Domain>("\"a b\"").is_err());
+    }
+
+    #[test]
+    fn a_name_that_we_choose_stays_and_is_nobody_elses() {
+        let cluster = |incarnation| {
+            ClusterId::derive(id::Origin {
+                parent: "default",
+                name: "edge",
+                ordinal: 0,
+                incarnation,
+            })
+        };
+        let (front, back): (Name, Name) = ("front".parse().unwrap(), "back".parse().unwrap());
+        let (org, net) = (domain("example.org"), domain("example.net"));
+        let first = chosen(cluster(0), &front, &org);
+        assert_eq!(first.as_str().len(), CHOSEN_LEN);
+        assert_eq!(first, chosen(cluster(0), &front, &org));
+        for other in [
+            chosen(cluster(1), &front, &org),
+            chosen(cluster(0), &back, &org),
+            chosen(cluster(0), &front, &net),
+        ] {
+            assert_ne!(first, other);
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! What desired state becomes because of what was seen: nobody has asked, and nothing was declared
+//! anew.
+//!
+//! Two things move it on. A pool whose machines are to be made in another way goes there by a few at
+//! a time, and back when the new kind fails; a machine that has not served for long is replaced.
+//! Both only add machines, or move some from those that stay to those that leave; what follows is
+//! the planner's, with all its rules.
+
+mod repair;
+mod roll;
+
+use crate::expand::growing::{Births, Stand, key};
+use crate::planner::{View, restores};
+use model::cluster::{Desired, Machine, Origin, Role};
+use model::id::MachineId;
+use model::intent::Wish;
+use model::observed::{MachineFact, NodeFact};
+use model::task::State;
+use model::time::Timestamp;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// The next generation of a cluster that moves on by itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Advance {
+    /// As it should be from now on.
+    pub desired: Desired,
+    /// Why, in one sentence.
+    pub because: String,
+}
+
+/// Attempts after which a failure is one of the machine, not of the hour.
+const ATTEMPTS_MAX: u32 = 5;
+
+/// What was seen longer ago than this says nothing of now: whoever looks every minute has failed
+/// to, three times.
+const SEEN_LATELY: Duration = Duration::from_mins(3);
+
+/// How long to wait for somebody to see it again.
+const LOOK_AGAIN: Duration = Duration::from_mins(1);
+
+/// One step, where there is one to make now.
+pub fn advance(view: &View<'_>) -> Option<Advance> {
+    if view.desired.tombstone || is_paused(view) || restores(view) || !view.observed.initialised {
+        return None;
+    }
+    let (mut desired, because) = match repair::look(view) {
+        repair::Look::Due(machine, after) => repair::replaced(view, machine, after),
+        repair::Look::Later(_) => roll::next(view)?,
+    };
+    desired.generation = desired.generation.next();
+    desired.leaving.retain(|machine| !is_gone(view, machine));
+    desired.machines.sort_by(|a, b| key(a).cmp(&key(b)));
+    Some(Advance { desired, because })
+}
+
+/// When to look for a step again, though nothing may have happened.
+pub(crate) fn wake(view: &View<'_>) -> Option<Timestamp> {
+    if view.desired.tombstone || !view.observed.initialised {
+        return None;
+    }
+    let sick = match repair::look(view) {
+        repair::Look::Due(..) => None,
+        repair::Look::Later(at) => at,
+    };
+    let rolls = view.desired.rolls.iter();
+    sick.into_iter()
+        .chain(rolls.filter_map(|roll| roll::waits(view, roll)))
+        .min()
+}
+
+/// When another takes the place of a machine that does not serve, where nothing changes until then.
+pub(crate) fn replaced_at(view: &View<'_>, machine: &Machine) -> Option<Timestamp> {
+    let after = view.desired.repair.after?;
+    let there = !view.desired.tombstone && !is_paused(view) && view.observed.initialised;
+    repair::when(view, machine, after).filter(|_| there)
+}
+
+fn is_paused(view: &View<'_>) -> bool {
+    let mut wishes = view.intents.iter();
+    wishes.any(|intent| matches!(intent.wish, Wish::Pause) && intent.counts(view.now))
+}
+
+/// Whether a machine does what it is there for.
+pub(crate) fn serves(view: &View<'_>, machine: &Machine) -> bool {
+    let Some(seen) = view.observed.machines.get(&machine.id) else {
+        return false;
+    };
+    let runs = matches!(seen.machine, Some((MachineFact::Running { .. }, _)));
+    let does = match machine.role {
+        Role::Control | Role::Compute => matches!(
+            seen.node,
+            Some((
+                NodeFact::Joined {
+                    ready: true,
+                    cordoned: false,
+                    ..
+                },
+                _
+            ))
+        ),
+        Role::Balancer => {
+            let host = seen.host.as_ref();
+            host.is_some_and(|(host, _)| host.balance.is_some())
+        }
+    };
+    runs && does
+}
+
+/// Whether a machine is a node, ready or not, by what was last seen.
+fn joined(view: &View<'_>, machine: &Machine) -> bool {
+    let Some(seen) = view.observed.machines.get(&machine.id) else {
+        return false;
+    };
+    let there = !matches!(seen.machine, Some((MachineFact::Absent, _)));
+    there && matches!(seen.node, Some((NodeFact::Joined { .. }, _)))
+}
+
+/// Whether a machine was seen to be gone, and nothing is under way that could have made it since.
+pub(crate) fn is_gone(view: &View<'_>, machine: &Machine) -> bool {
+    let seen = view.observed.machines.get(&machine.id);
+    let absent = seen.is_some_and(|seen| matches!(seen.machine, Some((MachineFact::Absent, _))));
+    absent && !view.open.iter().any(|open| open.machine == machine.id)
+}
+
+/// How the work on a machine failed, where it did for good or again and again.
+fn failed(view: &View<'_>, machine: &Machine) -> Option<String> {
+    let mut open = view.open.iter();
+    let open = open.find(|open| open.machine == machine.id)?;
+    let error = open.error.as_ref()?;
+    let given_up = match open.state {
+        State::Stuck => true,
+        State::Waiting => open.attempts >= ATTEMPTS_MAX,
+        State::Running | State::Done | State::Withdrawn => false,
+    };
+    given_up.then(|| format!("{} {}: {error}", open.action.kind(), machine.name))
+}
+
+/// Moves machines from those that stay to those that leave.
+fn dismiss(desired: &mut Desired, who: &BTreeSet<MachineId>) {
+    let (leave, stay): (Vec<_>, Vec<_>) = std::mem::take(&mut desired.machines)
+        .into_iter()
+        .partition(|machine| who.contains(&machine.id));
+    desired.machines = stay;
+    desired.leaving.extend(leave);
+}
+
+/// Adds a machine where another stands; answers which, or nothing where the network has no address
+/// left.
+fn hire(desired: &mut Desired, beside: &Machine, origin: &Origin) -> Option<Machine> {
+    let bearers = desired.all().filter(|machine| machine.pool == beside.pool);
+    let taken: BTreeSet<_> = bearers.map(|machine| machine.ordinal).collect();
+    let ordinal = (1..=u32::MAX).find(|ordinal| !taken.contains(ordinal))?;
+    let mut births = Births::among(desired, &[]);
+    let mut next = desired.clone();
+    let new = births.machine(&mut next, Stand::of(beside), ordinal, origin.clone());
+    if new.address.is_unspecified() {
+        return None;
+    }
+    next.machines.push(new.clone());
+    *desired = next;
+    Some(new)
+}
+
+/// Names in a sentence.
+fn listed<'a>(machines: impl IntoIterator<Item = &'a Machine>) -> String {
+    let names: Vec<_> = machines
+        .into_iter()
+        .map(|machine| machine.name.as_str())
+        .collect();
+    match names.as_slice() {
+        [several @ .., last] if !several.is_empty() => {
+            format!("{} and {last}", several.join(", "))
+        }
+        names => names.join(""),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,43 @@
+//! Why a pool is not yet of the kind that it should be.
+//!
+//! Which machines come and go is desired state, and moves on by itself ([`crate::advance`]); here is
+//! told what it waits for.
+
+use super::draft::Draft;
+use super::survey::Place;
+use crate::held::Reason;
+use model::task::Kind;
+use model::upkeep::Roll;
+
+/// Old machines stay for now.
+pub(super) fn tell(draft: &mut Draft<'_>) {
+    let view = draft.view;
+    for roll in &view.desired.rolls {
+        let old = |place: &&Place<'_>| roll.holds(place.machine) && !roll.is_new(place.machine);
+        let old: Vec<_> = draft.survey.wanted().filter(old).copied().collect();
+        for place in old {
+            if let Some(reason) = reason(draft, roll) {
+                draft.hold(&place, Kind::Drain, reason);
+            }
+        }
+    }
+}
+
+fn reason(draft: &Draft<'_>, roll: &Roll) -> Option<Reason> {
+    let coming = draft.survey.wanted();
+    let coming = coming.map(|place| place.machine);
+    let mut coming = coming.filter(|machine| roll.coming.contains(&machine.id));
+    if let Some(comes) = coming.next() {
+        let after = comes.name.clone();
+        return Some(Reason::Successor { after });
+    }
+    let failed = roll.failed.as_ref();
+    if let Some(failed) = failed.filter(|failed| failed.due() > draft.view.now) {
+        return Some(Reason::TakenBack {
+            times: failed.times,
+            due: failed.due(),
+            error: failed.because.clone(),
+        });
+    }
+    draft.closed()
+}

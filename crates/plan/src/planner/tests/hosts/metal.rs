@@ -1,0 +1,81 @@
+//! Machines that nobody has discovered are waited for, and the rest of the cluster goes on.
+
+use super::{drawn, told};
+use crate::fixture::World;
+use crate::{plan, why};
+use expect_test::expect;
+use model::cluster::{MetalWanted, Role};
+
+/// A cluster that wants so many machines of metal besides.
+fn metal(want: &str, role: Role, count: u32) -> World {
+    let mut world = World::hosts(want);
+    let label = |text: &str| text.to_owned();
+    world.desired.metal = vec![MetalWanted {
+        pool: "iron".parse().unwrap(),
+        role,
+        balancer: None,
+        count,
+        selector: [(label("rack"), label("a1")), (label("size"), label("big"))].into(),
+    }];
+    world
+}
+
+#[test]
+fn everything_else_of_the_cluster_goes_on() {
+    told(
+        metal("c1 w1", Role::Compute, 2),
+        &expect![[r#"
+        1
+        key      c1
+        held     create w1: one at a time, after c1
+        held     prepare edge-iron-01 and 1 more: no machine was discovered that has rack=a1, size=big
+        error
+        2
+        create   c1
+        create   w1
+        held     prepare edge-iron-01 and 1 more: no machine was discovered that has rack=a1, size=big
+        error
+        3
+        equip    c1
+        equip    w1
+        held     prepare edge-iron-01 and 1 more: no machine was discovered that has rack=a1, size=big
+        error
+        4
+        mesh     c1 (2 members, to c1 w1)
+        held     prepare edge-iron-01 and 1 more: no machine was discovered that has rack=a1, size=big
+        error
+        5
+        init     c1
+        held     join w1: the control plane comes first (c1)
+        held     prepare edge-iron-01 and 1 more: no machine was discovered that has rack=a1, size=big
+        error
+        6
+        join     w1
+        held     prepare edge-iron-01 and 1 more: no machine was discovered that has rack=a1, size=big
+        error
+        7
+        held     prepare edge-iron-01 and 1 more: no machine was discovered that has rack=a1, size=big
+        error
+    "#]],
+    );
+    let settled = metal("c1 w1", Role::Compute, 2).settled();
+    let plan = plan(&settled.view());
+    let chain = why(&settled.view(), &plan);
+    let chain: Vec<_> = chain.iter().map(ToString::to_string).collect();
+    expect![[r#"
+        cluster edge is error at generation 7: 1 of 1 control and 1 of 3 compute nodes are ready
+        prepare edge-iron-01 and 1 more: no machine was discovered that has rack=a1, size=big
+          → this build discovers no machines: declare them by their addresses in a static pool, or take the pool out of the manifest"#]].assert_eq(&chain.join("\n"));
+}
+
+#[test]
+fn nobody_joins_a_control_plane_that_has_still_to_be_discovered() {
+    drawn(
+        &metal("w1", Role::Control, 3).settled(),
+        &expect![[r#"
+        held     join w1: the control plane comes first (edge-iron-01)
+        held     prepare edge-iron-01 and 2 more: no machine was discovered that has rack=a1, size=big
+        error
+    "#]],
+    );
+}
