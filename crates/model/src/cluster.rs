@@ -201,7 +201,8 @@ impl Desired {
         let control = |machine: &Machine| {
             machine.role == Role::Control && role.target_pools.contains(&machine.pool)
         };
-        (role.port, role.target_port) == (API_PORT, API_PORT) && self.machines.iter().any(control)
+        let door = (role.protocol, role.port, role.target_port);
+        door == (Protocol::Tcp, API_PORT, API_PORT) && self.machines.iter().any(control)
     }
 
     /// Every machine this cluster is responsible for: those to stay, then those to leave.

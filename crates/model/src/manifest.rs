@@ -38,6 +38,10 @@ pub const UNAVAILABLE_MAX: u32 = 1_000;
 pub struct Manifest {
     /// What people call it; unique within its project.
     pub name: Name,
+    /// The namespace that was written beside it. It must be the project; only who knows the
+    /// project can tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<Name>,
     /// Who lends us machines.
     pub providers: BTreeMap<Name, Account>,
     /// Groups of machines alike, by name.
@@ -302,6 +306,14 @@ impl Pool {
             Self::Dynamic(dynamic) => dynamic.autoscaler.map_or(dynamic.count, |of| of.max),
             Self::Static(fixed) => u32::try_from(fixed.hosts.len()).unwrap_or(u32::MAX),
             Self::Metal(metal) => metal.count,
+        }
+    }
+
+    /// How many machines the pool has whatever is wished.
+    pub fn least(&self) -> u32 {
+        match self {
+            Self::Dynamic(dynamic) => dynamic.autoscaler.map_or(dynamic.count, |of| of.min),
+            Self::Static(_) | Self::Metal(_) => self.most(),
         }
     }
 

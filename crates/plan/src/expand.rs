@@ -30,8 +30,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub use given_back::{GivenBack, give_back};
 use growing::{Growing, Stand};
 use refused::{
-    refuse_beheading, refuse_foreign_secrets, refuse_homeless, refuse_impossible,
-    refuse_unprotected,
+    refuse_beheading, refuse_foreign, refuse_homeless, refuse_impossible, refuse_unprotected,
 };
 
 /// A living cluster of the manifest, as it should be so far and as it was last seen.
@@ -81,7 +80,7 @@ pub fn expand(
     now: Timestamp,
 ) -> Result<Vec<Expansion>, Vec<Fault>> {
     let mut faults = Faults::default();
-    refuse_foreign_secrets(project, manifest, &mut faults);
+    refuse_foreign(project, manifest, &mut faults);
     let mut expansions = Vec::with_capacity(manifest.clusters.len());
     for (at, cluster) in manifest.clusters.iter().enumerate() {
         let before = known
@@ -387,6 +386,17 @@ fn nodes(observed: &Observed) -> BTreeSet<MachineId> {
         .filter(|(_, seen)| joined(seen))
         .map(|(id, _)| *id)
         .collect()
+}
+
+/// Machines that were last seen as nodes of the cluster, or as those of a load balancer that was
+/// told its targets.
+fn in_service(observed: &Observed) -> BTreeSet<MachineId> {
+    let balances = |seen: &Seen| matches!(&seen.host, Some((host, _)) if host.balance.is_some());
+    let machines = observed.machines.iter();
+    let balancing = machines.filter(|(_, seen)| balances(seen));
+    let mut serving = nodes(observed);
+    serving.extend(balancing.map(|(id, _)| *id));
+    serving
 }
 
 /// Whether the machine was seen to be absent; never having been seen is not enough.

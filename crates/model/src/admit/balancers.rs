@@ -69,6 +69,17 @@ impl Balancers {
             .flat_map(|serving| serving.pools.iter().map(|(_, pool)| pool))
     }
 
+    /// Those through which the API is reached, each with its place and its pools.
+    pub(super) fn entrances(&self) -> impl Iterator<Item = (&str, impl Iterator<Item = &Name>)> {
+        let read = self.clusters.iter();
+        read.filter_map(|read| {
+            let serving = read.value.as_ref()?;
+            let passes = serving.roles.iter().any(|(_, role)| is_api(role));
+            let pools = serving.pools.iter().map(|(_, pool)| pool);
+            passes.then_some((read.path.as_str(), pools))
+        })
+    }
+
     /// Whether all pools that they name are known.
     pub(super) const fn read(&self) -> bool {
         !self.unread
@@ -126,6 +137,10 @@ fn role_of(value: &Value, path: String, faults: &mut Faults) -> Option<Read<Answ
         let message =
             format!("found `{port}`, allowed: {API_PORT} where the target port is {API_PORT}");
         faults.note(fields.path("port"), Code::Range, message);
+    }
+    if target_port == Some(API_PORT) && protocol == Some(Protocol::Udp) {
+        let message = format!("found `udp`, allowed: tcp where the target port is {API_PORT}");
+        faults.note(fields.path("protocol"), Code::Range, message);
     }
     fields.finish(faults);
     let name = name?;

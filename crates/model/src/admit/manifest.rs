@@ -4,7 +4,7 @@ use super::fields::Fields;
 use super::pools::pools_of;
 use super::providers::providers_of;
 use super::{
-    addons, balancers, disruption, gates, kubernetes, playbooks, proxy, references, snapshots,
+    addons, balancers, disruption, gates, kubernetes, marks, playbooks, proxy, references, snapshots,
     upkeep,
 };
 use crate::fault::{Code, Fault, Faults};
@@ -22,6 +22,16 @@ pub(crate) const CLUSTER_NAME_MAX: usize = 28;
 
 /// Who makes Kubernetes on machines.
 pub(crate) const ENGINE: &str = "kubeadm";
+
+/// What an API server adds to the metadata of every document that it is asked for.
+pub(crate) const SERVERS: [&str; 6] = [
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "managedFields",
+    "finalizers",
+];
 
 /// The most providers, and the most pools of each kind, in one manifest.
 pub(super) const ENTRIES_MAX: usize = 1_000;
@@ -66,9 +76,11 @@ fn document_of(document: &Value, faults: &mut Faults) -> Option<Manifest> {
     let mut top = Fields::open(document, "", faults)?;
     one_of(&mut top, "apiVersion", &API_VERSIONS, faults);
     one_of(&mut top, "kind", &["InputManifest"], faults);
-    let name = top
+    let metadata = top
         .required("metadata", faults)
         .and_then(|metadata| metadata_of(metadata, faults));
+    // What an API server keeps beside a document that came from there; nobody declares it.
+    top.optional("status");
     let spec = top
         .required("spec", faults)
         .and_then(|spec| Fields::open(spec, "spec", faults));
@@ -89,8 +101,10 @@ fn document_of(document: &Value, faults: &mut Faults) -> Option<Manifest> {
     spec.finish(faults);
     references::check(&providers, &groups, &pools, &clusters, &balancers, faults);
 
+    let (name, namespace) = metadata?;
     Some(Manifest {
-        name: name?,
+        name,
+        namespace,
         providers: providers.into_iter().filter_map(Read::whole).collect(),
         pools: pools.into_iter().filter_map(Read::whole).collect(),
         groups: groups.into_iter().filter_map(Read::whole).collect(),
@@ -116,11 +130,18 @@ fn one_of(fields: &mut Fields<'_>, field: &'static str, allowed: &[&str], faults
     }
 }
 
-fn metadata_of(metadata: &Value, faults: &mut Faults) -> Option<Name> {
+/// What the manifest is called, and the namespace that files from elsewhere name beside it.
+fn metadata_of(metadata: &Value, faults: &mut Faults) -> Option<(Name, Option<Name>)> {
     let mut fields = Fields::open(metadata, "metadata", faults)?;
     let name = fields.name("name", Name::LEN_MAX, faults);
+    let namespace = fields.optional_parsed("namespace", faults);
+    marks::of_document(&mut fields, faults);
+    // What an API server writes there by itself.
+    for field in SERVERS {
+        fields.optional(field);
+    }
     fields.finish(faults);
-    name
+    Some((name?, namespace))
 }
 
 fn clusters_of(value: &Value, faults: &mut Faults) -> Vec<Read<Declared>> {

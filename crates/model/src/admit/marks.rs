@@ -62,6 +62,12 @@ pub(super) fn of_pool(fields: &mut Fields<'_>, source: Source, faults: &mut Faul
     marks
 }
 
+/// What a document says of itself to other tools; nothing of it is kept.
+pub(super) fn of_document(fields: &mut Fields<'_>, faults: &mut Faults) {
+    drop(texts(fields, "labels", faults));
+    drop(texts(fields, "annotations", faults));
+}
+
 /// The labels by which machines are chosen, with the values that they must have.
 pub(super) fn selector_of(
     fields: &mut Fields<'_>,

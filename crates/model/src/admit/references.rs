@@ -4,11 +4,13 @@
 use super::balancers::{self, Balancers};
 use super::jump;
 use super::manifest::{Declared, Read, listed};
+use crate::balancer::API_PORT;
 use crate::fault::{Code, Faults};
 use crate::manifest::{Account, Cluster, Pool};
 use crate::name::Name;
 use crate::provider::Provider;
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
 
 type Pools<'a> = BTreeMap<&'a Name, &'a Read<Pool>>;
 
@@ -35,6 +37,7 @@ pub(super) fn check(
         faults,
     );
     balancers::ports(balancers, pools, faults);
+    entrances_stand(balancers, &by_name, faults);
     let listed: Vec<_> = clusters.iter().filter_map(Listed::of).collect();
     let whole: Vec<_> = clusters.iter().filter_map(Placed::of).collect();
     for cluster in &listed {
@@ -49,6 +52,7 @@ pub(super) fn check(
         pod_room(cluster, balancers, &by_name, providers, faults);
         endpoints_outside(cluster, balancers, &by_name, faults);
     }
+    networks_apart(&whole, faults);
     static_pools_once(&listed, balancers, &by_name, faults);
     machines_in_all(&listed, balancers, &by_name, faults);
     // A cluster or a load balancer that could not be read may use any pool.
@@ -295,37 +299,78 @@ fn network_usable(cluster: &Placed<'_>, faults: &mut Faults) {
     }
 }
 
-/// Given machines whose own address is one of the private network: there would be two ways to
-/// it, and the mesh would take the one to itself.
+/// Networks that two clusters would share: whoever looked for a machine of the one could find that
+/// of the other as soon as anything reaches both.
+fn networks_apart(clusters: &[Placed<'_>], faults: &mut Faults) {
+    for (at, cluster) in clusters.iter().enumerate() {
+        let network = cluster.value.network;
+        let before = clusters.iter().take(at);
+        let shared = before.clone().find(|other| {
+            other.value.name != cluster.value.name && other.value.network.overlaps(network)
+        });
+        if let Some(other) = shared {
+            let message = format!(
+                "found {network}, allowed: a network that does not overlap with {} of cluster `{}`",
+                other.value.network, other.value.name
+            );
+            faults.note(format!("{}.network", cluster.path), Code::Range, message);
+        }
+    }
+}
+
+/// A load balancer that the API is reached through, and that may have no machine: the cluster would
+/// be shut.
+fn entrances_stand(balancers: &Balancers, pools: &Pools<'_>, faults: &mut Faults) {
+    for (path, mut named) in balancers.entrances() {
+        let least = named.try_fold(0_u32, |sum, name| {
+            Some(sum.saturating_add(pools.get(name)?.value.as_ref()?.least()))
+        });
+        if least == Some(0) {
+            let message = format!(
+                "found no machine that is always there, allowed: at least one where a role leads to port {API_PORT}"
+            );
+            faults.note(format!("{path}.pools"), Code::Range, message);
+        }
+    }
+}
+
+/// Given machines whose own address is one of the cluster's networks: there would be two ways to
+/// it, and whoever connects its machines, pods or services would take the one to itself.
 fn endpoints_outside(
     cluster: &Placed<'_>,
     balancers: &Balancers,
     pools: &Pools<'_>,
     faults: &mut Faults,
 ) {
-    let network = cluster.value.network;
+    let Cluster {
+        name,
+        network,
+        kubernetes,
+        ..
+    } = cluster.value;
+    let networks = [
+        (*network, "the private network"),
+        (kubernetes.pods, "the network of pods"),
+        (kubernetes.services, "the network of services"),
+    ];
+    let mut judge = |path: String, endpoint: Ipv4Addr| {
+        let inside = networks.iter().find(|(of, _)| of.contains(endpoint));
+        if let Some((of, what)) = inside {
+            let message = format!(
+                "found {endpoint}, allowed: an address outside {of}, {what} of cluster `{name}`"
+            );
+            faults.note(path, Code::Range, message);
+        }
+    };
     for pool in cluster.pools(balancers).filter_map(|name| pools.get(name)) {
         let Some(Pool::Static(fixed)) = &pool.value else {
             continue;
         };
         for (at, host) in fixed.hosts.iter().enumerate() {
-            if network.contains(host.endpoint) {
-                let message = format!(
-                    "found {}, allowed: an address outside {network}, the private network of cluster `{}`",
-                    host.endpoint, cluster.value.name
-                );
-                let path = format!("{}.nodes[{at}].endpoint", pool.path);
-                faults.note(path, Code::Range, message);
-            }
+            judge(format!("{}.nodes[{at}].endpoint", pool.path), host.endpoint);
         }
-        let jump = fixed.jump.as_ref().map(|jump| jump.endpoint);
-        if let Some(endpoint) = jump.filter(|endpoint| network.contains(*endpoint)) {
-            let message = format!(
-                "found {endpoint}, allowed: an address outside {network}, the private network of cluster `{}`",
-                cluster.value.name
-            );
-            let path = format!("{}.jumpHost.endpoint", pool.path);
-            faults.note(path, Code::Range, message);
+        if let Some(jump) = &fixed.jump {
+            judge(format!("{}.jumpHost.endpoint", pool.path), jump.endpoint);
         }
     }
 }

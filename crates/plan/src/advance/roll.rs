@@ -1,9 +1,9 @@
 //! A pool on its way to machines of another kind: a few come and serve, as many of the old ones go,
 //! and so on. A kind that fails is taken back, and tried again after a pause that grows.
 
-use super::{dismiss, failed, hire, joined, listed, serves};
+use super::{dismiss, failed, hire, is_gone, joined, listed, serves};
 use crate::planner::View;
-use model::cluster::{Desired, Machine};
+use model::cluster::{Desired, Machine, Role};
 use model::id::MachineId;
 use model::time::Timestamp;
 use model::upkeep::{Failed, Repair, Roll};
@@ -145,10 +145,14 @@ fn settle(next: &mut Desired, at: usize, left: bool) {
     }
 }
 
-/// Whether those that went are nodes no more.
+/// Whether those that went serve nobody any more.
 fn settled(view: &View<'_>, roll: &Roll) -> bool {
+    let stays = |machine: &Machine| match machine.role {
+        Role::Control | Role::Compute => joined(view, machine),
+        Role::Balancer => !is_gone(view, machine),
+    };
     let mut leaving = view.desired.leaving.iter();
-    !leaving.any(|machine| roll.holds(machine) && joined(view, machine))
+    !leaving.any(|machine| roll.holds(machine) && stays(machine))
 }
 
 /// When the next try may begin, where that is later.

@@ -1,7 +1,7 @@
 //! A cluster on its way from one generation to the next: which machines it keeps, which it
 //! gets, and which have to leave.
 
-use super::{Known, gone, nodes};
+use super::{Known, gone, in_service};
 use model::cluster::{Desired, Jump, Machine, MetalWanted, Origin, Role};
 use model::fault::{Code, Faults};
 use model::hardware::{DISK_USUAL, Hardware};
@@ -119,7 +119,8 @@ pub(super) struct Growing<'a> {
     replaced: BTreeSet<MachineId>,
     /// Machines that go without another in their place.
     retired: BTreeSet<MachineId>,
-    joined: BTreeSet<MachineId>,
+    /// Machines that do what they are there for, or did when they were last seen.
+    serving: BTreeSet<MachineId>,
     scaled: Vec<(&'a Name, u32, u32)>,
     /// Pools that were on their way to machines of another kind.
     rolls: Vec<Roll>,
@@ -153,8 +154,8 @@ impl<'a> Growing<'a> {
                 | Wish::Restore { .. } => {}
             }
         }
-        let joined = before
-            .map(|known| nodes(known.observed))
+        let serving = before
+            .map(|known| in_service(known.observed))
             .unwrap_or_default();
         let births = Births::among(&desired, &spare);
         let rolls = std::mem::take(&mut desired.rolls);
@@ -163,7 +164,7 @@ impl<'a> Growing<'a> {
             spare,
             replaced,
             retired,
-            joined,
+            serving,
             scaled,
             rolls,
             births,
@@ -276,7 +277,7 @@ impl<'a> Growing<'a> {
             if machine.origin == *origin {
                 continue;
             }
-            if !self.joined.contains(&machine.id) {
+            if !self.serving.contains(&machine.id) {
                 self.replaced.insert(machine.id);
             } else if pool.replace.is_some() {
                 old = true;

@@ -90,10 +90,20 @@ pub(super) fn refuse_unprotected(gone: &Desired, faults: &mut Faults) {
     }
 }
 
-/// Secrets of another project: nobody may use them, whoever names them.
+/// What belongs to another project: the manifest itself, and secrets, which nobody else may use.
 ///
-/// The files that people have name a namespace beside a secret. Ours is the project.
-pub(super) fn refuse_foreign_secrets(project: &Name, manifest: &Manifest, faults: &mut Faults) {
+/// The files that people have name a namespace beside each. Ours is the project.
+pub(super) fn refuse_foreign(project: &Name, manifest: &Manifest, faults: &mut Faults) {
+    let namespace = manifest.namespace.as_ref();
+    if let Some(namespace) = namespace.filter(|found| *found != project) {
+        faults.note(
+            "metadata.namespace",
+            Code::Reference,
+            format!(
+                "found `{namespace}`, allowed: {project}, the project of the manifest, or nothing"
+            ),
+        );
+    }
     let accounts = manifest.providers.values();
     let accounts = accounts.filter_map(|account| account.secret.as_ref());
     let given = manifest.pools.values().filter_map(|pool| match pool {

@@ -16,8 +16,13 @@ pub(super) fn tell(draft: &mut Draft<'_>) {
         let old = |place: &&Place<'_>| roll.holds(place.machine) && !roll.is_new(place.machine);
         let old: Vec<_> = draft.survey.wanted().filter(old).copied().collect();
         for place in old {
+            let ends = if place.machine.role.is_node() {
+                Kind::Drain
+            } else {
+                Kind::Delete
+            };
             if let Some(reason) = reason(draft, roll) {
-                draft.hold(&place, Kind::Drain, reason);
+                draft.hold(&place, ends, reason);
             }
         }
     }
