@@ -79,6 +79,9 @@ pub struct ControlPlaneSeen {
     pub etcd: Vec<EtcdMember>,
     /// What is wrong with nodes, by their names; nodes that are well are left out.
     pub troubles: BTreeMap<String, String>,
+    /// Nodes that somebody locked, by their names, each with the label that says so.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub locks: BTreeMap<String, String>,
     /// When it was seen so.
     pub observed_at: Time,
 }
@@ -159,6 +162,8 @@ impl KubernetesView {
             told.extend((!seen.etcd.is_empty()).then(|| ("etcd", seen.members())));
             let troubles = seen.troubles.iter();
             told.extend(troubles.map(|(node, what)| ("trouble", format!("{node}: {what}"))));
+            let locks = seen.locks.iter();
+            told.extend(locks.map(|(node, label)| ("locked", format!("{node}, by {label}"))));
         }
         let addons = self.addons.iter();
         told.extend(addons.map(|addon| ("add-on", addon.to_string())));
@@ -190,11 +195,13 @@ impl ControlPlaneSeen {
             failing,
             etcd,
             troubles,
+            locks,
         } = seen;
         Self {
             failing: failing.clone(),
             etcd: etcd.iter().map(Into::into).collect(),
             troubles: troubles.clone(),
+            locks: locks.clone(),
             observed_at,
         }
     }

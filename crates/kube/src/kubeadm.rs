@@ -317,6 +317,12 @@ pub fn restart_kubelet(wish: &str) -> Program {
     script("restart kubelet", &[("wish", wish)], KUBELET)
 }
 
+/// Has the kubelet of a node make itself known to the cluster, which has forgotten it.
+pub fn make_known() -> Program {
+    let restart = "set -u\ntimeout 60 systemctl restart kubelet || exit 1\necho '::slipway changed kubelet'\n";
+    script("make the node known", &[], restart)
+}
+
 /// Where the one name of the API leads.
 fn hosts_lines(cluster: &Name, api: &[Ipv4Addr]) -> Item {
     let name = api_name(cluster);

@@ -16,6 +16,7 @@ mod kubernetes;
 pub(crate) mod manifest;
 mod marks;
 mod metal;
+mod networks;
 mod playbooks;
 mod pools;
 mod providers;

@@ -1,5 +1,6 @@
 //! What a machine is made with besides its type and its image.
 
+use crate::network::Network;
 use crate::templates::Templates;
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +20,9 @@ pub struct Hardware {
     /// The network through which others reach it, where its provider has several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub external_network: Option<String>,
+    /// The part of its provider's network that the machines of its pool have for themselves.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subnet: Option<Network>,
     /// What it has, where its type does not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub machine: Option<MachineSpec>,

@@ -226,6 +226,9 @@ pub struct Wellbeing {
     /// What is wrong with nodes, by their names; those that are well are left out.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub troubles: BTreeMap<String, String>,
+    /// Nodes that somebody locked, by their names, each with the label that says so.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub locks: BTreeMap<String, String>,
 }
 
 /// A member of etcd, as another one sees it.
@@ -445,6 +448,7 @@ mod tests {
                         learner: false,
                     }],
                     troubles: BTreeMap::new(),
+                    locks: BTreeMap::new(),
                 }),
             }),
             at: Timestamp::from_millis(millis),

@@ -225,6 +225,10 @@ fn out_of_service(view: &View<'_>, plan: &Plan) -> Vec<Note> {
         if closed && !renewed_at_once(view, plan, machine.id) {
             broken.push("machines are taken out of service only within a window");
         }
+        let mut tasks = plan.tasks.iter().filter(|of| of.machine.id == machine.id);
+        if tasks.any(|task| task.action.kind() == Kind::Drain) && locked(view, machine) {
+            broken.push("a locked node is left alone");
+        }
         notes.extend(broken.into_iter().map(|broken| Note {
             machine: machine.name.clone(),
             broken,
@@ -242,6 +246,12 @@ fn out_of_service(view: &View<'_>, plan: &Plan) -> Vec<Note> {
         }
     }
     notes
+}
+
+/// Whether somebody locked the node of a machine.
+fn locked(view: &View<'_>, machine: &Machine) -> bool {
+    let told = view.observed.wellbeing.as_ref();
+    told.is_some_and(|(told, _)| told.locks.contains_key(machine.name.as_str()))
 }
 
 /// Whether a plan does no more to a machine than to renew certificates that end within days: no

@@ -9,6 +9,7 @@ mod given_back;
 pub(crate) mod growing;
 mod named;
 mod refused;
+mod subnets;
 
 use model::addon;
 use model::care::Marks;

@@ -212,6 +212,17 @@ impl World {
         self
     }
 
+    /// Somebody locked these nodes.
+    pub(crate) fn locked(mut self, names: &[&str]) -> Self {
+        let lock = |name: &&str| ((*name).to_owned(), "slipway.dev/upgrade-lock".to_owned());
+        let wellbeing = Wellbeing {
+            locks: names.iter().map(lock).collect(),
+            ..Wellbeing::default()
+        };
+        self.observed.wellbeing = Some((wellbeing, NOW));
+        self
+    }
+
     /// Adds a snapshot that was taken so many hours ago.
     pub(crate) fn saved(mut self, hours: u64, before: Option<Version>) -> Self {
         let none = || (SnapshotsFact::none_since(NOW), NOW);

@@ -141,6 +141,11 @@ pub enum Reason {
         /// When the next one opens.
         opens: Timestamp,
     },
+    /// Somebody locked the node: it is not to be taken out of service.
+    Locked {
+        /// The label that says so.
+        label: String,
+    },
     /// Etcd is saved before the first node is upgraded.
     Snapshot {
         /// To which version.
@@ -276,6 +281,7 @@ impl Reason {
             Self::Stuck { .. }
             | Self::Secret { .. }
             | Self::SameKey { .. }
+            | Self::Locked { .. }
             | Self::Quota { .. }
             | Self::Unnamed { .. }
             | Self::Unmatched { .. }
@@ -309,6 +315,7 @@ impl Reason {
             Self::Unwell { .. } => "unwell",
             Self::Claimed { .. } => "claimed",
             Self::Window { .. } => "window",
+            Self::Locked { .. } => "locked",
             Self::Snapshot { .. } => "snapshot",
             Self::Secret { .. } => "secret",
             Self::SameKey { .. } => "same-key",
@@ -340,14 +347,15 @@ impl Reason {
     }
 
     /// Whether it keeps one machine waiting and says nothing of the next: another pool or
-    /// group may have room.
+    /// group may have room, another node may not be locked.
     pub(crate) const fn is_local(&self) -> bool {
         matches!(
             self,
-            Self::Budget {
-                scope: Scope::Pool(_) | Scope::Group(_),
-                ..
-            }
+            Self::Locked { .. }
+                | Self::Budget {
+                    scope: Scope::Pool(_) | Scope::Group(_),
+                    ..
+                }
         )
     }
 
@@ -447,6 +455,11 @@ impl Reason {
                 format!("continues when {by} gives it back; remove it from one of the manifests")
             }
             Self::Window { opens } => format!("begins by itself when the window opens, {opens}"),
+            Self::Locked { label } => {
+                format!(
+                    "take the label {label} off node {machine} when it may be taken out of service"
+                )
+            }
             Self::Snapshot { .. } => {
                 "continues when etcd was saved; `slipway backup etcd list` shows the snapshots"
                     .to_owned()
@@ -528,6 +541,7 @@ impl fmt::Display for Reason {
             Self::Unwell { addon, because } => write!(f, "{addon} is not well: {because}"),
             Self::Claimed { thing, by } => write!(f, "{thing} is held by {by}"),
             Self::Window { opens } => write!(f, "waits for its window, which opens {opens}"),
+            Self::Locked { label } => write!(f, "the node is locked by its label {label}"),
             Self::Snapshot { before } => {
                 write!(f, "a snapshot of etcd comes before {before}")
             }

@@ -116,6 +116,7 @@ pub(crate) fn held(held: &Held) -> HeldView {
         | Reason::Snapshot { .. }
         | Reason::Secret { .. }
         | Reason::SameKey { .. }
+        | Reason::Locked { .. }
         | Reason::Successor { .. }
         | Reason::Unnamed { .. }
         | Reason::Unmatched { .. }

@@ -391,6 +391,7 @@ fn said_of_control_plane(wellbeing: &Wellbeing) -> String {
         failing,
         etcd,
         troubles,
+        locks,
     } = wellbeing;
     let api = if failing.is_empty() {
         "the API is ready".to_owned()
@@ -405,6 +406,8 @@ fn said_of_control_plane(wellbeing: &Wellbeing) -> String {
     }
     let troubles = troubles.iter();
     said.extend(troubles.map(|(node, what)| format!("{node}: {what}")));
+    let locks = locks.iter();
+    said.extend(locks.map(|(node, label)| format!("{node} is locked by {label}")));
     said.join(", ")
 }
 

@@ -100,6 +100,7 @@ impl Kube {
             withdrawn?;
         } else {
             cx.log("it has joined already");
+            self.known_again(cx, task, &door).await?;
         }
         self.bring(cx, &door, &task.machine, care).await?;
         let node = (&task.machine, version);
@@ -117,6 +118,27 @@ impl Kube {
         };
         let fact = Fact::Node(task.machine.id, ready);
         Ok((vec![(cx.now(), fact)], outputs))
+    }
+
+    /// A node that somebody deleted, though its machine is one: kubelets make themselves known when
+    /// they start and never again.
+    async fn known_again(
+        &self,
+        cx: &Context,
+        task: &Task,
+        door: &crate::api::Door,
+    ) -> Result<(), Trouble> {
+        match door.node(task.machine.name.as_str()).await {
+            Ok(_) => Ok(()),
+            Err(error) if error.kind == Kind::NoNode => {
+                cx.log("the cluster knows it no more; its kubelet is started again");
+                let program = kubeadm::make_known();
+                self.visit(cx, task.cluster, &task.machine, &program)
+                    .await?;
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     async fn joined(

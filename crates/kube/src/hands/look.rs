@@ -129,6 +129,7 @@ impl Kube {
             failing,
             etcd: self.looks.members(target.cluster, etcd),
             troubles: nodes.as_deref().map(troubles).unwrap_or_default(),
+            locks: nodes.as_deref().map(locks).unwrap_or_default(),
         };
         let begun = Fact::ControlPlane(ControlPlaneFact {
             initialised: true,
@@ -207,6 +208,15 @@ fn of_nodes(target: &Target, nodes: &[api::node::Node], asking: &BTreeSet<String
         fact.map(|fact| Fact::Node(machine.id, fact))
     });
     facts.collect()
+}
+
+/// Nodes that somebody locked.
+fn locks(nodes: &[api::node::Node]) -> BTreeMap<String, String> {
+    let locked = nodes.iter().filter_map(|node| {
+        let lock = node.lock()?;
+        Some((node.name.clone(), lock.to_owned()))
+    });
+    locked.collect()
 }
 
 /// What is wrong with nodes, as they say themselves: in words that stay the same while it does.

@@ -144,6 +144,7 @@ fn a_shell_can_read_every_program() {
             forget_saved(),
             restore(Back::Stop, ("intent-1", 1), node.machine, &[node.machine]),
             restart_kubelet("intent-1"),
+            make_known(),
         ] {
             parses(&program);
         }

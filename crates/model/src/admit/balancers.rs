@@ -61,6 +61,14 @@ impl Balancers {
         self.pools.iter().map(|(path, pool)| (path.as_str(), pool))
     }
 
+    /// Each with its place, its name and every pool of its machines.
+    pub(super) fn owners(&self) -> impl Iterator<Item = (&str, &Name, &Name)> {
+        self.clusters.iter().flat_map(|read| {
+            let pools = read.value.iter().flat_map(|serving| &serving.pools);
+            pools.map(|(_, pool)| (read.path.as_str(), &read.name, pool))
+        })
+    }
+
     /// The pools of those that serve a cluster.
     pub(super) fn pools_for(&self, cluster: &Name) -> impl Iterator<Item = &Name> {
         let serving = self.clusters.iter().filter_map(|read| read.value.as_ref());

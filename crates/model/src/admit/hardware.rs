@@ -42,6 +42,7 @@ pub(super) fn of_pool(
         disk,
         spot,
         external_network: None,
+        subnet: None,
         machine,
         templates: None,
     }

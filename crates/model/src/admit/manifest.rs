@@ -2,15 +2,17 @@
 
 use super::fields::Fields;
 use super::pools::pools_of;
-use super::providers::providers_of;
+use super::providers::{account, providers_of};
 use super::{
-    addons, balancers, disruption, gates, kubernetes, marks, playbooks, proxy, references, snapshots,
-    upkeep,
+    addons, balancers, disruption, gates, kubernetes, marks, playbooks, proxy, references,
+    snapshots, upkeep,
 };
 use crate::fault::{Code, Fault, Faults};
-use crate::manifest::{Cluster, Manifest};
+use crate::manifest::{Account, Cluster, Manifest, Pool};
 use crate::name::Name;
+use crate::provider::{Cloud, Provider};
 use crate::source::Value;
+use std::collections::BTreeSet;
 
 /// The API versions that are read; both are the same language.
 pub(crate) const API_VERSIONS: [&str; 2] = ["slipway.dev/v1", "claudie.io/v1beta1"];
@@ -94,7 +96,7 @@ fn document_of(document: &Value, faults: &mut Faults) -> Option<Manifest> {
         None => Vec::new(),
     };
     let clusters = match spec.required("kubernetes", faults) {
-        Some(kubernetes) => clusters_of(kubernetes, faults),
+        Some(kubernetes) => clusters_of(kubernetes, &refused(&pools, &providers), faults),
         None => Vec::new(),
     };
     let balancers = balancers::balancers_of(&mut spec, &providers, faults);
@@ -144,19 +146,41 @@ fn metadata_of(metadata: &Value, faults: &mut Faults) -> Option<(Name, Option<Na
     Some((name?, namespace))
 }
 
-fn clusters_of(value: &Value, faults: &mut Faults) -> Vec<Read<Declared>> {
+/// Pools whose machines have addresses that package sources and registries are known to refuse.
+fn refused<'a>(pools: &'a [Read<Pool>], providers: &[Read<Account>]) -> BTreeSet<&'a Name> {
+    let hetzner = |name: &Name| {
+        let account = account(providers, name);
+        account.is_some_and(|account| account.via == Provider::Cloud(Cloud::Hetzner))
+    };
+    let made = pools.iter().filter(|pool| match &pool.value {
+        Some(Pool::Dynamic(made)) => hetzner(&made.provider),
+        Some(Pool::Static(_) | Pool::Metal(_)) | None => false,
+    });
+    made.map(|pool| &pool.name).collect()
+}
+
+fn clusters_of(
+    value: &Value,
+    refused: &BTreeSet<&Name>,
+    faults: &mut Faults,
+) -> Vec<Read<Declared>> {
     let Some(mut fields) = Fields::open(value, "spec.kubernetes", faults) else {
         return Vec::new();
     };
     let mut clusters = Vec::new();
     for (path, value) in fields.items("clusters", CLUSTERS_MAX, faults) {
-        clusters.extend(cluster_of(value, &path, faults));
+        clusters.extend(cluster_of(value, &path, refused, faults));
     }
     fields.finish(faults);
     clusters
 }
 
-fn cluster_of(value: &Value, path: &str, faults: &mut Faults) -> Option<Read<Declared>> {
+fn cluster_of(
+    value: &Value,
+    path: &str,
+    refused: &BTreeSet<&Name>,
+    faults: &mut Faults,
+) -> Option<Read<Declared>> {
     let mut fields = Fields::open(value, path, faults)?;
     let name = fields.name("name", CLUSTER_NAME_MAX, faults);
     let version = fields.parsed("version", faults);
@@ -174,7 +198,11 @@ fn cluster_of(value: &Value, path: &str, faults: &mut Faults) -> Option<Read<Dec
     let (unavailable, windows) = disruption::of_cluster(&mut fields, faults);
     let gates = gates::of_cluster(&mut fields, faults);
     let kubernetes = kubernetes::of_cluster(&mut fields, network, faults);
-    let proxy = proxy::of_cluster(&mut fields, network, &kubernetes, faults);
+    let mut named = pools
+        .iter()
+        .flat_map(|(control, compute)| control.iter().chain(compute));
+    let refused = named.any(|pool| refused.contains(pool));
+    let proxy = proxy::of_cluster(&mut fields, network, (&kubernetes, refused), faults);
     let playbooks = playbooks::of_cluster(&mut fields, faults);
     let addons = addons::of_cluster(&mut fields, kubernetes.cni, faults);
     let (etcd_backup, backup_secret) = snapshots::of_cluster(&mut fields, faults);

@@ -5,6 +5,7 @@ use super::manifest::{ENTRIES_MAX, PROVIDER_NAME_MAX, Read};
 use super::{secrets, templates};
 use crate::fault::{Code, Faults};
 use crate::manifest::Account;
+use crate::name::Name;
 use crate::provider::Provider;
 use crate::source::Value;
 
@@ -61,4 +62,10 @@ fn identified(via: Option<Provider>, fields: &Fields<'_>, faults: &mut Faults) {
         );
         faults.note(fields.path("secretRef"), Code::Required, message);
     }
+}
+
+/// What is said of a provider, where it could be read.
+pub(super) fn account<'a>(providers: &'a [Read<Account>], name: &Name) -> Option<&'a Account> {
+    let provider = providers.iter().find(|provider| provider.name == *name)?;
+    provider.value.as_ref()
 }

@@ -20,18 +20,20 @@ const ALWAYS_DIRECT: [&str; 5] = [
 /// The longest list of what is reached without a proxy: it becomes one line of settings.
 const DIRECT_MAX: usize = 4_096;
 
-/// The proxy that a cluster declares, where its mode is `on`.
+/// The proxy that a cluster declares, where its mode is `on`; or `default`, and it has machines of
+/// somebody whose addresses package sources and registries are known to refuse.
 pub(super) fn of_cluster(
     fields: &mut Fields<'_>,
     network: Option<Network>,
-    kubernetes: &Kubernetes,
+    (kubernetes, refused): (&Kubernetes, bool),
     faults: &mut Faults,
 ) -> Option<Proxy> {
     let mut proxy = fields.mapping("installationProxy", faults)?;
     let on = match proxy.text("mode", faults) {
         Some("on") => true,
-        // No provider that we have hands for is refused by mirrors.
-        Some("off" | "default") | None => false,
+        // Without a proxy of one's own there is none to go through.
+        Some("default") => refused && proxy.has("endpoint"),
+        Some("off") | None => false,
         Some(other) => {
             let found = Value::Text(other.to_owned());
             let message = format!("found {found}, allowed: on, off or default");

@@ -1,18 +1,15 @@
-//! What no field can tell alone: names used twice, references that lead nowhere, networks
-//! too small or shared.
+//! What no field can tell alone: names used twice, references that lead nowhere.
 
 use super::balancers::{self, Balancers};
-use super::jump;
 use super::manifest::{Declared, Read, listed};
+use super::{jump, networks};
 use crate::balancer::API_PORT;
 use crate::fault::{Code, Faults};
 use crate::manifest::{Account, Cluster, Pool};
 use crate::name::Name;
-use crate::provider::Provider;
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::Ipv4Addr;
 
-type Pools<'a> = BTreeMap<&'a Name, &'a Read<Pool>>;
+pub(super) type Pools<'a> = BTreeMap<&'a Name, &'a Read<Pool>>;
 
 /// Checks what the parts say about each other.
 pub(super) fn check(
@@ -46,13 +43,8 @@ pub(super) fn check(
         control_stays(cluster, &by_name, faults);
         control_is_counted(cluster, &by_name, faults);
     }
-    for cluster in &whole {
-        network_room(cluster, balancers, &by_name, faults);
-        network_usable(cluster, faults);
-        pod_room(cluster, balancers, &by_name, providers, faults);
-        endpoints_outside(cluster, balancers, &by_name, faults);
-    }
-    networks_apart(&whole, faults);
+    networks::check(&whole, balancers, (&by_name, providers), faults);
+    machine_names(clusters, balancers, faults);
     static_pools_once(&listed, balancers, &by_name, faults);
     machines_in_all(&listed, balancers, &by_name, faults);
     // A cluster or a load balancer that could not be read may use any pool.
@@ -90,9 +82,9 @@ impl<'a> Listed<'a> {
 }
 
 /// A cluster that could be read whole, with its place.
-struct Placed<'a> {
-    path: &'a str,
-    value: &'a Cluster,
+pub(super) struct Placed<'a> {
+    pub(super) path: &'a str,
+    pub(super) value: &'a Cluster,
 }
 
 impl<'a> Placed<'a> {
@@ -104,7 +96,7 @@ impl<'a> Placed<'a> {
     }
 
     /// Every pool whose machines are in its network, those of its load balancers too.
-    fn pools<'s>(&'s self, balancers: &'s Balancers) -> impl Iterator<Item = &'s Name> {
+    pub(super) fn pools<'s>(&'s self, balancers: &'s Balancers) -> impl Iterator<Item = &'s Name> {
         let own = self.value.control.iter().chain(&self.value.compute);
         own.chain(balancers.pools_for(&self.value.name))
     }
@@ -219,103 +211,14 @@ fn control_stays(cluster: &Listed<'_>, pools: &Pools<'_>, faults: &mut Faults) {
     }
 }
 
-fn network_room(
-    cluster: &Placed<'_>,
-    balancers: &Balancers,
-    pools: &Pools<'_>,
-    faults: &mut Faults,
-) {
-    let capacity = cluster.value.network.capacity();
-    // Every machine may have to be replaced, one after the other, by one that comes first.
-    if let Some(count) = machines(cluster.pools(balancers), pools)
-        && count.saturating_add(1) > capacity
-    {
-        faults.note(
-            format!("{}.network", cluster.path),
-            Code::Range,
-            format!(
-                "found {} with {capacity} addresses, allowed: room for {count} machines and one replacement",
-                cluster.value.network
-            ),
-        );
-    }
-}
-
-/// Every host needs a part of the pods' network where the mesh carries it, and so does the one
-/// that replaces it. Machines of the simulated world have no pods.
-fn pod_room(
-    cluster: &Placed<'_>,
-    balancers: &Balancers,
-    pools: &Pools<'_>,
-    providers: &[Read<Account>],
-    faults: &mut Faults,
-) {
-    let entered = |name: &Name| {
-        let provider = providers.iter().find(|provider| provider.name == *name);
-        let account = provider.and_then(|provider| provider.value.as_ref());
-        account.is_some_and(|account| account.via != Provider::Simulated)
-    };
-    let host = |pool: &Pool| match pool {
-        Pool::Dynamic(pool) => entered(&pool.provider),
-        Pool::Static(pool) => pool
-            .hosts
-            .iter()
-            .any(|host| !host.endpoint.is_documentation()),
-        Pool::Metal(_) => true,
-    };
-    let named = || cluster.pools(balancers).filter_map(|name| pools.get(name));
-    let real = named().filter_map(|pool| pool.value.as_ref()).any(host);
-    let (room, count) = (
-        cluster.value.kubernetes.room(),
-        machines(cluster.pools(balancers), pools),
-    );
-    if let (true, Some(room), Some(count)) = (real, room, count)
-        && count >= room
-    {
-        let message = format!(
-            "found {} with room for the pods of {room} machines, allowed: room for {count} \
-             machines and one replacement",
-            cluster.value.kubernetes.pods
-        );
-        faults.note(format!("{}.podNetwork", cluster.path), Code::Range, message);
-    }
-}
-
 /// How many machines the named pools may have; `None` where one is not defined or has faults.
-fn machines<'a>(mut names: impl Iterator<Item = &'a Name>, pools: &Pools<'_>) -> Option<u32> {
+pub(super) fn machines<'a>(
+    mut names: impl Iterator<Item = &'a Name>,
+    pools: &Pools<'_>,
+) -> Option<u32> {
     names.try_fold(0_u32, |sum, name| {
         Some(sum.saturating_add(pools.get(name)?.value.as_ref()?.most()))
     })
-}
-
-/// Networks that no machine can have.
-fn network_usable(cluster: &Placed<'_>, faults: &mut Faults) {
-    let network = cluster.value.network;
-    if !network.usable() {
-        let message = format!(
-            "found {network}, which machines cannot have; allowed: for example 10.10.0.0/24"
-        );
-        faults.note(format!("{}.network", cluster.path), Code::Range, message);
-    }
-}
-
-/// Networks that two clusters would share: whoever looked for a machine of the one could find that
-/// of the other as soon as anything reaches both.
-fn networks_apart(clusters: &[Placed<'_>], faults: &mut Faults) {
-    for (at, cluster) in clusters.iter().enumerate() {
-        let network = cluster.value.network;
-        let before = clusters.iter().take(at);
-        let shared = before.clone().find(|other| {
-            other.value.name != cluster.value.name && other.value.network.overlaps(network)
-        });
-        if let Some(other) = shared {
-            let message = format!(
-                "found {network}, allowed: a network that does not overlap with {} of cluster `{}`",
-                other.value.network, other.value.name
-            );
-            faults.note(format!("{}.network", cluster.path), Code::Range, message);
-        }
-    }
 }
 
 /// A load balancer that the API is reached through, and that may have no machine: the cluster would
@@ -330,47 +233,6 @@ fn entrances_stand(balancers: &Balancers, pools: &Pools<'_>, faults: &mut Faults
                 "found no machine that is always there, allowed: at least one where a role leads to port {API_PORT}"
             );
             faults.note(format!("{path}.pools"), Code::Range, message);
-        }
-    }
-}
-
-/// Given machines whose own address is one of the cluster's networks: there would be two ways to
-/// it, and whoever connects its machines, pods or services would take the one to itself.
-fn endpoints_outside(
-    cluster: &Placed<'_>,
-    balancers: &Balancers,
-    pools: &Pools<'_>,
-    faults: &mut Faults,
-) {
-    let Cluster {
-        name,
-        network,
-        kubernetes,
-        ..
-    } = cluster.value;
-    let networks = [
-        (*network, "the private network"),
-        (kubernetes.pods, "the network of pods"),
-        (kubernetes.services, "the network of services"),
-    ];
-    let mut judge = |path: String, endpoint: Ipv4Addr| {
-        let inside = networks.iter().find(|(of, _)| of.contains(endpoint));
-        if let Some((of, what)) = inside {
-            let message = format!(
-                "found {endpoint}, allowed: an address outside {of}, {what} of cluster `{name}`"
-            );
-            faults.note(path, Code::Range, message);
-        }
-    };
-    for pool in cluster.pools(balancers).filter_map(|name| pools.get(name)) {
-        let Some(Pool::Static(fixed)) = &pool.value else {
-            continue;
-        };
-        for (at, host) in fixed.hosts.iter().enumerate() {
-            judge(format!("{}.nodes[{at}].endpoint", pool.path), host.endpoint);
-        }
-        if let Some(jump) = &fixed.jump {
-            judge(format!("{}.jumpHost.endpoint", pool.path), jump.endpoint);
         }
     }
 }
@@ -428,6 +290,27 @@ fn static_pools_once(
             let message =
                 format!("found static pool `{name}` again; its machines are used at {first}");
             faults.note(path, Code::Duplicate, message);
+        }
+    }
+}
+
+/// Machines of two owners that would have one name: `a` with a pool `b-c`, and `a-b` with a pool `c`.
+fn machine_names(clusters: &[Read<Declared>], balancers: &Balancers, faults: &mut Faults) {
+    let of_clusters = clusters.iter().flat_map(|read| {
+        let lists = read.value.iter().flat_map(|of| [&of.control, &of.compute]);
+        lists
+            .flatten()
+            .map(|pool| (read.path.as_str(), &read.name, pool))
+    });
+    let mut seen: BTreeMap<String, (&Name, &Name)> = BTreeMap::new();
+    for (path, owner, pool) in of_clusters.chain(balancers.owners()) {
+        let stem = format!("{owner}-{pool}");
+        let (first, its) = *seen.entry(stem).or_insert((owner, pool));
+        if first != owner {
+            let message = format!(
+                "found `{owner}`, whose machines of pool `{pool}` would be called as those of `{first}` and its pool `{its}`"
+            );
+            faults.note(format!("{path}.name"), Code::Duplicate, message);
         }
     }
 }

@@ -83,6 +83,50 @@ fn a_good_manifest_is_admitted_in_either_dialect() {
 }
 
 #[test]
+fn what_api_servers_and_other_tools_write_beside_is_let_pass() {
+    check(
+        &[
+            ("slipway.dev/v1", "claudie.io/v1beta1"),
+            (
+                "metadata: {name: hello}",
+                "metadata: {name: hello, namespace: default, labels: {team: a}, annotations: {note: b}, \
+                 uid: 0a1b, generation: 3, resourceVersion: '17', managedFields: []}\nstatus: {state: DONE}",
+            ),
+        ],
+        &expect![[r#"
+            admitted: 1 clusters, 3 pools
+        "#]],
+    );
+    check(
+        &[(
+            "metadata: {name: hello}",
+            "metadata: {name: hello, namespace: My Team, labels: [a], project: x}",
+        )],
+        &expect![[r#"
+            metadata.namespace: found `My Team`: name has 'M' at position 0; allowed are a-z, 0-9 and, inside, hyphens
+            metadata.labels: found a list, allowed: a mapping
+            metadata.project: unknown field; allowed: name, namespace, labels, annotations, uid, resourceVersion, generation, creationTimestamp, managedFields, finalizers
+        "#]],
+    );
+}
+
+#[test]
+fn networks_of_two_clusters_are_apart() {
+    let second = "pools: {control: [brain], compute: [muscle, attic]}\n      \
+                  - {name: second, version: v1.34.1, network: 10.8.0.128/25, pools: {control: [brain], compute: []}}\n      \
+                  - {name: third, version: v1.34.1, network: 10.8.1.0/24, pools: {control: [brain], compute: []}}";
+    check(
+        &[(
+            "pools: {control: [brain], compute: [muscle, attic]}",
+            second,
+        )],
+        &expect![[r#"
+            spec.kubernetes.clusters[1].network: found 10.8.0.128/25, allowed: a network that does not overlap with 10.8.0.0/24 of cluster `first`
+        "#]],
+    );
+}
+
+#[test]
 fn all_faults_are_told_at_once() {
     check(
         &[

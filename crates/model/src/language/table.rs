@@ -532,7 +532,7 @@ const CLUSTER: &[Field] = &[
             must(
                 "mode",
                 One(|| vec!["on", "off", "default"]),
-                "Whether hosts use a proxy; default is off.",
+                "Whether hosts use a proxy. With default they do where an endpoint is named and the cluster has machines of Hetzner, whose addresses some package sources refuse.",
             ),
             may(
                 "noProxy",

@@ -1,7 +1,7 @@
 //! A cluster on its way from one generation to the next: which machines it keeps, which it
 //! gets, and which have to leave.
 
-use super::{Known, gone, in_service};
+use super::{Known, gone, in_service, subnets};
 use model::cluster::{Desired, Jump, Machine, MetalWanted, Origin, Role};
 use model::fault::{Code, Faults};
 use model::hardware::{DISK_USUAL, Hardware};
@@ -9,6 +9,7 @@ use model::id::{self, MachineId};
 use model::intent::Wish;
 use model::manifest::{Account, Dynamic, JumpHost, Manifest, Metal, Static};
 use model::name::Name;
+use model::network::Network;
 use model::provider::Provider;
 use model::time::Timestamp;
 use model::upkeep::Roll;
@@ -42,7 +43,12 @@ impl<'a> Stand<'a> {
 
 /// What a machine of a pool is made with. Only those that run workloads have a data disk, and there
 /// is one where somebody is paid for it, unless the manifest says otherwise.
-fn hardware(account: &Account, role: Role, declared: &Hardware) -> Hardware {
+fn hardware(
+    account: &Account,
+    role: Role,
+    declared: &Hardware,
+    subnet: Option<Network>,
+) -> Hardware {
     let usual = match account.via {
         Provider::Simulated | Provider::Sandbox => 0,
         Provider::Cloud(_) => DISK_USUAL,
@@ -51,6 +57,7 @@ fn hardware(account: &Account, role: Role, declared: &Hardware) -> Hardware {
     Hardware {
         disk: Some(disk).filter(|disk| role == Role::Compute && *disk > 0),
         templates: account.templates.clone(),
+        subnet,
         ..declared.clone()
     }
 }
@@ -198,6 +205,8 @@ impl<'a> Growing<'a> {
         pool: &Dynamic,
         faults: &mut Faults,
     ) {
+        let account = manifest.providers.get(&pool.provider);
+        let subnet = account.and_then(|account| self.subnet(stand, account, pool, faults));
         let (kept, others): (Vec<_>, Vec<_>) = std::mem::take(&mut self.spare)
             .into_iter()
             .partition(|machine| stand.holds(machine) && made(machine));
@@ -207,7 +216,6 @@ impl<'a> Growing<'a> {
             .partition(|machine| self.retired.contains(&machine.id));
         self.desired.leaving.extend(retired);
         let count = self.size(stand, pool, kept.len());
-        let account = manifest.providers.get(&pool.provider);
         let origin = account.map(|account| Origin::Made {
             provider: pool.provider.clone(),
             via: account.via,
@@ -215,7 +223,7 @@ impl<'a> Growing<'a> {
             zone: pool.zone.clone(),
             server_type: pool.server_type.clone(),
             image: pool.image.clone(),
-            hardware: hardware(account, stand.role, &pool.hardware),
+            hardware: hardware(account, stand.role, &pool.hardware, subnet),
             secret: account.secret.as_ref().map(|named| named.secret.clone()),
         });
         let roll = self.outdate(&mut kept, origin.as_ref(), (stand, pool), faults);
@@ -254,6 +262,33 @@ impl<'a> Growing<'a> {
             self.desired.rolls.push(roll);
         }
         self.desired.machines.extend(kept);
+    }
+
+    /// The network of a pool whose machines a cloud lends.
+    fn subnet(
+        &self,
+        stand: Stand<'_>,
+        account: &Account,
+        pool: &Dynamic,
+        faults: &mut Faults,
+    ) -> Option<Network> {
+        match account.via {
+            Provider::Simulated | Provider::Sandbox => return None,
+            Provider::Cloud(_) => {}
+        }
+        let machines = self.desired.all().chain(&self.spare);
+        let subnet = subnets::of_pool(machines, stand, (&pool.provider, &pool.region));
+        if subnet.is_none() {
+            let message = format!(
+                "found no free network in {}, allowed: fewer pools with provider {} in region {}",
+                Network::AT_CLOUDS,
+                pool.provider,
+                pool.region
+            );
+            let path = format!("spec.nodePools.dynamic[{}]", pool.position);
+            faults.note(path, Code::Range, message);
+        }
+        subnet
     }
 
     /// Machines made in another way than the pool now says: one that serves may not change unless

@@ -229,6 +229,14 @@ impl<'a> Draft<'a> {
         spent(budgets, &self.out, self.view.elsewhere, &slot).or_else(|| self.member_out(place))
     }
 
+    /// Why a node may not be emptied: somebody said that it is to be left alone.
+    pub(super) fn locked(&self, place: &Place<'_>) -> Option<Reason> {
+        let (told, _) = self.view.observed.wellbeing.as_ref()?;
+        let label = told.locks.get(place.machine.name.as_str())?;
+        let label = label.clone();
+        Some(Reason::Locked { label })
+    }
+
     /// Whether another member of the control plane is being changed: whatever the budgets say,
     /// the next one waits until that has ended.
     pub(super) fn member_first(&self, place: &Place<'_>) -> Option<Reason> {

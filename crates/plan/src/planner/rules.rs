@@ -368,6 +368,7 @@ pub(super) fn upgrade(draft: &mut Draft<'_>) {
             let worker = place.machine.role == Role::Compute;
             let refused = unsettled
                 .clone()
+                .or_else(|| draft.locked(place))
                 .or_else(|| draft.over_budget(place))
                 .or_else(|| member.clone().filter(|_| worker));
             let local = refused.as_ref().is_some_and(Reason::is_local);
@@ -598,7 +599,9 @@ fn remove_node(
     let refused = if begun {
         None
     } else {
-        missing.or_else(|| draft.over_budget(place))
+        missing
+            .or_else(|| draft.locked(place))
+            .or_else(|| draft.over_budget(place))
     };
     let drained = begun && !place.in_service() && !draining(place);
     let action = if drained {

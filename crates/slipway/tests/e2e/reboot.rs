@@ -1,4 +1,5 @@
-//! A compute machine reboots, and comes back without anybody's help.
+//! A compute machine reboots, and comes back without anybody's help; its node is deleted, and comes
+//! back, too.
 
 use crate::asking::{answered, until};
 use crate::hosts_within::Within;
@@ -33,6 +34,15 @@ fn a_rebooted_compute_machine_comes_back_by_itself() {
         });
         site.start();
         site.step("all is as declared", |site| site.apply(shape));
+        site.step("a node that somebody deleted is there again", |site| {
+            site.kubectl(&["delete", "node", &name], "").unwrap();
+            until("the node", || {
+                let node = site.kubectl(&["get", "node", &name, "--no-headers"], "");
+                let ready = |line: &String| line.split_whitespace().nth(1) == Some("Ready");
+                node.ok().filter(ready).map(drop)
+            });
+            answered(&at, NODE_PORT);
+        });
         site.step("delete", |site| site.delete());
     });
 }

@@ -215,6 +215,62 @@ fn the_api_has_one_entrance_and_it_leads_to_control_machines() {
 }
 
 #[test]
+fn the_api_is_passed_on_by_tcp_and_by_somebody_who_is_always_there() {
+    check(
+        &[
+            ("name: api, protocol: tcp", "name: api, protocol: udp"),
+            ("pools: [door], roles: [api]", "pools: [], roles: [api]"),
+            (
+                "name: door, providerSpec: {name: box, region: here}, count: 2",
+                "name: door, providerSpec: {name: box, region: here}, autoscaler: {min: 0, max: 2}",
+            ),
+            ("pools: [door, muscle]", "pools: [door]"),
+        ],
+        &expect![[r#"
+            spec.loadBalancers.roles[1].protocol: found `udp`, allowed: tcp where the target port is 6443
+            spec.loadBalancers.clusters[0].pools: found no machine that is always there, allowed: at least one where a role leads to port 6443
+            spec.loadBalancers.clusters[1].pools: found no machine that is always there, allowed: at least one where a role leads to port 6443
+        "#]],
+    );
+}
+
+#[test]
+fn no_two_machines_would_have_one_name() {
+    check(
+        &[
+            ("name: front", "name: first-muscle"),
+            ("name: door, provider", "name: muscle-door, provider"),
+            ("pools: [door, muscle]", "pools: [muscle]"),
+            (
+                "compute: [muscle, attic]",
+                "compute: [muscle, attic, muscle-door]",
+            ),
+            (
+                "pools: [door], roles: [api]",
+                "pools: [muscle-door], roles: [api]",
+            ),
+            ("name: brain, provider", "name: door, provider"),
+            (
+                "control: [brain], compute: [muscle, attic",
+                "control: [door], compute: [muscle, attic",
+            ),
+            (
+                "control: [brain], compute: []",
+                "control: [door], compute: []",
+            ),
+            (
+                "targetPort: 6443, targetPools: [brain]",
+                "targetPort: 6443, targetPools: [door]",
+            ),
+            ("pools: [muscle]\n", "pools: [muscle, door]\n"),
+        ],
+        &expect![[r#"
+            spec.loadBalancers.clusters[0].name: found `first-muscle`, whose machines of pool `door` would be called as those of `first` and its pool `muscle-door`
+        "#]],
+    );
+}
+
+#[test]
 fn targets_are_pools_of_the_cluster() {
     check(
         &[(

@@ -13,7 +13,7 @@ fn text(front: &str, back: &str, roles: &str) -> String {
         "  loadBalancers:
     roles: [{{name: api, protocol: tcp, port: 6443, targetPort: 6443, targetPools: [brain]}}]
     clusters:
-      - {{name: front, targetedK8s: first, roles: [{roles}], dns: {front}}}
+      - {{name: front, targetedK8s: first, pools: [muscle], roles: [{roles}], dns: {front}}}
       - {{name: back, targetedK8s: first, dns: {back}}}
 "
     );

@@ -38,13 +38,16 @@ fn hosts_of_the_sandbox_are_of_two_kinds() {
 }
 
 #[test]
-fn a_real_address_is_outside_the_private_network() {
-    let nodes = "{endpoint: 10.8.0.255, secretRef: {name: keys}}, {endpoint: 10.8.1.0, secretRef: {name: keys}}";
+fn a_real_address_is_outside_the_networks_of_the_cluster() {
+    let nodes = "{endpoint: 10.8.0.255, secretRef: {name: keys}}, {endpoint: 10.8.1.0, secretRef: {name: keys}}, \
+                 {endpoint: 10.244.3.4, secretRef: {name: keys}}, {endpoint: 10.96.0.10, secretRef: {name: keys}}";
     check(
         &[("{endpoint: 203.0.113.5}", nodes)],
         &expect![[r#"
-        spec.nodePools.static[0].nodes[0].endpoint: found 10.8.0.255, allowed: an address outside 10.8.0.0/24, the private network of cluster `first`
-    "#]],
+            spec.nodePools.static[0].nodes[0].endpoint: found 10.8.0.255, allowed: an address outside 10.8.0.0/24, the private network of cluster `first`
+            spec.nodePools.static[0].nodes[2].endpoint: found 10.244.3.4, allowed: an address outside 10.244.0.0/16, the network of pods of cluster `first`
+            spec.nodePools.static[0].nodes[3].endpoint: found 10.96.0.10, allowed: an address outside 10.96.0.0/12, the network of services of cluster `first`
+        "#]],
     );
 }
 
@@ -66,12 +69,32 @@ fn a_proxy_is_for_those_who_turn_it_on() {
         proxy("{mode: 'on', endpoint: 'https://[fd00::1]:3128/', noProxy: ''}"),
         proxy("{mode: off, endpoint: 'http://proxy.example.org'}"),
         proxy("{mode: default}"),
+        proxy("{mode: default, endpoint: 'http://proxy.example.org'}"),
     ];
     expect![[r#"
         http://proxy.example.org:3128 but for 127.0.0.0/8,localhost,cluster.local,svc,slipway.internal,10.244.0.0/16,10.96.0.0/12,10.8.0.0/24,.example.org,192.168.0.0/16
         https://[fd00::1]:3128/ but for 127.0.0.0/8,localhost,cluster.local,svc,slipway.internal,10.244.0.0/16,10.96.0.0/12,10.8.0.0/24
         none
+        none
         none"#]].assert_eq(&told.join("\n"));
+}
+
+#[test]
+fn a_proxy_is_usual_where_addresses_are_refused() {
+    let behind = |mode: &str| {
+        let text = HELLO.replacen("version: v1.34.1", &format!("{PROXY}{mode}"), 1);
+        let text = text.replace(
+            "providerType: simulated",
+            "providerType: hetzner, secretRef: {name: h}",
+        );
+        let manifest = admit(&source::parse(&text).unwrap()).unwrap();
+        manifest.clusters[0].proxy.is_some()
+    };
+    assert!(behind(
+        "{mode: default, endpoint: 'http://proxy.example.org'}"
+    ));
+    assert!(!behind("{mode: default}"));
+    assert!(!behind("{mode: off, endpoint: 'http://proxy.example.org'}"));
 }
 
 #[test]

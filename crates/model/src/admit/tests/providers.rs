@@ -86,6 +86,7 @@ fn what_machines_are_made_with_is_read() {
         disk: Some(100),
         spot: true,
         external_network: None,
+        subnet: None,
         machine: Some(machine),
         templates: None,
     };

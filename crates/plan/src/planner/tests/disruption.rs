@@ -5,7 +5,7 @@ mod secrets;
 mod told;
 mod windows;
 
-use super::drawn;
+use super::{drawn, judged};
 use crate::fixture::World;
 use expect_test::{Expect, expect};
 use model::id::TaskId;
@@ -29,6 +29,55 @@ pub(super) const LATER: &str =
 #[track_caller]
 fn allowed(budgets: &str, world: World, expected: &Expect) {
     drawn(&world.allow(budgets), expected);
+}
+
+#[test]
+fn a_locked_node_is_left_alone_and_others_go_on() {
+    let upgrade = World::new("1.35.0", "c1 w1 w2", "c1@35 w1 w2");
+    drawn(
+        &upgrade.locked(&["w1"]),
+        &expect![[r#"
+        drain    w2
+        held     upgrade w1: the node is locked by its label slipway.dev/upgrade-lock
+        error
+    "#]],
+    );
+    let members = World::new("1.35.0", "c1 c2 c3 w1", "c1 c2 c3 w1");
+    drawn(
+        &members.locked(&["c1"]),
+        &expect![[r#"
+        drain    c2
+        held     upgrade c1: the node is locked by its label slipway.dev/upgrade-lock
+        held     upgrade c3 and 1 more: one at a time, after c2
+        error
+    "#]],
+    );
+    let shrink = World::new("1.34.0", "c1 w1", "c1 w1 w2");
+    drawn(
+        &shrink.locked(&["w2"]),
+        &expect![[r#"
+        held     drain w2: the node is locked by its label slipway.dev/upgrade-lock
+        error
+    "#]],
+    );
+    // Who is dead already is not disturbed.
+    let dead = World::new("1.34.0", "c1 w1", "c1 w1 w2?");
+    drawn(
+        &dead.locked(&["w2"]),
+        &expect![[r#"
+        leave    w2
+        scheduled
+    "#]],
+    );
+    let before = World::new("1.35.0", "c1 w1 w2", "c1@35 w1 w2");
+    let now = World::new("1.35.0", "c1 w1 w2", "c1@35 w1 w2").locked(&["w1"]);
+    judged(
+        &before,
+        &now,
+        &expect![[r#"
+        w1: a locked node is left alone
+    "#]],
+    );
 }
 
 #[test]

@@ -142,10 +142,11 @@ const fn number(reason: &Reason) -> usize {
         Reason::TakenBack { .. } => 25,
         Reason::Unnamed { .. } => 26,
         Reason::Unmatched { .. } => 27,
+        Reason::Locked { .. } => 28,
     }
 }
 
-const REASONS: usize = 28;
+const REASONS: usize = 29;
 
 /// What ends a wait besides time and the planner.
 type Deed = fn(&mut World);
@@ -251,6 +252,15 @@ fn unmatched() -> World {
     world
 }
 
+/// Somebody wants a node to be left alone while the others are upgraded.
+fn locked() -> World {
+    World::new("1.35.0", "c1 w1 w2", "c1@35 w1 w2").locked(&["w1"])
+}
+
+fn unlocked(world: &mut World) {
+    world.observed.wellbeing = None;
+}
+
 fn own_key(world: &mut World) {
     world.host("w1").mesh_key = format!("{:B<43}=", "own").parse().ok();
 }
@@ -336,6 +346,7 @@ fn waits() -> Vec<(World, Owner, Deed)> {
             world.desired.balancers[0].dns = None;
         }),
         (unmatched(), Person, |world| world.desired.metal.clear()),
+        (locked(), Person, unlocked),
     ]
 }
 
