@@ -359,7 +359,7 @@ impl Reason {
         )
     }
 
-    /// What ends the wait of a machine that is to be replaced, or that nobody has.
+    /// What ends the wait of a machine that is to be replaced or left alone, or that nobody has.
     fn next_of_machine(&self, machine: &Name) -> String {
         if let Self::Repair { due, .. } = self {
             format!(
@@ -372,6 +372,8 @@ impl Reason {
             )
         } else if let Self::Successor { after } = self {
             format!("continues when {after} serves")
+        } else if let Self::Locked { label } = self {
+            format!("take the label {label} off node {machine} when it may be taken out of service")
         } else if let Self::Unnamed { name, .. } = self {
             format!(
                 "make the record of {name} yourself, and take `dns` of the load balancer out of the manifest"
@@ -383,12 +385,14 @@ impl Reason {
         }
     }
 
-    /// Why a machine is to be replaced, or is not, or is one that nobody has.
+    /// Why a machine is to be replaced, or is not, or is left alone, or is one that nobody has.
     fn tell_of_machine(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Self::Repair { because, .. } = self {
             write!(f, "{because}, and is to be replaced")
         } else if let Self::Successor { after } = self {
             write!(f, "goes when {after} serves in its place")
+        } else if let Self::Locked { label } = self {
+            write!(f, "the node is locked by its label {label}")
         } else if let Self::TakenBack { times, error, .. } = self {
             write!(
                 f,
@@ -455,11 +459,6 @@ impl Reason {
                 format!("continues when {by} gives it back; remove it from one of the manifests")
             }
             Self::Window { opens } => format!("begins by itself when the window opens, {opens}"),
-            Self::Locked { label } => {
-                format!(
-                    "take the label {label} off node {machine} when it may be taken out of service"
-                )
-            }
             Self::Snapshot { .. } => {
                 "continues when etcd was saved; `slipway backup etcd list` shows the snapshots"
                     .to_owned()
@@ -472,6 +471,7 @@ impl Reason {
             Self::Repair { .. }
             | Self::Successor { .. }
             | Self::TakenBack { .. }
+            | Self::Locked { .. }
             | Self::Unnamed { .. }
             | Self::Unmatched { .. } => self.next_of_machine(machine),
             Self::Quota { what, .. } => format!(
@@ -541,7 +541,6 @@ impl fmt::Display for Reason {
             Self::Unwell { addon, because } => write!(f, "{addon} is not well: {because}"),
             Self::Claimed { thing, by } => write!(f, "{thing} is held by {by}"),
             Self::Window { opens } => write!(f, "waits for its window, which opens {opens}"),
-            Self::Locked { label } => write!(f, "the node is locked by its label {label}"),
             Self::Snapshot { before } => {
                 write!(f, "a snapshot of etcd comes before {before}")
             }
@@ -557,6 +556,7 @@ impl fmt::Display for Reason {
             Self::Repair { .. }
             | Self::Successor { .. }
             | Self::TakenBack { .. }
+            | Self::Locked { .. }
             | Self::Unnamed { .. }
             | Self::Unmatched { .. } => self.tell_of_machine(f),
             Self::Quota { what, used, limit } => {

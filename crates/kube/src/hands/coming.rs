@@ -100,7 +100,7 @@ impl Kube {
             withdrawn?;
         } else {
             cx.log("it has joined already");
-            self.known_again(cx, task, &door).await?;
+            self.registered(cx, task, &door).await?;
         }
         self.bring(cx, &door, &task.machine, care).await?;
         let node = (&task.machine, version);
@@ -122,7 +122,7 @@ impl Kube {
 
     /// A node that somebody deleted, though its machine is one: kubelets make themselves known when
     /// they start and never again.
-    async fn known_again(
+    async fn registered(
         &self,
         cx: &Context,
         task: &Task,
