@@ -87,7 +87,7 @@ const BROKEN: &str = "/etc/cni/net.d/00-left-behind.conflist";
 /// A node that never becomes ready.
 fn never_ready(site: &mut Site) {
     site.step("a node that never becomes ready", |site| {
-        site.failing("KUBE-013", "continues when the node is ready");
+        site.failing("KUBE-013", "another takes its place by itself");
         Site::host(COMPUTE).run(&["rm", BROKEN], b"").unwrap();
     });
 }
