@@ -10,12 +10,12 @@ mod repair;
 mod roll;
 
 use crate::expand::growing::{Births, Stand, key};
-use crate::planner::{View, restores};
+use crate::planner::{View, cancelled, plan, restores};
 use model::cluster::{Desired, Machine, Origin, Role};
 use model::id::MachineId;
 use model::intent::Wish;
 use model::observed::{MachineFact, NodeFact};
-use model::task::State;
+use model::task::{Kind, State};
 use model::time::Timestamp;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -41,15 +41,24 @@ const LOOK_AGAIN: Duration = Duration::from_mins(1);
 
 /// One step, where there is one to make now.
 pub fn advance(view: &View<'_>) -> Option<Advance> {
+    if view.desired.rolls.is_empty() && view.observed.sick.is_empty() {
+        return None;
+    }
     if view.desired.tombstone || is_paused(view) || restores(view) || !view.observed.initialised {
         return None;
     }
+    // Who is gone keeps neither a name nor an address from those that come.
+    let mut before = view.desired.clone();
+    before.leaving.retain(|machine| !is_gone(view, machine));
+    let view = &View {
+        desired: &before,
+        ..*view
+    };
     let (mut desired, because) = match repair::look(view) {
         repair::Look::Due(machine, after) => repair::replaced(view, machine, after),
         repair::Look::Later(_) => roll::next(view)?,
     };
     desired.generation = desired.generation.next();
-    desired.leaving.retain(|machine| !is_gone(view, machine));
     desired.machines.sort_by(|a, b| key(a).cmp(&key(b)));
     Some(Advance { desired, because })
 }
@@ -65,7 +74,7 @@ pub(crate) fn wake(view: &View<'_>) -> Option<Timestamp> {
     };
     let rolls = view.desired.rolls.iter();
     sick.into_iter()
-        .chain(rolls.filter_map(|roll| roll::waits(view, roll)))
+        .chain(rolls.filter_map(|roll| roll::wakes(view, roll)))
         .min()
 }
 
@@ -83,28 +92,32 @@ fn is_paused(view: &View<'_>) -> bool {
 
 /// Whether a machine does what it is there for.
 pub(crate) fn serves(view: &View<'_>, machine: &Machine) -> bool {
+    let seen = view.observed.machines.get(&machine.id);
+    let node = seen.and_then(|seen| seen.node.as_ref());
+    let out = matches!(node, Some((NodeFact::Joined { cordoned: true, .. }, _)));
+    is_well(view, machine) && !out
+}
+
+/// Whether a machine could do what it is there for: one that was taken out of service is well.
+fn is_well(view: &View<'_>, machine: &Machine) -> bool {
     let Some(seen) = view.observed.machines.get(&machine.id) else {
         return false;
     };
     let runs = matches!(seen.machine, Some((MachineFact::Running { .. }, _)));
     let does = match machine.role {
-        Role::Control | Role::Compute => matches!(
-            seen.node,
-            Some((
-                NodeFact::Joined {
-                    ready: true,
-                    cordoned: false,
-                    ..
-                },
-                _
-            ))
-        ),
-        Role::Balancer => {
-            let host = seen.host.as_ref();
-            host.is_some_and(|(host, _)| host.balance.is_some())
+        Role::Control | Role::Compute => {
+            matches!(seen.node, Some((NodeFact::Joined { ready: true, .. }, _)))
         }
+        Role::Balancer => balances(view, machine),
     };
     runs && does
+}
+
+/// Whether a machine of a load balancer was told its targets, by what was last seen.
+fn balances(view: &View<'_>, machine: &Machine) -> bool {
+    let seen = view.observed.machines.get(&machine.id);
+    let host = seen.and_then(|seen| seen.host.as_ref());
+    host.is_some_and(|(host, _)| host.balance.is_some())
 }
 
 /// Whether a machine is a node, ready or not, by what was last seen.
@@ -123,7 +136,8 @@ pub(crate) fn is_gone(view: &View<'_>, machine: &Machine) -> bool {
     absent && !view.open.iter().any(|open| open.machine == machine.id)
 }
 
-/// How the work on a machine failed, where it did for good or again and again.
+/// How the work that lets a machine serve failed, where it did for good or again and again. What
+/// nobody wants any more was done by somebody else, and what is begun anew may still go well.
 fn failed(view: &View<'_>, machine: &Machine) -> Option<String> {
     let mut open = view.open.iter();
     let open = open.find(|open| open.machine == machine.id)?;
@@ -133,7 +147,57 @@ fn failed(view: &View<'_>, machine: &Machine) -> Option<String> {
         State::Waiting => open.attempts >= ATTEMPTS_MAX,
         State::Running | State::Done | State::Withdrawn => false,
     };
-    given_up.then(|| format!("{} {}: {error}", open.action.kind(), machine.name))
+    if !given_up || !is_of_coming(open.action.kind()) {
+        return None;
+    }
+    let next = plan(view);
+    let goes_on = next.withdraw.contains(&open.id) || next.reopen.contains(&open.id);
+    (!goes_on).then(|| format!("{} {}: {error}", open.action.kind(), machine.name))
+}
+
+/// Whether work of this kind is a part of a machine's own coming. The rest is done with one machine
+/// for the sake of all.
+const fn is_of_coming(kind: Kind) -> bool {
+    match kind {
+        Kind::Create
+        | Kind::Prepare
+        | Kind::Equip
+        | Kind::Balance
+        | Kind::Join
+        | Kind::Tend
+        | Kind::Uncordon => true,
+        Kind::Key
+        | Kind::Mesh
+        | Kind::Init
+        | Kind::Install
+        | Kind::Drain
+        | Kind::Upgrade
+        | Kind::Renew
+        | Kind::Snapshot
+        | Kind::Restore
+        | Kind::Leave
+        | Kind::Delete
+        | Kind::Release => false,
+    }
+}
+
+/// Whether there is no address for anybody to come, though somebody is about to give one back: who
+/// leaves, or who has come in place of one that then leaves. Who cannot be cleaned may never.
+fn is_crowded(view: &View<'_>) -> bool {
+    let desired = view.desired;
+    let stay = desired.machines.iter();
+    let leave = || {
+        let leaving = desired.leaving.iter();
+        leaving.filter(|machine| !is_gone(view, machine))
+    };
+    let taken: BTreeSet<_> = stay.chain(leave()).map(|of| of.address).collect();
+    if desired.network.hosts().any(|free| !taken.contains(&free)) {
+        return false;
+    }
+    let given_up = |machine: &Machine| cancelled(view, machine.id, Kind::Release).is_some();
+    let mut rolls = desired.rolls.iter();
+    let comes = rolls.any(|roll| roll::coming(view, roll).next().is_some());
+    comes || leave().any(|machine| !given_up(machine))
 }
 
 /// Moves machines from those that stay to those that leave.

@@ -30,6 +30,7 @@ use model::time::Timestamp;
 pub(crate) use draft::ATTEMPTS_BEFORE_ERROR;
 use draft::Draft;
 use survey::Survey;
+pub(crate) use survey::cancelled;
 use tending::Cares;
 
 /// All that a plan is made from.

@@ -3,7 +3,9 @@
 //! Nobody is touched while the API cannot be read, while etcd has no quorum, or while so many do
 //! not serve that the fault is hardly theirs. A machine that was given to us is nobody's to replace.
 
-use super::{LOOK_AGAIN, SEEN_LATELY, dismiss, hire, joined, serves};
+use super::{
+    LOOK_AGAIN, SEEN_LATELY, balances, dismiss, hire, is_crowded, is_gone, is_well, joined,
+};
 use crate::blast::Limits;
 use crate::expand::growing::Stand;
 use crate::planner::View;
@@ -54,19 +56,23 @@ pub(super) fn when(view: &View<'_>, machine: &Machine, after: Duration) -> Optio
     if !made || ours || at_work(view, machine) {
         return None;
     }
-    if too_many(view) || !decided(view, machine) || !alone(view, machine) {
+    if too_many(view) || !decided(view, machine) || !alone(view, machine) || is_crowded(view) {
         return None;
     }
     let due = since.plus(after);
     let before = view.desired.repaired.get(&machine.pool);
     let due = before.map_or(due, |before| due.max(before.due()));
-    // Who was not seen lately may have come back.
+    Some(seen_again(view, seen_at, due))
+}
+
+/// What is due, or when to look again: who was not seen lately may have come back.
+pub(super) fn seen_again(view: &View<'_>, seen_at: Timestamp, due: Timestamp) -> Timestamp {
     let stale = due <= view.now && view.now.since(seen_at) > SEEN_LATELY;
-    Some(if stale {
+    if stale {
         view.now.plus(LOOK_AGAIN)
     } else {
         due
-    })
+    }
 }
 
 /// Whether somebody works on it, or we took it out of service.
@@ -79,7 +85,7 @@ fn at_work(view: &View<'_>, machine: &Machine) -> bool {
 
 /// When it was last seen that it does not serve. A node that is ready does, whoever cannot enter
 /// its machine.
-fn silent_at(view: &View<'_>, machine: &Machine) -> Option<Timestamp> {
+pub(super) fn silent_at(view: &View<'_>, machine: &Machine) -> Option<Timestamp> {
     let seen = view.observed.machines.get(&machine.id)?;
     match (&seen.machine, &seen.node) {
         // What is missing is made again at once.
@@ -93,7 +99,7 @@ fn silent_at(view: &View<'_>, machine: &Machine) -> Option<Timestamp> {
 /// Whether so many do not serve that a network or a provider is more likely to be at fault.
 fn too_many(view: &View<'_>) -> bool {
     let nodes = || view.desired.machines.iter().filter(|of| joined(view, of));
-    let sick = nodes().filter(|machine| !serves(view, machine)).count();
+    let sick = nodes().filter(|machine| !is_well(view, machine)).count();
     let limit = usize::from(Limits::default().cluster);
     sick > 1 && sick * 100 > nodes().count() * limit
 }
@@ -107,19 +113,29 @@ fn decided(view: &View<'_>, but: &Machine) -> bool {
     let members: Vec<_> = members.collect();
     let well = members
         .iter()
-        .filter(|machine| machine.id != but.id && serves(view, machine));
+        .filter(|machine| machine.id != but.id && is_well(view, machine));
     well.count() > members.len() / 2
 }
 
-/// Whether nobody else of its pool is on the way.
+/// Whether nobody else of its pool is on the way. Who goes and is well goes for another reason, and
+/// may wait for this one.
 fn alone(view: &View<'_>, machine: &Machine) -> bool {
     let stand = Stand::of(machine);
-    let comes = |other: &&Machine| {
-        stand.holds(other) && other.id != machine.id && other.role.is_node() && !joined(view, other)
+    let comes = |other: &Machine| {
+        let there = match other.role {
+            Role::Control | Role::Compute => joined(view, other),
+            Role::Balancer => balances(view, other),
+        };
+        stand.holds(other) && other.id != machine.id && !there
     };
-    let goes = |other: &&Machine| stand.holds(other) && joined(view, other);
-    !view.desired.machines.iter().any(|other| comes(&other))
-        && !view.desired.leaving.iter().any(|other| goes(&other))
+    let goes = |other: &Machine| {
+        let there = match other.role {
+            Role::Control | Role::Compute => joined(view, other),
+            Role::Balancer => !is_gone(view, other),
+        };
+        stand.holds(other) && there && !is_well(view, other)
+    };
+    !view.desired.machines.iter().any(comes) && !view.desired.leaving.iter().any(goes)
 }
 
 /// Another takes its place.

@@ -1,13 +1,15 @@
 //! A pool on its way to machines of another kind: a few come and serve, as many of the old ones go,
 //! and so on. A kind that fails is taken back, and tried again after a pause that grows.
 
-use super::{dismiss, failed, hire, is_gone, joined, listed, serves};
-use crate::planner::View;
+use super::repair::{seen_again, silent_at};
+use super::{dismiss, failed, hire, is_crowded, is_gone, is_of_coming, joined, listed, serves};
+use crate::planner::{View, plan};
 use model::cluster::{Desired, Machine, Role};
 use model::id::MachineId;
+use model::task::Open;
 use model::time::Timestamp;
 use model::upkeep::{Failed, Repair, Roll};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The next step of the first pool that has one.
 pub(super) fn next(view: &View<'_>) -> Option<(Desired, String)> {
@@ -17,25 +19,24 @@ pub(super) fn next(view: &View<'_>) -> Option<(Desired, String)> {
 
 fn step(view: &View<'_>, at: usize, roll: &Roll) -> Option<(Desired, String)> {
     let mut next = view.desired.clone();
-    let of_pool: Vec<_> = of_pool(view, roll).collect();
-    let (coming, rest): (Vec<_>, Vec<_>) = of_pool
-        .into_iter()
-        .partition(|machine| roll.coming.contains(&machine.id));
-    let failure = coming
+    let (coming, rest): (Vec<_>, Vec<_>) =
+        of_pool(view, roll).partition(|machine| roll.coming.contains(&machine.id));
+    let failures = coming
         .iter()
-        .find_map(|machine| failed_to_come(view, machine));
-    if let Some(because) = failure {
-        return Some(take_back(view, at, &coming, because));
+        .filter_map(|machine| Some((machine.id, failed_to_come(view, machine)?)));
+    let failures: BTreeMap<_, _> = failures.collect();
+    if !failures.is_empty() {
+        return take_back(view, at, &coming, failures);
     }
     let old: Vec<_> = rest
         .iter()
         .filter(|machine| !roll.is_new(machine))
         .collect();
     if !coming.is_empty() {
-        if !coming.iter().all(|machine| serves(view, machine)) {
+        if !have_come(view, &coming) {
             return None;
         }
-        let go = relieved(view, roll, &rest, coming.len());
+        let go = relieved(view, roll, &rest, &coming);
         let because = format!(
             "{} in place of {}",
             listed(coming),
@@ -52,7 +53,7 @@ fn step(view: &View<'_>, at: usize, roll: &Roll) -> Option<(Desired, String)> {
         settle(&mut next, at, false);
         return Some((next, because));
     };
-    if !settled(view, roll) || waits(view, roll).is_some() {
+    if !settled(view, roll) || waits(view, roll).is_some() || is_crowded(view) {
         return None;
     }
     let surge = usize::try_from(roll.surge).unwrap_or(usize::MAX);
@@ -81,55 +82,88 @@ fn of_pool<'a>(view: &View<'a>, roll: &Roll) -> impl Iterator<Item = &'a Machine
     machines.filter(|machine| roll.holds(machine))
 }
 
+/// Those of the pool that have come, or are to, and for which nobody has gone yet.
+pub(super) fn coming<'a>(view: &View<'a>, roll: &Roll) -> impl Iterator<Item = &'a Machine> {
+    of_pool(view, roll).filter(|machine| roll.coming.contains(&machine.id))
+}
+
+/// Whether those of the new kind serve, and nothing of their coming is left to be done.
+fn have_come(view: &View<'_>, coming: &[&Machine]) -> bool {
+    if !coming.iter().all(|machine| serves(view, machine)) {
+        return false;
+    }
+    let next = plan(view);
+    let kept = |open: &&Open| !next.withdraw.contains(&open.id);
+    let open = view.open.iter().filter(kept);
+    let open = open.map(|open| (open.machine, open.action.kind()));
+    let begun = next.tasks.iter();
+    let begun = begun.map(|task| (task.machine.id, task.action.kind()));
+    let mut left = open.chain(begun).filter(|(_, kind)| is_of_coming(*kind));
+    !left.any(|(id, _)| coming.iter().any(|machine| machine.id == id))
+}
+
 /// How a machine of the new kind failed, where it did.
 fn failed_to_come(view: &View<'_>, machine: &Machine) -> Option<String> {
     let sick = || {
-        let after = view.desired.repair.after.or(Repair::default().after)?;
-        let since = view.observed.sick.get(&machine.id)?;
-        let long = !serves(view, machine) && view.now.since(*since) >= after;
-        long.then(|| format!("{} does not serve", machine.name))
+        let due = given_up_at(view, machine)?;
+        (due <= view.now).then(|| format!("{} does not serve", machine.name))
     };
     failed(view, machine).or_else(sick)
 }
 
-/// Those of the new kind that do not serve leave; the old ones were never touched.
+/// When a machine of the new kind that does not serve is given up, where nothing changes until then.
+fn given_up_at(view: &View<'_>, machine: &Machine) -> Option<Timestamp> {
+    let after = view.desired.repair.after.or(Repair::default().after)?;
+    let since = *view.observed.sick.get(&machine.id)?;
+    let seen_at = silent_at(view, machine)?;
+    Some(seen_again(view, seen_at, since.plus(after)))
+}
+
+/// Those of the new kind that failed leave, and with them whoever does not serve yet; the old ones
+/// were never touched. Who serves all the same goes when nobody else is missing.
 fn take_back(
     view: &View<'_>,
     at: usize,
     coming: &[&Machine],
-    because: String,
-) -> (Desired, String) {
+    failures: BTreeMap<MachineId, String>,
+) -> Option<(Desired, String)> {
     let mut next = view.desired.clone();
-    let useless = coming.iter().filter(|machine| !serves(view, machine));
-    let useless: BTreeSet<MachineId> = useless.map(|machine| machine.id).collect();
-    dismiss(&mut next, &useless);
-    let mut said = because.clone();
-    if let Some(roll) = next.rolls.get_mut(at) {
-        roll.coming.retain(|id| !useless.contains(id));
-        let again = Failed::again(roll.failed.as_ref(), view.now, because);
-        said = format!(
-            "pool {} stays as it was, tried {}×: {said}",
-            roll.pool, again.times
-        );
-        roll.failed = Some(again);
+    let roll = next.rolls.get_mut(at)?;
+    let useless = |machine: &Machine| {
+        let comes = coming.iter().any(|other| other.id == machine.id);
+        comes && (failures.contains_key(&machine.id) || !serves(view, machine))
+    };
+    let (go, stay): (Vec<_>, Vec<_>) = of_pool(view, roll).partition(|machine| useless(machine));
+    let missed = go.iter().any(|machine| serves(view, machine));
+    if missed && !stay.iter().all(|machine| serves(view, machine)) {
+        return None;
     }
-    (next, said)
+    let go: BTreeSet<_> = go.iter().map(|machine| machine.id).collect();
+    let because = failures.into_values().next()?;
+    let again = Failed::again(roll.failed.as_ref(), view.now, because);
+    let said = format!(
+        "pool {} stays as it was, tried {}×: {}",
+        roll.pool, again.times, again.because
+    );
+    roll.failed = Some(again);
+    roll.coming.retain(|id| !go.contains(id));
+    dismiss(&mut next, &go);
+    Some((next, said))
 }
 
-/// Whom those that came replace: first who does not serve, then old ones by their ordinals.
+/// Whom those that came replace: first who does not serve, then old ones by their ordinals; and some
+/// of themselves where fewer are left than came.
 fn relieved<'a>(
     view: &View<'_>,
     roll: &Roll,
     rest: &[&'a Machine],
-    count: usize,
+    coming: &[&'a Machine],
 ) -> Vec<&'a Machine> {
-    let mut go: Vec<_> = rest
-        .iter()
-        .copied()
-        .filter(|machine| !roll.is_new(machine) || !serves(view, machine))
-        .collect();
+    let rest = rest.iter().copied();
+    let rest = rest.filter(|machine| !roll.is_new(machine) || !serves(view, machine));
+    let mut go: Vec<_> = rest.chain(coming.iter().copied()).collect();
     go.sort_by_key(|machine| (serves(view, machine), roll.is_new(machine), machine.ordinal));
-    go.truncate(count);
+    go.truncate(coming.len());
     go
 }
 
@@ -156,12 +190,19 @@ fn settled(view: &View<'_>, roll: &Roll) -> bool {
 }
 
 /// When the next try may begin, where that is later.
-pub(super) fn waits(view: &View<'_>, roll: &Roll) -> Option<Timestamp> {
-    if !roll.coming.is_empty() {
+fn waits(view: &View<'_>, roll: &Roll) -> Option<Timestamp> {
+    if coming(view, roll).next().is_some() {
         return None;
     }
     let due = roll.failed.as_ref().map(Failed::due);
     let opens = view.desired.disruption.windows.opens(view.now);
     let later = due.filter(|due| *due > view.now);
     later.max(opens)
+}
+
+/// When to look for a step again: the next try may begin, or one that comes is given up.
+pub(super) fn wakes(view: &View<'_>, roll: &Roll) -> Option<Timestamp> {
+    let sick = coming(view, roll).filter_map(|machine| given_up_at(view, machine));
+    let sick = sick.filter(|due| *due > view.now);
+    sick.chain(waits(view, roll)).min()
 }

@@ -205,7 +205,7 @@ impl Place<'_> {
 }
 
 /// Who asked that this be left undone.
-pub(super) fn cancelled<'a>(view: &View<'a>, machine: MachineId, kind: Kind) -> Option<&'a str> {
+pub(crate) fn cancelled<'a>(view: &View<'a>, machine: MachineId, kind: Kind) -> Option<&'a str> {
     let this = |wish: &Wish| matches!(wish, Wish::Cancel { machine: of, kind: what, .. } if *of == machine && *what == kind);
     let mut wishes = view.intents.iter();
     let found = wishes.find(|intent| this(&intent.wish) && intent.counts(view.now));
