@@ -23,9 +23,10 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// More rounds than any honest plan needs: a machine is made, joins, is drained, upgraded and
-/// taken back, or drained, taken out and destroyed. Reaching it is a bug in the planner.
-const ROUNDS_PER_MACHINE: u32 = 16;
+/// More steps than any honest plan needs: a machine is made, joins, is drained, upgraded and
+/// taken back, or drained, taken out and destroyed, and desired state moves on or time passes
+/// before it and after; so does the one in its place. Reaching it is a bug in the planner.
+const STEPS_PER_MACHINE: u32 = 48;
 
 /// The longest pattern of rounds that is recognised when it repeats.
 const PATTERN_MAX: usize = 6;
@@ -166,6 +167,8 @@ pub fn journey_priced(view: &View<'_>, prices: &Prices) -> Journey {
     told.round(&under_way(&running, &desired, &mut observed, view.now));
     let mut parent = view.parent;
     let mut elsewhere = view.elsewhere;
+    // The plan at the last pause, and after how many rounds that was.
+    let mut paused: Option<(u32, Plan)> = None;
     let last = loop {
         let next = View {
             desired: &desired,
@@ -177,8 +180,8 @@ pub fn journey_priced(view: &View<'_>, prices: &Prices) -> Journey {
             now: told.clock,
             ..*view
         };
-        if let Some(step) = advance(&next).filter(|_| told.rounds < told.rounds_max) {
-            told.moved(&step.desired);
+        if let Some(step) = advance(&next).filter(|_| !told.is_endless()) {
+            told.steps += 1;
             desired = step.desired;
             continue;
         }
@@ -194,8 +197,15 @@ pub fn journey_priced(view: &View<'_>, prices: &Prices) -> Journey {
         } else {
             None
         };
-        if still && wait.is_none() || told.rounds >= told.rounds_max {
+        if still && wait.is_none() || told.is_endless() {
             break plan;
+        }
+        if matches!(wait, Some(Wait::Pause { .. })) {
+            match paused.take() {
+                // What is tried again in vain waits for somebody.
+                Some((rounds, first)) if rounds == told.rounds => break first,
+                Some(_) | None => paused = Some((told.rounds, plan.clone())),
+            }
         }
         settle(&mut ledger, &plan);
         let mut steps = under_way(&going, &desired, &mut observed, told.clock);
@@ -299,10 +309,10 @@ fn settle(ledger: &mut Vec<Slot>, plan: &Plan) {
 struct Telling {
     blocks: Vec<Block>,
     rounds: u32,
-    /// More than these are never told.
-    rounds_max: u32,
-    /// Machines that were ever named.
-    machines: BTreeSet<MachineId>,
+    /// Rounds, waits, and how often desired state moved on.
+    steps: u32,
+    /// More of them are never made.
+    steps_max: u32,
     effects: BTreeMap<Name, BTreeSet<Effect>>,
     /// What time it would be.
     clock: Timestamp,
@@ -312,25 +322,21 @@ struct Telling {
 
 impl Telling {
     fn new(view: &View<'_>) -> Self {
-        let mut telling = Self {
+        let machines = u32::try_from(view.desired.all().count()).unwrap_or(u32::MAX);
+        Self {
             blocks: Vec::new(),
             rounds: 0,
-            rounds_max: 0,
-            machines: BTreeSet::new(),
+            steps: 0,
+            steps_max: STEPS_PER_MACHINE.saturating_mul(machines.saturating_add(1)),
             effects: BTreeMap::new(),
             clock: view.now,
             timed: !view.desired.disruption.windows.0.is_empty(),
-        };
-        telling.moved(view.desired);
-        telling
+        }
     }
 
-    /// The cluster should be otherwise from now on: who is new has a way to go.
-    fn moved(&mut self, desired: &Desired) {
-        let machines = desired.all().map(|machine| machine.id);
-        self.machines.extend(machines);
-        let machines = u32::try_from(self.machines.len()).unwrap_or(u32::MAX);
-        self.rounds_max = ROUNDS_PER_MACHINE.saturating_mul(machines.saturating_add(1));
+    /// Whether it has no end that anybody could tell.
+    const fn is_endless(&self) -> bool {
+        self.steps >= self.steps_max
     }
 
     /// The journey, which ends with this plan.
@@ -350,6 +356,7 @@ impl Telling {
     }
 
     fn wait(&mut self, wait: Wait) {
+        self.steps += 1;
         if let Wait::Window { opens: at, .. } | Wait::Pause { due: at, .. } = wait {
             self.clock = at;
         }
@@ -365,6 +372,7 @@ impl Telling {
             return;
         }
         self.rounds += 1;
+        self.steps += 1;
         let mut steps: Vec<Step> = Vec::new();
         for (kind, machine) in tasks {
             let effects = self.effects.entry(machine.name.clone()).or_default();

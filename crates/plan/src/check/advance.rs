@@ -4,8 +4,9 @@ use super::Note;
 use crate::advance::{Advance, is_gone, serves};
 use crate::expand::growing::Stand;
 use crate::planner::View;
-use model::cluster::{Machine, Origin};
+use model::cluster::{Desired, Machine, Origin};
 use model::name::Name;
+use model::upkeep::Failed;
 use std::collections::BTreeSet;
 
 /// Every rule that a step breaks; one that breaks none may be stored.
@@ -42,9 +43,52 @@ pub fn check_advance(view: &View<'_>, step: &Advance) -> Vec<Note> {
     let old: BTreeSet<_> = before.all().map(|machine| machine.id).collect();
     for new in after.all().filter(|machine| !old.contains(&machine.id)) {
         let mut others = after.all().filter(|other| other.id != new.id);
-        if others.any(|other| other.address == new.address) {
-            note(&new.name, "no address is given twice");
+        if others.any(|other| other.address == new.address || other.name == new.name) {
+            note(&new.name, "no name and no address is given twice");
         }
     }
+    let machines = before.machines.iter().chain(&after.machines);
+    let stands = machines.map(|of| (&of.pool, of.role, of.balancer.as_ref()));
+    for (pool, role, balancer) in stands.collect::<BTreeSet<_>>() {
+        let stand = Stand {
+            pool,
+            role,
+            balancer,
+        };
+        if size(before, stand) != size(after, stand) {
+            note(pool, "a pool keeps its size");
+        }
+    }
+    if leads_nowhere(view, step) {
+        note(&before.name, "what was tried in vain is tried again later");
+    }
     notes
+}
+
+/// How many machines there are without those that come in place of others.
+fn size(desired: &Desired, stand: Stand<'_>) -> usize {
+    let comes = |machine: &Machine| {
+        let mut rolls = desired.rolls.iter();
+        rolls.any(|roll| roll.coming.contains(&machine.id))
+    };
+    let machines = desired.machines.iter();
+    let stay = machines.filter(|machine| stand.holds(machine) && !comes(machine));
+    stay.count()
+}
+
+/// Whether a step moves nobody, ends no roll, and would be made again at once.
+fn leads_nowhere(view: &View<'_>, step: &Advance) -> bool {
+    let (before, after) = (view.desired, &step.desired);
+    let tried = |desired: &Desired| {
+        let rolls = desired.rolls.iter().filter_map(|roll| roll.failed.clone());
+        let tried: Vec<Failed> = rolls.chain(desired.repaired.values().cloned()).collect();
+        tried
+    };
+    let (known, noted) = (tried(before), tried(after));
+    let later = |failed: &Failed| !known.contains(failed) && failed.due() > view.now;
+    let waited = known
+        .iter()
+        .all(|failed| noted.contains(failed) || failed.due() <= view.now);
+    let moved = before.machines != after.machines || after.rolls.len() < before.rolls.len();
+    !moved && !(waited && noted.iter().any(later))
 }

@@ -215,7 +215,9 @@ impl<'a> Growing<'a> {
             .into_iter()
             .partition(|machine| self.retired.contains(&machine.id));
         self.desired.leaving.extend(retired);
-        let count = self.size(stand, pool, kept.len());
+        // Those that come in place of others are no more of them.
+        let present = kept.iter().filter(|machine| !self.comes(machine)).count();
+        let count = self.size(stand, pool, present);
         let origin = account.map(|account| Origin::Made {
             provider: pool.provider.clone(),
             via: account.via,
@@ -226,41 +228,34 @@ impl<'a> Growing<'a> {
             hardware: hardware(account, stand.role, &pool.hardware, subnet),
             secret: account.secret.as_ref().map(|named| named.secret.clone()),
         });
-        let roll = self.outdate(&mut kept, origin.as_ref(), (stand, pool), faults);
-        let more = roll.as_ref().map_or(0, |roll| roll.coming.len());
-        let old = |machine: &Machine| {
-            roll.as_ref()
-                .is_some_and(|roll| roll.origin != machine.origin)
+        let mut roll = self.outdate(&mut kept, origin.as_ref(), (stand, pool), faults);
+        let (replaced, mut kept): (Vec<_>, Vec<_>) = kept
+            .into_iter()
+            .partition(|machine| self.replaced.contains(&machine.id));
+        let old = |machine: &Machine, roll: Option<&Roll>| {
+            roll.is_some_and(|roll| roll.origin != machine.origin)
         };
         kept.sort_by_key(|machine| {
-            let replaced = self.replaced.contains(&machine.id);
-            (replaced, old(machine), machine.ordinal)
+            let old = old(machine, roll.as_ref());
+            (old, self.comes(machine), machine.ordinal)
         });
-        let excess = kept.split_off(kept.len().min(count.saturating_add(more)));
-        let replaced = kept
-            .iter()
-            .position(|machine| self.replaced.contains(&machine.id));
-        let replaced = replaced
-            .map(|first| kept.split_off(first))
-            .unwrap_or_default();
+        let size =
+            count.saturating_add(roll.as_mut().map_or(0, |roll| surplus(roll, &kept, count)));
+        let excess = kept.split_off(kept.len().min(size));
         self.desired.leaving.extend(excess);
         self.desired.leaving.extend(replaced);
 
         let mut taken = self.ordinals(stand.pool);
         taken.extend(kept.iter().map(|machine| machine.ordinal));
         let mut free = (1..=u32::MAX).filter(|ordinal| !taken.contains(ordinal));
-        while kept.len() < count
+        while kept.len() < size
             && let (Some(origin), Some(ordinal)) = (&origin, free.next())
         {
             kept.push(self.machine(stand, ordinal, origin.clone()));
         }
         kept.sort_by_key(|machine| machine.ordinal);
-        if let Some(mut roll) = roll {
-            // Those that did not stay do not come.
-            roll.coming
-                .retain(|id| kept.iter().any(|machine| machine.id == *id));
-            self.desired.rolls.push(roll);
-        }
+        let left = kept.iter().any(|machine| old(machine, roll.as_ref()));
+        self.desired.rolls.extend(roll.filter(|_| left));
         self.desired.machines.extend(kept);
     }
 
@@ -289,6 +284,10 @@ impl<'a> Growing<'a> {
             faults.note(path, Code::Range, message);
         }
         subnet
+    /// Whether a machine came in place of others of its pool, who were to go when it serves.
+    fn comes(&self, machine: &Machine) -> bool {
+        let mut rolls = self.rolls.iter();
+        rolls.any(|roll| roll.coming.contains(&machine.id))
     }
 
     /// Machines made in another way than the pool now says: one that serves may not change unless
@@ -433,6 +432,19 @@ impl<'a> Growing<'a> {
         self.desired.repaired.retain(|pool, _| pools.contains(pool));
         self.desired
     }
+}
+
+/// How many machines a pool that rolls has for now beyond its size, of these in the order in which
+/// they stay: one for each that comes in place of an old one. Where those of the new kind are enough
+/// by themselves, nobody has to come any more.
+fn surplus(roll: &mut Roll, kept: &[Machine], count: usize) -> usize {
+    let old = kept.iter().filter(|machine| roll.origin != machine.origin);
+    let old = old.count();
+    let new = kept.len() - old;
+    roll.coming
+        .retain(|id| kept.iter().any(|machine| machine.id == *id));
+    roll.coming.truncate(if new < count { old } else { 0 });
+    roll.coming.len()
 }
 
 /// The order of machines: control first, load balancers last.
