@@ -167,8 +167,6 @@ pub fn journey_priced(view: &View<'_>, prices: &Prices) -> Journey {
     told.round(&under_way(&running, &desired, &mut observed, view.now));
     let mut parent = view.parent;
     let mut elsewhere = view.elsewhere;
-    // The plan at the last pause, and after how many rounds that was.
-    let mut paused: Option<(u32, Plan)> = None;
     let last = loop {
         let next = View {
             desired: &desired,
@@ -200,12 +198,8 @@ pub fn journey_priced(view: &View<'_>, prices: &Prices) -> Journey {
         if still && wait.is_none() || told.is_endless() {
             break plan;
         }
-        if matches!(wait, Some(Wait::Pause { .. })) {
-            match paused.take() {
-                // What is tried again in vain waits for somebody.
-                Some((rounds, first)) if rounds == told.rounds => break first,
-                Some(_) | None => paused = Some((told.rounds, plan.clone())),
-            }
+        if let Some(first) = told.stalled(wait.as_ref(), &plan) {
+            break first;
         }
         settle(&mut ledger, &plan);
         let mut steps = under_way(&going, &desired, &mut observed, told.clock);
@@ -313,6 +307,8 @@ struct Telling {
     steps: u32,
     /// More of them are never made.
     steps_max: u32,
+    /// The plan at the last pause, and after how many rounds that was.
+    paused: Option<(u32, Plan)>,
     effects: BTreeMap<Name, BTreeSet<Effect>>,
     /// What time it would be.
     clock: Timestamp,
@@ -328,10 +324,22 @@ impl Telling {
             rounds: 0,
             steps: 0,
             steps_max: STEPS_PER_MACHINE.saturating_mul(machines.saturating_add(1)),
+            paused: None,
             effects: BTreeMap::new(),
             clock: view.now,
             timed: !view.desired.disruption.windows.0.is_empty(),
         }
+    }
+
+    /// The plan at the pause before this one, where nothing was done in between: what is tried again
+    /// in vain waits for somebody.
+    fn stalled(&mut self, wait: Option<&Wait>, plan: &Plan) -> Option<Plan> {
+        if !matches!(wait, Some(Wait::Pause { .. })) {
+            return None;
+        }
+        let before = self.paused.replace((self.rounds, plan.clone()));
+        let (_, first) = before.filter(|(rounds, _)| *rounds == self.rounds)?;
+        Some(first)
     }
 
     /// Whether it has no end that anybody could tell.

@@ -43,6 +43,9 @@ fn step(view: &View<'_>, at: usize, roll: &Roll) -> Option<(Desired, String)> {
             listed(go.iter().copied())
         );
         let ids: BTreeSet<_> = go.iter().map(|machine| machine.id).collect();
+        if are_missed(view, roll, &ids) {
+            return None;
+        }
         dismiss(&mut next, &ids);
         let left = old.iter().any(|machine| !ids.contains(&machine.id));
         settle(&mut next, at, left);
@@ -133,12 +136,11 @@ fn take_back(
         let comes = coming.iter().any(|other| other.id == machine.id);
         comes && (failures.contains_key(&machine.id) || !serves(view, machine))
     };
-    let (go, stay): (Vec<_>, Vec<_>) = of_pool(view, roll).partition(|machine| useless(machine));
-    let missed = go.iter().any(|machine| serves(view, machine));
-    if missed && !stay.iter().all(|machine| serves(view, machine)) {
+    let go = of_pool(view, roll).filter(|machine| useless(machine));
+    let go: BTreeSet<_> = go.map(|machine| machine.id).collect();
+    if are_missed(view, roll, &go) {
         return None;
     }
-    let go: BTreeSet<_> = go.iter().map(|machine| machine.id).collect();
     let because = failures.into_values().next()?;
     let again = Failed::again(roll.failed.as_ref(), view.now, because);
     let said = format!(
@@ -151,16 +153,25 @@ fn take_back(
     Some((next, said))
 }
 
-/// Whom those that came replace: first who does not serve, then old ones by their ordinals; and some
-/// of themselves where fewer are left than came.
+/// Whether one of these serves while another that stays does not.
+fn are_missed(view: &View<'_>, roll: &Roll, go: &BTreeSet<MachineId>) -> bool {
+    let (go, stay): (Vec<_>, Vec<_>) =
+        of_pool(view, roll).partition(|machine| go.contains(&machine.id));
+    let all = stay.iter().all(|machine| serves(view, machine));
+    !all && go.iter().any(|machine| serves(view, machine))
+}
+
+/// Whom those that came replace: first who does not serve any more, then old ones by their ordinals;
+/// and some of themselves where fewer are left than came.
 fn relieved<'a>(
     view: &View<'_>,
     roll: &Roll,
     rest: &[&'a Machine],
     coming: &[&'a Machine],
 ) -> Vec<&'a Machine> {
+    let sick = |machine: &Machine| joined(view, machine) && !serves(view, machine);
     let rest = rest.iter().copied();
-    let rest = rest.filter(|machine| !roll.is_new(machine) || !serves(view, machine));
+    let rest = rest.filter(|machine| !roll.is_new(machine) || sick(machine));
     let mut go: Vec<_> = rest.chain(coming.iter().copied()).collect();
     go.sort_by_key(|machine| (serves(view, machine), roll.is_new(machine), machine.ordinal));
     go.truncate(coming.len());

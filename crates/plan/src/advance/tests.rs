@@ -1,6 +1,7 @@
 //! A pool becomes another kind of machine, and machines that do not serve are replaced.
 
 mod balancers;
+mod edited;
 mod first;
 mod tight;
 mod vain;

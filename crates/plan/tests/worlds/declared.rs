@@ -1,4 +1,5 @@
-//! What is declared in a world: pools, budgets and windows, a load balancer, a proxy, playbooks.
+//! What is declared in a world: pools, budgets and windows, a load balancer, a proxy, playbooks, and
+//! what happens to machines while they live.
 
 use model::admit::admit;
 use model::cluster::Desired;
@@ -41,6 +42,58 @@ pub(crate) fn rules() -> impl Strategy<Value = Rules> {
         })
 }
 
+/// How machines are made, and what becomes of those that do not serve.
+#[derive(Debug, Clone)]
+pub(crate) struct Upkeep {
+    /// The types of control machines, of workers, and of those of the load balancer.
+    pub(crate) kinds: [&'static str; 3],
+    /// How many of another kind come at once.
+    pub(crate) surge: u32,
+    /// After how many minutes one that does not serve is replaced; nothing where people see to it.
+    pub(crate) repair: Option<u32>,
+    /// Whether the workers are scaled.
+    pub(crate) scaled: bool,
+}
+
+/// The most workers that a pool is scaled to.
+pub(crate) const SCALED_MAX: u32 = 6;
+
+impl Upkeep {
+    /// As the manifest writes it: each pool's own words, how many workers there are, and the
+    /// cluster's.
+    fn written(&self, compute: u32) -> ([String; 3], String, String) {
+        let surge = self.surge;
+        let made =
+            |kind| format!("serverType: {kind}, image: debian-12, replace: true, surge: {surge}");
+        let size = if self.scaled {
+            format!("autoscaler: {{min: 1, max: {SCALED_MAX}}}")
+        } else {
+            format!("count: {compute}")
+        };
+        let repair = match self.repair {
+            Some(after) => format!("repair: {{after: {after}m}}"),
+            None => "repair: {mode: off}".to_owned(),
+        };
+        (self.kinds.map(made), size, repair)
+    }
+}
+
+pub(crate) fn upkeep() -> impl Strategy<Value = Upkeep> {
+    let kind = || prop_oneof![3 => Just("lite"), 1 => Just("systemd")];
+    (
+        [kind(), kind(), kind()],
+        1..4_u32,
+        prop::option::of(1..30_u32),
+        prop::bool::weighted(0.2),
+    )
+        .prop_map(|(kinds, surge, repair, scaled)| Upkeep {
+            kinds,
+            surge,
+            repair,
+            scaled,
+        })
+}
+
 /// What stands before a cluster, and how its hosts reach the world.
 #[derive(Debug, Clone)]
 pub(crate) struct Front {
@@ -57,7 +110,7 @@ pub(crate) struct Front {
 impl Front {
     /// As the manifest writes it: the provider, the pool, the proxy and the playbooks, the load
     /// balancer.
-    fn written(&self) -> [String; 4] {
+    fn written(&self, made: &str) -> [String; 4] {
         let via = if self.real { "sandbox" } else { "simulated" };
         let proxy = if self.proxy {
             "installationProxy: {mode: on, endpoint: 'http://proxy.example.org'}"
@@ -76,7 +129,7 @@ impl Front {
         if let Some((count, region)) = self.door {
             let port = self.port;
             written[1] = format!(
-                "- {{name: door, providerSpec: {{name: lab, region: {region}}}, count: {count}, serverType: lite, image: debian-12}}"
+                "- {{name: door, providerSpec: {{name: lab, region: {region}}}, count: {count}, {made}}}"
             );
             written[3] = format!(
                 "
@@ -105,27 +158,49 @@ pub(crate) fn front() -> impl Strategy<Value = Front> {
     })
 }
 
-pub(crate) fn manifest(
-    control: u32,
-    compute: u32,
-    hosts: Hosts,
-    minor: u16,
-    (rules, front): (&Rules, &Front),
-) -> model::manifest::Manifest {
-    let (pool, count) = hosts;
-    let block = if front.real { "192.168.3" } else { "203.0.113" };
+/// What is declared in all.
+pub(crate) struct Declared<'a> {
+    pub(crate) control: u32,
+    pub(crate) compute: u32,
+    pub(crate) hosts: Hosts,
+    pub(crate) minor: u16,
+    /// Whether there are hardly more addresses than machines.
+    pub(crate) tight: bool,
+    pub(crate) rules: &'a Rules,
+    pub(crate) front: &'a Front,
+    pub(crate) upkeep: &'a Upkeep,
+}
+
+/// Given hosts as the manifest writes them: their pool, and where it is named.
+fn given((pool, count): Hosts, real: bool) -> (String, String) {
+    let block = if real { "192.168.3" } else { "203.0.113" };
     let nodes: Vec<_> = (0..count)
         .map(|n| format!("{{endpoint: {block}.{n}, secretRef: {{name: keys}}}}"))
         .collect();
-    let [via, door, proxy, balancers] = front.written();
-    let (fixed, name) = if nodes.is_empty() {
-        (String::new(), String::new())
-    } else {
-        let nodes = nodes.join(", ");
-        let fixed =
-            format!("static: [{{name: {pool}, nodes: [{nodes}], disruption: {{group: rack}}}}]");
-        (fixed, format!(", {pool}"))
-    };
+    if nodes.is_empty() {
+        return (String::new(), String::new());
+    }
+    let nodes = nodes.join(", ");
+    let fixed =
+        format!("static: [{{name: {pool}, nodes: [{nodes}], disruption: {{group: rack}}}}]");
+    (fixed, format!(", {pool}"))
+}
+
+pub(crate) fn manifest(declared: &Declared<'_>) -> model::manifest::Manifest {
+    let Declared {
+        control,
+        compute,
+        hosts,
+        minor,
+        tight,
+        rules,
+        front,
+        upkeep,
+    } = *declared;
+    let (fixed, name) = given(hosts, front.real);
+    let ([brain, muscle, made], size, repair) = upkeep.written(compute);
+    let [via, door, proxy, balancers] = front.written(&made);
+    let network = if tight { 28 } else { 24 };
     let own = rules
         .pool
         .map(|most| format!("unavailable: {most}, "))
@@ -154,15 +229,16 @@ spec:
   disruption: {{groups: [{{name: rack, unavailable: {group}}}]}}
   nodePools:
     dynamic:
-      - {{name: brain, providerSpec: {{name: lab, region: n}}, count: {control}, serverType: lite, image: debian-12}}
-      - {{name: muscle, providerSpec: {{name: lab, region: n}}, count: {compute}, serverType: lite, image: debian-12, disruption: {{{own}group: rack}}}}
+      - {{name: brain, providerSpec: {{name: lab, region: n}}, count: {control}, {brain}}}
+      - {{name: muscle, providerSpec: {{name: lab, region: n}}, {size}, {muscle}, disruption: {{{own}group: rack}}}}
       {door}
     {fixed}
   kubernetes:
     clusters:
       - name: edge
         version: v1.{minor}.0
-        network: 10.8.0.0/24
+        network: 10.8.0.0/{network}
+        {repair}
         disruption: {{unavailable: {cluster}, windows: [{windows}]}}
         pools: {{control: [brain], compute: [muscle{name}]}}
         {gates}

@@ -1,20 +1,26 @@
 //! A world that lives: plans are made, judged and carried out until nothing is left to do, then
 //! whatever was wrong is mended, and nothing may be left undone.
 
+mod moves;
+
 use crate::NOW;
 use crate::declared::grown;
 use crate::judge::{Told, excess, later, second_start, starting, unfinished};
 use crate::safety::{crowded, robbed, shared, undecided};
-use crate::seen::{around, declared, made, under_way};
-use crate::shape::World;
+use crate::seen::{around, declared, made, scale};
+use crate::shape::{Luck, World};
+use crate::upkeep::{misdeclared, sick};
+use crate::work::under_way;
 use model::cluster::Desired;
 use model::id::{IntentId, MachineId, Origin};
 use model::intent::{Intent, Wish};
+use model::manifest::Manifest;
 use model::observed::{MachineFact, NodeFact, Observed};
 use model::secret::SecretRef;
 use model::task::{Open, State, Task};
 use model::time::Timestamp;
-use plan::{Elsewhere, Known, Phase, Plan, Reason, Slot, View, check, plan, predict, retire};
+use plan::{Elsewhere, Known, Phase, Plan, Reason, Slot, View};
+use plan::{advance, check, plan, predict, retire};
 use proptest::prelude::*;
 use std::net::IpAddr;
 
@@ -37,12 +43,18 @@ pub(crate) struct Life<'w> {
     told: Told,
     round: u64,
     now: Timestamp,
+    /// What the manifest says.
+    declared: Manifest,
+    /// How many workers are wished where they are scaled, unless that was given back.
+    wished: Option<u32>,
+    /// How often work was begun on those that come in place of others.
+    tried: usize,
     /// Whether the manifest is still to change.
     turns: bool,
     mended: bool,
 }
 
-fn wish(wish: Wish) -> Intent {
+pub(crate) fn wish(wish: Wish) -> Intent {
     let origin = Origin {
         parent: "test",
         name: wish.as_str(),
@@ -63,7 +75,9 @@ fn wish(wish: Wish) -> Intent {
 
 impl<'w> Life<'w> {
     pub(crate) fn of(world: &'w World) -> Self {
-        let (desired, observed) = made(world);
+        let (desired, mut observed) = made(world);
+        let [_, declared] = declared(world);
+        observed.sick = sick(world, &observed);
         let (elsewhere, missing) = around(world);
         let open = under_way(world, &desired, &observed);
         let rows = desired.all().zip(&world.rows).filter(|(_, row)| **row);
@@ -72,7 +86,10 @@ impl<'w> Life<'w> {
         Self {
             ledger: rows.collect(),
             begun: starting(&desired, &observed, &open),
-            intents: pause.into_iter().collect(),
+            intents: pause.into_iter().chain([scale(world.compute.1)]).collect(),
+            declared,
+            wished: Some(world.compute.1),
+            tried: 0,
             turns: world.more.turn.is_some() && !desired.tombstone,
             world,
             desired,
@@ -135,6 +152,10 @@ impl<'w> Life<'w> {
 
     /// Makes a plan and carries it out; answers the plan where there is nothing left to do.
     fn step(&mut self) -> Judged<Option<Plan>> {
+        self.notice();
+        if self.moved_on()? || self.gave_back()? {
+            return Ok(None);
+        }
         let step = self.planned()?;
         self.ledger
             .retain(|slot| !step.release.contains(&slot.machine));
@@ -162,7 +183,7 @@ impl<'w> Life<'w> {
             let goes_on = changes || self.waited(&step)?;
             return Ok(if goes_on { None } else { Some(step) });
         }
-        self.now = later(self.now, &step, &going);
+        self.pass(later(self.now, &step, &going));
         for open in going {
             let mut all = self.desired.all();
             let machine = all.find(|machine| machine.id == open.machine).unwrap();
@@ -170,8 +191,18 @@ impl<'w> Life<'w> {
             self.told.hear(machine.id, &open.action);
         }
         for task in &step.tasks {
-            self.told.hear(task.machine.id, &task.action);
-            predict(&mut self.observed, &task.machine, &task.action, self.now);
+            let luck = self.luck(task);
+            if luck != Luck::Bad {
+                self.told.hear(task.machine.id, &task.action);
+                predict(&mut self.observed, &task.machine, &task.action, self.now);
+            }
+            if luck != Luck::Good {
+                self.open.push(Open {
+                    state: State::Stuck,
+                    error: Some("no luck".to_owned()),
+                    ..running(task)
+                });
+            }
         }
         Ok(None)
     }
@@ -194,14 +225,20 @@ impl<'w> Life<'w> {
         Ok(step)
     }
 
-    /// Lets time pass where that helps: a window opens, others give back what they hold.
+    /// Lets time pass where that helps: a window opens, a pause is over, others give back what they
+    /// hold.
     fn waited(&mut self, step: &Plan) -> Judged<bool> {
         // Etcd is saved for ever, and certificates are renewed again and again.
         let mut held = step.held.iter();
-        let waits = held.any(|held| matches!(held.reason, Reason::Window { .. }));
+        let waits = held.any(|held| {
+            matches!(
+                held.reason,
+                Reason::Window { .. } | Reason::Repair { .. } | Reason::TakenBack { .. }
+            )
+        });
         if let Some(opens) = step.wake.filter(|_| waits) {
             prop_assert!(opens > self.now, "what is waited for is there");
-            self.now = opens;
+            self.pass(opens);
         } else if self.elsewhere.is_empty() {
             return Ok(false);
         }
@@ -223,7 +260,8 @@ impl<'w> Life<'w> {
                 machine: machine.id,
             })
         });
-        let wishes: Vec<_> = wishes.into_iter().collect();
+        let scaled = scale(self.world.compute.0);
+        let wishes: Vec<_> = wishes.into_iter().chain([scaled.clone()]).collect();
         let known = Known {
             desired: &self.desired,
             observed: &self.observed,
@@ -233,6 +271,10 @@ impl<'w> Life<'w> {
         if let Some(mut next) = grown(Some(known), &first, self.now) {
             next.addons.clone_from(&self.desired.addons);
             self.desired = next;
+            self.declared = first;
+            self.wished = Some(self.world.compute.0);
+            self.intents.retain(|intent| intent.id != scaled.id);
+            self.intents.push(scaled);
         }
         prop_assert_eq!(shared(&self.desired), None);
         Ok(())
@@ -243,6 +285,7 @@ impl<'w> Life<'w> {
         let again = plan(&self.view());
         let quiet = again.tasks.is_empty() && again.withdraw.is_empty() && again.release.is_empty();
         prop_assert!(quiet && again.reopen.is_empty(), "{:#?}", again);
+        prop_assert_eq!(advance(&self.view()), None);
         prop_assert_eq!(&again.held, &last.held);
         Ok(())
     }
@@ -258,6 +301,8 @@ impl<'w> Life<'w> {
         prop_assert!(last.held.is_empty(), "{:#?}", last.held);
         prop_assert_eq!(unfinished(&self.desired, &self.observed), None);
         prop_assert!(self.ledger.is_empty(), "rows are kept: {:?}", self.ledger);
+        let wrong = misdeclared(&self.desired, &self.declared, self.wished);
+        prop_assert_eq!(wrong, None, "{:#?}", self.desired);
         Ok(())
     }
 

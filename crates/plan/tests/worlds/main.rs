@@ -1,12 +1,12 @@
 //! Random worlds: the planner converges, deterministically, within its budgets.
 //!
 //! A world is a cluster of any shape, of hosts or of simulated machines, behind a load balancer
-//! or not, edited once or twice, with work under way, seen in any honest or
-//! dishonest state, under any budgets and windows, with secrets that nobody has set and members of
+//! or not, edited once or twice, with work under way, pools that become machines of another kind,
+//! machines that do not serve, newcomers on which work fails, seen in any honest or dishonest state, under any budgets and windows, with secrets that nobody has set and members of
 //! etcd that are sick. From each the journey must end, and when everything is mended that only others
 //! can mend, it must end as declared; the checker must stay silent at every step, no budget may be
 //! exceeded and no window left, etcd keeps its quorum, nothing is removed that is not ours, no
-//! address is used twice, a plan made twice must be the same twice, and where nothing is left to do
+//! address is used twice, no pool loses who serves, a plan made twice must be the same twice, and where nothing is left to do
 //! nothing is planned.
 
 #![expect(
@@ -22,6 +22,8 @@ mod life;
 mod safety;
 mod seen;
 mod shape;
+mod upkeep;
+mod work;
 
 use life::{Judged, Life};
 use model::task::Kind;

@@ -1,66 +1,122 @@
-//! What is seen of a world, and what is under way in it.
+//! What is seen of a world.
 
 use crate::NOW;
 use crate::besides;
-use crate::declared::{grown, manifest};
+use crate::declared::{Declared, SCALED_MAX, grown, manifest};
+use crate::life::wish;
 use crate::shape::{Kit, Sight, World};
-use model::balancer::{Balance, BalanceFact};
-use model::care::Care;
-use model::cluster::{Desired, Machine, Origin, Role};
+use model::balancer::BalanceFact;
+use model::cluster::{Desired, Machine, Role};
 use model::host::{Fingerprint, Recipe};
-use model::id::{IntentId, TaskId};
+use model::intent::{Intent, Wish};
 use model::manifest::Manifest;
 use model::mesh::{Member, Mesh};
 use model::observed::{CertificatesFact, HostFact, MachineFact, NodeFact, Observed, Seen};
 use model::secret::SecretRef;
-use model::snapshot::{Destination, Keep, Restoring, SnapshotId, Taking};
-use model::task::{Action, Kind, Open, State};
 use model::time::Timestamp;
 use model::version::Version;
 use plan::{Elsewhere, Known, retire};
-use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::time::Duration;
 
 /// What is declared before the edit, and after it.
 pub(crate) fn declared(world: &World) -> [Manifest; 2] {
-    let ((c1, c2), (w1, w2)) = (world.control, world.compute);
-    let minor = minor(world);
-    let before = manifest(c1, w1, world.hosts.0, 34, (&world.rules.0, &world.front.0));
-    let after = manifest(
-        c2,
-        w2,
-        world.hosts.1,
-        minor,
-        (&world.rules.1, &world.front.1),
-    );
-    [before, after]
+    let tight = world.more.past.as_ref().is_some_and(|past| past.tight);
+    // A network is no smaller than admission allows, and is never another.
+    let most = |count: (u32, u32)| count.0.max(count.1);
+    let hosts = world.hosts.0.1.max(world.hosts.1.1);
+    let door = |door: Option<(u32, &str)>| door.map_or(0, |(count, _)| count);
+    let doors = most((door(world.front.0.door), door(world.front.1.door)));
+    let workers = most(world.compute).max(SCALED_MAX);
+    let tight = tight && most(world.control) + workers + u32::from(hosts) + doors <= 13;
+    let of = |first: bool, minor: u16| {
+        let either = |both: (u32, u32)| if first { both.0 } else { both.1 };
+        manifest(&Declared {
+            control: either(world.control),
+            compute: either(world.compute),
+            hosts: if first { world.hosts.0 } else { world.hosts.1 },
+            minor,
+            tight,
+            rules: if first {
+                &world.rules.0
+            } else {
+                &world.rules.1
+            },
+            front: if first {
+                &world.front.0
+            } else {
+                &world.front.1
+            },
+            upkeep: if first {
+                &world.upkeep.0
+            } else {
+                &world.upkeep.1
+            },
+        })
+    };
+    [of(true, 34), of(false, minor(world))]
 }
 
 const fn minor(world: &World) -> u16 {
     if world.upgrade { 35 } else { 34 }
 }
 
-/// The desired state after an edit.
-fn edited(world: &World) -> Desired {
-    let [before, after] = declared(world);
-    let first = grown(None, &before, NOW).unwrap();
-    let known = Known {
-        desired: &first,
-        observed: &Observed::default(),
-        intents: &[],
-        open: &[],
-    };
-    grown(Some(known), &after, NOW).unwrap()
+/// The size that is wished for a pool, which counts where it is scaled.
+pub(crate) fn scale(count: u32) -> Intent {
+    wish(Wish::Scale {
+        pool: "muscle".parse().unwrap(),
+        count,
+        was: 0,
+    })
 }
 
 /// The desired state after an edit, and what is seen of its machines.
 pub(crate) fn made(world: &World) -> (Desired, Observed) {
-    let minor = minor(world);
-    let mut next = edited(world);
+    let [before, after] = declared(world);
+    let first = grown(None, &before, NOW).unwrap();
     let mut observed = Observed::default();
+    if world.more.past.is_some() {
+        sighted(world, &first, &mut observed);
+        kitted(world, &first, &mut observed);
+    }
+    let edited = |desired: &Desired, observed: &Observed| {
+        let known = Known {
+            desired,
+            observed,
+            intents: &[scale(world.compute.1)],
+            open: &[],
+        };
+        grown(Some(known), &after, NOW)
+    };
+    let mut next = edited(&first, &observed).unwrap_or_else(|| {
+        // What cannot be edited was so from the beginning.
+        observed = Observed::default();
+        let first = grown(None, &after, NOW).unwrap();
+        edited(&first, &observed).unwrap()
+    });
+    sighted(world, &next, &mut observed);
+    kitted(world, &next, &mut observed);
+    besides::beside(world, &mut next, &mut observed);
+    let desired = if world.delete {
+        retire(Known {
+            desired: &next,
+            observed: &observed,
+            intents: &[],
+            open: &[],
+        })
+    } else {
+        next
+    };
+    (desired, observed)
+}
+
+/// Lets machines be seen that were not before.
+fn sighted(world: &World, desired: &Desired, observed: &mut Observed) {
     let sights = world.sights.iter().zip(&world.ends).cycle();
-    for (machine, (sight, left)) in next.all().zip(sights) {
+    for (machine, (sight, left)) in desired.all().zip(sights) {
+        if observed.machines.contains_key(&machine.id) {
+            continue;
+        }
         let running = MachineFact::Running {
             reference: "vm".to_owned(),
             address: IpAddr::V4(machine.address),
@@ -88,7 +144,7 @@ pub(crate) fn made(world: &World) -> (Desired, Observed) {
                 old,
             } => {
                 let version = Version {
-                    minor: if old { 34 } else { minor },
+                    minor: if old { 34 } else { minor(world) },
                     patch: 0,
                 };
                 observed.initialised |= machine.role == Role::Control;
@@ -112,19 +168,6 @@ pub(crate) fn made(world: &World) -> (Desired, Observed) {
         };
         observed.machines.insert(machine.id, seen);
     }
-    kitted(world, &next, &mut observed);
-    besides::beside(world, &mut next, &mut observed);
-    let desired = if world.delete {
-        retire(Known {
-            desired: &next,
-            observed: &observed,
-            intents: &[],
-            open: &[],
-        })
-    } else {
-        next
-    };
-    (desired, observed)
 }
 
 /// Whether a machine was seen as a node.
@@ -169,7 +212,9 @@ pub(crate) fn kitted(world: &World, desired: &Desired, observed: &mut Observed) 
             mesh_key: keyed.then(|| key.parse().unwrap()),
             ..HostFact::default()
         };
-        if let Some(seen) = observed.machines.get_mut(&machine.id) {
+        if let Some(seen) = observed.machines.get_mut(&machine.id)
+            && seen.host.is_none()
+        {
             seen.host = (!matches!(kit, Kit::Unknown)).then_some((host, NOW));
         }
     }
@@ -230,149 +275,6 @@ pub(crate) fn mesh(desired: &Desired, observed: &Observed) -> Mesh {
 pub(crate) fn ends(observed: &Observed, machine: &Machine) -> Option<Timestamp> {
     let seen = observed.machines.get(&machine.id)?;
     seen.certificates.as_ref().map(|(fact, _)| fact.end)
-}
-
-/// What an earlier plan would have begun.
-fn begun(desired: &Desired, observed: &Observed, machine: &Machine, kind: Kind) -> Action {
-    let version = Version {
-        minor: 34,
-        patch: 0,
-    };
-    let given = |machine: &Machine| matches!(machine.origin, Origin::Given { .. });
-    match kind {
-        Kind::Key => Action::Key,
-        Kind::Equip => Action::Equip {
-            recipe: desired.recipe(machine, joined(observed, machine)),
-        },
-        Kind::Mesh => Action::Mesh {
-            mesh: mesh(desired, observed),
-        },
-        Kind::Balance => Action::Balance {
-            balance: Balance {
-                address: machine.address,
-                listeners: Vec::new(),
-            },
-        },
-        Kind::Init => Action::Init {
-            version,
-            network: desired.network,
-            care: Care::default(),
-        },
-        Kind::Create if given(machine) => Action::Prepare,
-        Kind::Delete if given(machine) => Action::Release,
-        Kind::Join => Action::Join {
-            version,
-            care: Care::default(),
-        },
-        Kind::Install => Action::Install {
-            addons: desired.addons.clone(),
-            remove: Vec::new(),
-        },
-        Kind::Tend => Action::Tend {
-            care: Care::default(),
-        },
-        Kind::Drain => Action::Drain,
-        Kind::Leave => Action::Leave,
-        Kind::Renew => Action::Renew {
-            end: ends(observed, machine).unwrap_or(NOW),
-        },
-        Kind::Delete => Action::Delete,
-        Kind::Snapshot => saving(version),
-        Kind::Restore => putting_back(machine),
-        Kind::Uncordon => Action::Readmit {
-            gates: desired.disruption.gates.clone(),
-        },
-        Kind::Create | Kind::Prepare | Kind::Upgrade | Kind::Release => Action::Create,
-    }
-}
-
-fn saving(version: Version) -> Action {
-    Action::Snapshot {
-        taking: Taking {
-            version,
-            before: None,
-            wish: None,
-            to: Destination::Directory { name: None },
-            keep: Keep::default(),
-            guard: None,
-        },
-    }
-}
-
-fn putting_back(machine: &Machine) -> Action {
-    Action::Restore {
-        restoring: Restoring {
-            snapshot: SnapshotId::of(NOW, "0a1b2c3d").unwrap(),
-            wish: IntentId::derive(model::id::Origin {
-                parent: "test",
-                name: "restore",
-                ordinal: 0,
-                incarnation: 0,
-            }),
-            asked_at: NOW,
-            from: Destination::Directory { name: None },
-            nodes: vec![machine.clone()],
-        },
-    }
-}
-
-/// The unfinished tasks of a world, each as an earlier plan would have made it.
-pub(crate) fn under_way(world: &World, desired: &Desired, observed: &Observed) -> Vec<Open> {
-    let placed = desired.all().zip(world.work.iter().cycle());
-    let mut once = BTreeSet::new();
-    placed
-        .filter_map(|(machine, work)| {
-            let (kind, state) = (*work)?;
-            // Of some there is only ever one.
-            let alone = matches!(
-                kind,
-                Kind::Key
-                    | Kind::Mesh
-                    | Kind::Init
-                    | Kind::Install
-                    | Kind::Snapshot
-                    | Kind::Restore
-            );
-            if !fits(observed, machine, kind) || alone && !once.insert(kind) {
-                return None;
-            }
-            Some(Open {
-                id: TaskId::derive(model::id::Origin {
-                    parent: "test",
-                    name: machine.name.as_str(),
-                    ordinal: u64::from(machine.ordinal),
-                    incarnation: 0,
-                }),
-                machine: machine.id,
-                action: begun(desired, observed, machine, kind),
-                origin: machine.origin.clone(),
-                state,
-                attempts: 1,
-                not_before: NOW,
-                error: (state == State::Stuck).then(|| "no luck".to_owned()),
-                corrected: false,
-                through: Vec::new(),
-            })
-        })
-        .collect()
-}
-
-/// Whether such work may be done to a machine.
-fn fits(observed: &Observed, machine: &Machine, kind: Kind) -> bool {
-    match kind {
-        Kind::Key | Kind::Equip | Kind::Mesh => machine.origin.is_host(),
-        Kind::Balance => machine.role == Role::Balancer,
-        Kind::Init => machine.role == Role::Control && !observed.initialised,
-        Kind::Install => machine.role == Role::Control && observed.initialised,
-        Kind::Snapshot | Kind::Restore => {
-            machine.role == Role::Control && joined(observed, machine)
-        }
-        Kind::Renew => ends(observed, machine).is_some(),
-        Kind::Join | Kind::Tend | Kind::Drain | Kind::Upgrade | Kind::Uncordon | Kind::Leave => {
-            machine.role.is_node()
-        }
-        Kind::Create | Kind::Prepare | Kind::Delete | Kind::Release => true,
-    }
 }
 
 /// The rows that other clusters hold, and the secrets that nobody has set.

@@ -1,6 +1,6 @@
 //! The shapes of worlds: what was declared before and after, what is seen, what is under way.
 
-use crate::declared::{Front, Hosts, Rules, front, hosts, rules};
+use crate::declared::{Front, Hosts, Rules, Upkeep, front, hosts, rules, upkeep};
 use model::task::{Kind, State};
 use proptest::prelude::*;
 
@@ -83,6 +83,38 @@ fn turn() -> impl Strategy<Value = Turn> {
     (0..12_u64, prop::option::of(0..24_usize)).prop_map(|(after, replace)| Turn { after, replace })
 }
 
+/// What becomes of work on those that come in place of others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Luck {
+    Good,
+    /// It fails for good.
+    Bad,
+    /// It fails for good, and somebody else does it.
+    Mended,
+}
+
+fn luck() -> impl Strategy<Value = Luck> {
+    prop_oneof![
+        6 => Just(Luck::Good),
+        1 => Just(Luck::Bad),
+        1 => Just(Luck::Mended),
+    ]
+}
+
+/// What is so of a world that has lived before it was edited.
+#[derive(Debug, Clone)]
+pub(crate) struct Past {
+    /// Whether there are hardly more addresses than machines.
+    pub(crate) tight: bool,
+    /// For how many minutes those have not served that do not.
+    pub(crate) sick: Vec<u8>,
+}
+
+fn past() -> impl Strategy<Value = Past> {
+    let sick = prop::collection::vec(0..40_u8, 8);
+    (any::<bool>(), sick).prop_map(|(tight, sick)| Past { tight, sick })
+}
+
 /// What else is so of a world.
 #[derive(Debug, Clone)]
 pub(crate) struct More {
@@ -93,6 +125,10 @@ pub(crate) struct More {
     pub(crate) paused: bool,
     /// Whether machines are seen that are none of ours.
     pub(crate) strangers: bool,
+    /// Where nobody had seen it before it was edited, there is none.
+    pub(crate) past: Option<Past>,
+    /// What becomes of the first work on those that come in place of others.
+    pub(crate) lucks: Vec<Luck>,
 }
 
 fn more() -> impl Strategy<Value = More> {
@@ -102,12 +138,16 @@ fn more() -> impl Strategy<Value = More> {
         prop::option::of(turn()),
         prop::bool::weighted(0.05),
         any::<bool>(),
+        prop::option::of(past()),
+        prop::collection::vec(luck(), 12),
     )
-        .prop_map(|(etcd, turn, paused, strangers)| More {
+        .prop_map(|(etcd, turn, paused, strangers, past, lucks)| More {
             etcd,
             turn,
             paused,
             strangers,
+            past,
+            lucks,
         })
 }
 
@@ -129,6 +169,7 @@ pub(crate) struct World {
     /// Who holds a row of the ledger, by right or by mistake.
     pub(crate) rows: Vec<bool>,
     pub(crate) rules: (Rules, Rules),
+    pub(crate) upkeep: (Upkeep, Upkeep),
     /// Machines of other clusters of the group that are out of service.
     pub(crate) elsewhere: u8,
     /// Whether the provider's account and the keys of given machines are missing.
@@ -177,7 +218,7 @@ pub(crate) fn world() -> impl Strategy<Value = World> {
         prop::collection::vec(work(), 24),
         prop::collection::vec(prop::bool::weighted(0.15), 24),
         (
-            (rules(), rules()),
+            ((rules(), rules()), (upkeep(), upkeep())),
             0..2_u8,
             (prop::bool::weighted(0.1), prop::bool::weighted(0.1)),
             (any::<bool>(), front(), front()),
@@ -199,7 +240,16 @@ pub(crate) fn world() -> impl Strategy<Value = World> {
                 sights,
                 work,
                 rows,
-                (rules, elsewhere, missing, (real, before, after), access, kits, ends, more),
+                (
+                    (rules, upkeep),
+                    elsewhere,
+                    missing,
+                    (real, before, after),
+                    access,
+                    kits,
+                    ends,
+                    more,
+                ),
             )| {
                 let front = |front| Front { real, ..front };
                 World {
@@ -216,6 +266,7 @@ pub(crate) fn world() -> impl Strategy<Value = World> {
                     work,
                     rows,
                     rules,
+                    upkeep,
                     elsewhere,
                     missing,
                     more,
