@@ -15,17 +15,14 @@ fn a_pool_that_grows_while_it_rolls_has_its_size() {
     });
     life.settle();
     life.told(&expect![[r#"
-        edge-muscle-03 in place of edge-muscle-04
-        edge-muscle-06 to come, made as pool muscle now says
-          delete edge-muscle-04
-          join edge-muscle-05
-          join edge-muscle-06
-        edge-muscle-06 in place of edge-muscle-01
-          drain edge-muscle-01
-        edge-muscle-04 to come, made as pool muscle now says
-          delete edge-muscle-01
           join edge-muscle-04
-        edge-muscle-04 in place of edge-muscle-02
+          join edge-muscle-05
+        edge-muscle-03 in place of edge-muscle-01
+          drain edge-muscle-01
+        edge-muscle-06 to come, made as pool muscle now says
+          delete edge-muscle-01
+          join edge-muscle-06
+        edge-muscle-06 in place of edge-muscle-02
           drain edge-muscle-02
           delete edge-muscle-02
         now edge-brain-01 edge-muscle-03 edge-muscle-04 edge-muscle-05 edge-muscle-06
