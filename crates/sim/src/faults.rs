@@ -1,8 +1,8 @@
-//! What goes wrong in a rehearsal: by chance from a seed, or at exactly one point.
+//! What goes wrong in a rehearsal: by chance from a seed, or at exactly one or two points.
 //!
 //! The simulated driver asks at every attempt, at every moment around an effect and at
 //! every look whether something goes wrong there. A [`Profile`] answers by chance; a
-//! [`Script`] picks one point, so that a proof can try them all, one after the other.
+//! [`Script`] picks points, so that a proof can try them all, one after the other.
 
 mod profile;
 
@@ -13,6 +13,7 @@ use model::observed::Observation;
 use model::task::{Kind, Task};
 use profile::Odds;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -28,23 +29,57 @@ pub enum Moment {
     After,
 }
 
-/// Exactly what goes wrong, counted from the first attempt and the first effect as 0.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// One thing that goes wrong, counted from the first attempt and the first effect as 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// This attempt fails and may work later.
+    Retry(u64),
+    /// This attempt gets stuck.
+    Stuck(u64),
+    /// The engine is killed at this moment of this effect.
+    Kill(u64, Moment),
+    /// The engine is told to end there, and started again.
+    Restart(u64, Moment),
+}
+
+/// Exactly what goes wrong, each thing once.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Script {
-    /// The attempt that fails and may work later.
-    pub retry: Option<u64>,
-    /// The attempt that gets stuck.
-    pub stuck: Option<u64>,
-    /// The effect at which the engine is killed, and when.
-    pub kill: Option<(u64, Moment)>,
-    /// The effect at which the engine is told to end and started again, and when.
-    pub restart: Option<(u64, Moment)>,
+    faults: [Option<Fault>; 2],
 }
 
 impl Script {
-    /// Whether the engine ends somewhere.
-    pub const fn ends(&self) -> bool {
-        self.kill.is_some() || self.restart.is_some()
+    /// One thing goes wrong.
+    pub const fn once(fault: Fault) -> Self {
+        Self {
+            faults: [Some(fault), None],
+        }
+    }
+
+    /// Two things go wrong. The second is counted as if the first had not been, so that a story
+    /// may end before it comes.
+    pub const fn twice(first: Fault, second: Fault) -> Self {
+        Self {
+            faults: [Some(first), Some(second)],
+        }
+    }
+
+    /// What goes wrong.
+    pub fn faults(&self) -> impl Iterator<Item = Fault> {
+        self.faults.into_iter().flatten()
+    }
+
+    /// Whether this is one of the things; it is not any more afterwards.
+    fn strike(&mut self, fault: Fault) -> bool {
+        let mut faults = self.faults.iter_mut();
+        let found = faults.find(|known| **known == Some(fault));
+        found.and_then(Option::take).is_some()
+    }
+}
+
+impl fmt::Debug for Script {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.faults()).finish()
     }
 }
 
@@ -73,6 +108,8 @@ pub struct Counted {
     pub kills: u64,
     /// How often it was told to end, and started again.
     pub restarts: u64,
+    /// How many things of a [`Script`] went wrong.
+    pub struck: u64,
 }
 
 /// Decides what goes wrong, and kills the engine.
@@ -92,6 +129,15 @@ struct State {
     dead: bool,
     /// What earlier looks saw, for those that come late.
     earlier: Vec<Observation>,
+}
+
+impl State {
+    /// Whether this goes wrong now, as the script says.
+    fn strikes(&mut self, fault: Fault) -> bool {
+        let strikes = self.script.strike(fault);
+        self.counted.struck += u64::from(strikes);
+        strikes
+    }
 }
 
 /// A rehearsal ends though the engine keeps being killed: not more often than this.
@@ -176,10 +222,10 @@ impl Faults {
         let mut state = self.lock();
         let number = state.counted.attempts;
         state.counted.attempts += 1;
-        if state.script.retry == Some(number) {
+        if state.strikes(Fault::Retry(number)) {
             return Some(Failure::Retry);
         }
-        if state.script.stuck == Some(number) {
+        if state.strikes(Fault::Stuck(number)) {
             return Some(Failure::Stuck);
         }
         let kind = task.action.kind();
@@ -222,13 +268,11 @@ impl Faults {
         if state.dead {
             return false;
         }
-        if state.script.restart == Some((effect, moment)) {
-            state.script.restart = None;
+        if state.strikes(Fault::Restart(effect, moment)) {
             state.counted.restarts += 1;
             self.curfew.notify_one();
         }
-        if state.script.kill == Some((effect, moment)) {
-            state.script.kill = None;
+        if state.strikes(Fault::Kill(effect, moment)) {
             return true;
         }
         let odds = state.odds.killed;
