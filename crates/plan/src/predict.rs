@@ -4,12 +4,13 @@
 
 use model::addon::{Addon, AddonName};
 use model::balancer::{Balance, BalanceFact};
-use model::cluster::Machine;
+use model::cluster::{Machine, Origin, Role};
 use model::mesh::{Mesh, MeshKey};
-use model::observed::{HostFact, MachineFact, NodeFact, Observed, Seen};
+use model::observed::{CertificatesFact, HostFact, MachineFact, NodeFact, Observed, Seen};
 use model::snapshot::{RestoredFact, Snapshot, SnapshotId, SnapshotsFact, Taking};
 use model::task::{Action, Kind};
 use model::time::Timestamp;
+use model::version::Version;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -21,7 +22,7 @@ pub fn predict(observed: &mut Observed, machine: &Machine, action: &Action, now:
     let seen = observed.machines.entry(machine.id).or_default();
     match action {
         Action::Create | Action::Prepare => {
-            let address = IpAddr::V4(machine.address);
+            let address = entered(machine);
             seen.machine = Some((
                 MachineFact::Running {
                     reference: reference(),
@@ -56,6 +57,9 @@ pub fn predict(observed: &mut Observed, machine: &Machine, action: &Action, now:
                 },
                 now,
             ));
+            if machine.role == Role::Control {
+                seen.certificates = Some((certified(now), now));
+            }
         }
         Action::Tend { care: told } => {
             if let Some((NodeFact::Joined { care, asks, .. }, _)) = &mut seen.node {
@@ -63,18 +67,27 @@ pub fn predict(observed: &mut Observed, machine: &Machine, action: &Action, now:
                 *care = Some(told.fingerprint());
             }
         }
-        Action::Drain => change(seen, |cordoned, _| *cordoned = true),
-        Action::Uncordon | Action::Readmit { .. } => change(seen, |cordoned, _| *cordoned = false),
+        Action::Drain => change(seen, |cordoned, _, _| *cordoned = true),
+        Action::Uncordon | Action::Readmit { .. } => {
+            change(seen, |cordoned, _, _| *cordoned = false);
+        }
         Action::Upgrade { version } => {
-            change(seen, |_, runs| *runs = *version);
+            // Whoever was left half done before is ready again.
+            change(seen, |_, ready, runs| (*ready, *runs) = (true, *version));
             // kubeadm renews certificates on its way.
             renewed(seen, now);
         }
-        Action::Renew { .. } => renewed(seen, now),
+        Action::Renew { .. } => {
+            change(seen, |_, ready, _| *ready = true);
+            renewed(seen, now);
+        }
         Action::Leave => seen.node = Some((NodeFact::Absent, now)),
         Action::Delete | Action::Release => {
             seen.machine = Some((MachineFact::Absent, now));
-            seen.node = Some((NodeFact::Absent, now));
+            // Who did not leave before is still known, and not ready any more.
+            if let Some((NodeFact::Joined { ready, .. }, _)) = &mut seen.node {
+                *ready = false;
+            }
         }
     }
 }
@@ -136,6 +149,15 @@ fn save(observed: &mut Observed, taking: &Taking, now: Timestamp) {
     *at = now;
 }
 
+/// Where a machine will answer: where it was given to us, else, as far as anybody knows before,
+/// where its cluster has it.
+const fn entered(machine: &Machine) -> IpAddr {
+    IpAddr::V4(match &machine.origin {
+        Origin::Given { endpoint, .. } => *endpoint,
+        Origin::Made { .. } => machine.address,
+    })
+}
+
 /// A host before anything was done to it.
 fn bare(address: IpAddr) -> HostFact {
     HostFact {
@@ -181,26 +203,34 @@ fn all_answer(balance: &Balance) -> BalanceFact {
     }
 }
 
-/// Certificates are good for a year, where there were any.
-fn renewed(seen: &mut Seen, now: Timestamp) {
-    if let Some((certificates, _)) = &mut seen.certificates {
-        certificates.end = now.plus(Duration::from_hours(365 * 24));
+/// Certificates are good for a year.
+fn certified(now: Timestamp) -> CertificatesFact {
+    CertificatesFact {
+        end: now.plus(Duration::from_hours(365 * 24)),
     }
 }
 
-fn change(seen: &mut Seen, edit: impl FnOnce(&mut bool, &mut model::version::Version)) {
+/// There are new certificates, where there were any.
+fn renewed(seen: &mut Seen, now: Timestamp) {
+    if let Some((certificates, _)) = &mut seen.certificates {
+        *certificates = certified(now);
+    }
+}
+
+/// Changes whether a node is cordoned and ready, and what it runs, where it is one.
+fn change(seen: &mut Seen, edit: impl FnOnce(&mut bool, &mut bool, &mut Version)) {
     if let Some((
         NodeFact::Joined {
             cordoned,
+            ready,
             version,
-            ready: _,
             care: _,
             asks: _,
         },
         _,
     )) = &mut seen.node
     {
-        edit(cordoned, version);
+        edit(cordoned, ready, version);
     }
 }
 

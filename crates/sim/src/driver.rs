@@ -4,6 +4,7 @@
 //! a vanished attempt left, checks for cancellation before every effect and leaves out
 //! what it cannot see. `driver::suite` holds it to that.
 
+mod foreseen;
 mod kubeconfig;
 pub(crate) mod ssh_key;
 
@@ -34,6 +35,9 @@ pub(crate) const KUBECONFIG: &str = "kubeconfig";
 
 /// Which value of a cluster opens its machines.
 pub(crate) const SSH_KEY: &str = "ssh-key";
+
+/// What a secret says that lets nobody in.
+pub(crate) const WRONG: &str = "wrong";
 
 /// A driver for the simulated world.
 pub struct Simulated {
@@ -133,7 +137,9 @@ impl Simulated {
                 }
             }
         }
-        let begun = match self.ask(cx, || self.world.step(task)).await? {
+        let step = self.ask(cx, || self.world.step(task)).await?;
+        let before = self.before(task, &step);
+        let begun = match step {
             Step::Done => {
                 cx.log(&format!("{} is as wished already", task.machine.name));
                 None
@@ -167,7 +173,12 @@ impl Simulated {
             self.wait(cx, &begun).await?;
         }
         match self.ask(cx, || self.world.step(task)).await? {
-            Step::Done => Ok((self.seen(cx, task).await?, outputs(task))),
+            Step::Done => {
+                if let Some(before) = before {
+                    self.compare(before, task);
+                }
+                Ok((self.seen(cx, task).await?, outputs(task)))
+            }
             Step::UnderWay { .. } | Step::Begin(_) => Err(Failed::Later(Error {
                 attempted: format!(
                     "{} of {} was interrupted",
@@ -452,13 +463,19 @@ impl Drop for Hand<'_> {
 }
 
 /// Opens what the machine is made or entered with, and where snapshots are kept, where the manifest names it. The simulated
-/// world would let anybody in; only those are refused who come with nothing.
+/// world would let anybody in; only those are refused who come with nothing, or with what is known to be wrong.
 async fn authorise(cx: &Context, task: &Task) -> Result<(), Failed> {
     for secret in task.action.needs(&task.machine.origin) {
-        if cx.secret(&secret).await?.expose().is_empty() {
+        let value = cx.secret(&secret).await?;
+        let wrong = match value.expose() {
+            b"" => Some("is empty"),
+            value if value == WRONG.as_bytes() => Some("is refused"),
+            _ => None,
+        };
+        if let Some(wrong) = wrong {
             let entry = secret.key.as_ref().map_or("KEY", EntryName::as_str);
             return Err(Failed::Never(Error {
-                attempted: format!("secret {secret} is empty"),
+                attempted: format!("secret {secret} {wrong}"),
                 hint: format!(
                     "set it again with `slipway secret set {} {entry}`",
                     secret.name

@@ -447,6 +447,13 @@ impl World {
         })?)
     }
 
+    /// Notes that a task led elsewhere than was foreseen. It is not written down: only in
+    /// rehearsals, which have a world in memory, does anybody compare.
+    pub(crate) fn unforeseen(&self, task: &Task, how: String) {
+        let now = self.now();
+        self.lock().state.unforeseen(now, &bearer(task), how);
+    }
+
     /// Puts into the world what was observed of a cluster elsewhere. It is not written down:
     /// only a world in memory begins that way.
     pub(crate) fn furnish(&self, cluster: ClusterId, machines: &[&Machine], observed: &Observed) {

@@ -21,6 +21,9 @@ pub struct Violation {
     pub machine: String,
     /// Which rule was broken.
     pub rule: Rule,
+    /// How, where the rule alone does not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub how: Option<String>,
 }
 
 /// What must never happen.
@@ -55,6 +58,8 @@ pub enum Rule {
     StillAsked,
     /// Something else was done to a cluster while its etcd was put back.
     WhileRestored,
+    /// A task led elsewhere than was foreseen.
+    Unforeseen,
 }
 
 impl Rule {
@@ -75,13 +80,18 @@ impl Rule {
             Self::LedNowhere => "was led to a machine that does not pass the API on",
             Self::StillAsked => "went while a node looked for the API there",
             Self::WhileRestored => "was changed while etcd was put back",
+            Self::Unforeseen => "became other than foreseen",
         }
     }
 }
 
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.machine, self.rule.as_str())
+        write!(f, "{} {}", self.machine, self.rule.as_str())?;
+        match &self.how {
+            Some(how) => write!(f, ": {how}"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -91,6 +101,17 @@ impl State {
             at,
             machine: by.name.to_string(),
             rule,
+            how: None,
+        });
+    }
+
+    /// A task led elsewhere than was foreseen.
+    pub(super) fn unforeseen(&mut self, at: Timestamp, by: &Bearer, how: String) {
+        self.violations.push(Violation {
+            at,
+            machine: by.name.to_string(),
+            rule: Rule::Unforeseen,
+            how: Some(how),
         });
     }
 
