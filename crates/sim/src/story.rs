@@ -14,6 +14,7 @@
 //! restore power of MACHINE      somebody plugs it in again
 //! provider refuses TYPE         a server type is sold out
 //! provider offers TYPE          and back
+//! set secret NAME KEY           a right value; also `to nothing`, `to a wrong one`
 //! fail the next N attempts of KIND [on MACHINE]
 //! kill the engine               as kill -9 would; another one starts by itself
 //! restart the engine            it is told to end, and ends; another one starts
@@ -23,10 +24,14 @@
 //! ```
 //!
 //! CLAUSES are `N control`, `N compute`, `hosts ADDRESS …` (a static pool instead of made
-//! compute machines), `N balancers` (machines of a load balancer with the roles `api` and
-//! `web`), `sandboxed` (machines are hosts: they are equipped and connected before they
-//! join), `through URL` (the proxy of hosts), `on TYPE` (the server type), `at VERSION`,
-//! `allowing N per cent`; `and` and commas are for the reader.
+//! compute machines), `N from PROVIDER` (compute machines of one provider among several: the
+//! pool has its name, and all else is made by the first of them), `N balancers` (machines of a
+//! load balancer with the roles `api` and `web`), `sandboxed` (machines are hosts: they are
+//! equipped and connected before they join), `through URL` (the proxy of hosts; or `through
+//! nothing`), `sparing NAME` (what they reach without it), `on TYPE` (the server type),
+//! `compute on TYPE` (of compute machines alone), `replacing` (machines of another type come
+//! in place of those there are), `at VERSION`, `allowing N per cent`; `and` and commas are for
+//! the reader.
 //!
 //! What is printed is what happened: each line with the minutes and seconds since the
 //! beginning, commands at the margin, attempts of the engine indented.

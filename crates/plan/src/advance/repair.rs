@@ -75,12 +75,17 @@ pub(super) fn seen_again(view: &View<'_>, seen_at: Timestamp, due: Timestamp) ->
     }
 }
 
-/// Whether somebody works on it, or we took it out of service.
+/// Whether somebody works on it, or we took it out of service. We take nobody's power: who does not
+/// answer at all is lost, even in the middle of an upgrade.
 fn at_work(view: &View<'_>, machine: &Machine) -> bool {
     let running = |open: &&Open| open.state == State::Running;
     let mut running = view.open.iter().filter(running);
     let mut rows = view.ledger.iter();
-    running.any(|open| open.machine == machine.id) || rows.any(|row| row.machine == machine.id)
+    let seen = view.observed.machines.get(&machine.id);
+    let seen = seen.and_then(|seen| seen.machine.as_ref());
+    let lost = matches!(seen, Some((MachineFact::Unreachable { .. }, _)));
+    let ours = !lost && rows.any(|row| row.machine == machine.id);
+    ours || running.any(|open| open.machine == machine.id)
 }
 
 /// When it was last seen that it does not serve. A node that is ready does, whoever cannot enter

@@ -284,6 +284,8 @@ impl<'a> Growing<'a> {
             faults.note(path, Code::Range, message);
         }
         subnet
+    }
+
     /// Whether a machine came in place of others of its pool, who were to go when it serves.
     fn comes(&self, machine: &Machine) -> bool {
         let mut rolls = self.rolls.iter();

@@ -10,14 +10,18 @@ use std::net::Ipv4Addr;
 pub(super) struct Declared {
     control: u32,
     compute: u32,
+    /// Compute machines of several providers, in the order in which they were named.
+    places: Vec<(Name, u32)>,
     scaled: Option<(u32, u32)>,
     balancers: u32,
     sandboxed: bool,
     cni: Option<String>,
     addons: Vec<String>,
     proxy: Option<String>,
+    sparing: String,
     hosts: Vec<Ipv4Addr>,
     server_type: String,
+    compute_type: Option<String>,
     replacing: bool,
     account: Option<Name>,
     keys: Option<Name>,
@@ -32,14 +36,17 @@ impl Default for Declared {
         Self {
             control: 1,
             compute: 0,
+            places: Vec::new(),
             scaled: None,
             balancers: 0,
             sandboxed: false,
             cni: None,
             addons: Vec::new(),
             proxy: None,
+            sparing: String::new(),
             hosts: Vec::new(),
             server_type: "small".to_owned(),
+            compute_type: None,
             replacing: false,
             account: None,
             keys: None,
@@ -61,14 +68,20 @@ impl Declared {
             match clause {
                 Clause::Control(count) => self.control = *count,
                 Clause::Compute(count) => (self.compute, self.scaled) = (*count, None),
+                Clause::From(provider, count) => self.place(provider, *count),
                 Clause::Scaled(min, max) => self.scaled = Some((*min, *max)),
                 Clause::Balancers(count) => self.balancers = *count,
                 Clause::Sandboxed => self.sandboxed = true,
                 Clause::Connected(cni) => self.cni = Some(cni.clone()),
                 Clause::Having(addons) => self.addons.clone_from(addons),
-                Clause::Through(proxy) => self.proxy = Some(proxy.clone()),
+                Clause::Through(proxy) => self.proxy.clone_from(proxy),
+                Clause::Sparing(direct) => self.sparing.clone_from(direct),
                 Clause::Hosts(hosts) => self.hosts.clone_from(hosts),
-                Clause::On(server_type) => self.server_type.clone_from(server_type),
+                Clause::On(server_type) => {
+                    self.server_type.clone_from(server_type);
+                    self.compute_type = None;
+                }
+                Clause::ComputeOn(server_type) => self.compute_type = Some(server_type.clone()),
                 Clause::Replacing => self.replacing = true,
                 Clause::Account(secret) => self.account = Some(secret.clone()),
                 Clause::Keys(secret) => self.keys = Some(secret.clone()),
@@ -76,6 +89,23 @@ impl Declared {
                 Clause::At(version) => self.version = *version,
                 Clause::Allowing(percent) => self.allowing = Some(*percent),
             }
+        }
+    }
+
+    /// So many compute machines come from one provider, whatever comes from the others.
+    fn place(&mut self, provider: &Name, count: u32) {
+        let mut places = self.places.iter_mut();
+        match places.find(|(known, _)| known == provider) {
+            Some((_, known)) => *known = count,
+            None => self.places.push((provider.clone(), count)),
+        }
+    }
+
+    /// The providers, of which the first makes whatever is not said to come from another.
+    fn providers(&self) -> Vec<&str> {
+        match self.places.as_slice() {
+            [] => vec!["lab"],
+            places => places.iter().map(|(name, _)| name.as_str()).collect(),
         }
     }
 
@@ -98,17 +128,46 @@ impl Declared {
         cni.chain(addons).chain(bucket).collect()
     }
 
-    /// The pools of machines that are made, each with its size where it has any.
-    fn sizes(&self) -> [(&'static str, Option<String>); 3] {
+    /// The pools of machines that are made: what each is called, who makes it, and its size.
+    fn sizes(&self) -> Vec<(&str, &str, String)> {
         let counted = |count: u32| (count > 0).then(|| format!("count: {count}"));
         let scaled = self
             .scaled
             .map(|(min, max)| format!("autoscaler: {{ min: {min}, max: {max} }}"));
-        [
-            ("control", counted(self.control)),
-            ("compute", scaled.or_else(|| counted(self.compute))),
-            ("door", counted(self.balancers)),
-        ]
+        let first = self.providers()[0];
+        let mut sizes = vec![
+            ("control", first, counted(self.control)),
+            ("compute", first, scaled.or_else(|| counted(self.compute))),
+            ("door", first, counted(self.balancers)),
+        ];
+        let places = self.places.iter();
+        sizes.extend(places.map(|(name, count)| (name.as_str(), name.as_str(), counted(*count))));
+        let there = sizes.into_iter();
+        there
+            .filter_map(|(pool, provider, size)| Some((pool, provider, size?)))
+            .collect()
+    }
+
+    /// The server type of a pool.
+    fn server_type(&self, computes: bool) -> &str {
+        let own = self.compute_type.as_deref().filter(|_| computes);
+        let usual = if self.sandboxed {
+            "lite"
+        } else {
+            &self.server_type
+        };
+        own.unwrap_or(usual)
+    }
+
+    /// The proxy of hosts, where they have any.
+    fn proxy(&self) -> String {
+        let Some(proxy) = &self.proxy else {
+            return String::new();
+        };
+        let direct = &self.sparing;
+        format!(
+            "        installationProxy: {{ mode: \"on\", endpoint: \"{proxy}\", noProxy: \"{direct}\" }}\n"
+        )
     }
 
     /// The text of the manifest.
@@ -116,15 +175,11 @@ impl Declared {
         let mut pools = String::new();
         let mut compute = Vec::new();
         pools.push_str("    dynamic:\n");
-        for (pool, size) in self.sizes() {
-            let Some(size) = size else { continue };
-            let server_type = if self.sandboxed {
-                "lite"
-            } else {
-                &self.server_type
-            };
-            pools.push_str(&dynamic_pool(pool, &size, server_type, self.replacing));
-            if pool == "compute" {
+        for (pool, provider, size) in self.sizes() {
+            let computes = !matches!(pool, "control" | "door");
+            let made = (provider, self.server_type(computes));
+            pools.push_str(&dynamic_pool(pool, made, &size, self.replacing));
+            if computes {
                 compute.push(pool);
             }
         }
@@ -143,14 +198,15 @@ impl Declared {
         let account = self.account.as_ref().map_or(String::new(), |secret| {
             format!("      secretRef: {{ name: {secret} }}\n")
         });
-        let provider = if self.sandboxed {
+        let kind = if self.sandboxed {
             "sandbox"
         } else {
             "simulated"
         };
-        let proxy = self.proxy.as_ref().map_or(String::new(), |proxy| {
-            format!("        installationProxy: {{ mode: \"on\", endpoint: \"{proxy}\" }}\n")
-        });
+        let provider =
+            |name: &str| format!("    - name: {name}\n      providerType: {kind}\n{account}");
+        let providers: String = self.providers().into_iter().map(provider).collect();
+        let proxy = self.proxy();
         let more = self.besides();
         let balancers = match self.balancers {
             0 => String::new(),
@@ -163,9 +219,7 @@ metadata:
   name: {name}
 spec:
   providers:
-    - name: lab
-      providerType: {provider}
-{account}  nodePools:
+{providers}  nodePools:
 {pools}  kubernetes:
     clusters:
       - name: {name}
@@ -201,10 +255,15 @@ fn balancers(cluster: &Name, compute: &[&str]) -> String {
     )
 }
 
-fn dynamic_pool(name: &str, size: &str, server_type: &str, replacing: bool) -> String {
+fn dynamic_pool(
+    name: &str,
+    (provider, server_type): (&str, &str),
+    size: &str,
+    replacing: bool,
+) -> String {
     format!(
         "      - name: {name}
-        providerSpec: {{ name: lab, region: north }}
+        providerSpec: {{ name: {provider}, region: north }}
         {size}
         serverType: {server_type}
         image: debian-12

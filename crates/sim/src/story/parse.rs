@@ -1,5 +1,6 @@
 //! Reads the lines of a story.
 
+use crate::driver::WRONG;
 use model::addon::AddonName;
 use model::name::Name;
 use model::secret::EntryName;
@@ -79,6 +80,8 @@ pub(super) enum Command {
 pub(super) enum Clause {
     Control(u32),
     Compute(u32),
+    /// Compute machines of one provider among several.
+    From(Name, u32),
     /// Compute machines whose number changes, from and to.
     Scaled(u32, u32),
     /// Machines of a load balancer with two roles.
@@ -89,10 +92,14 @@ pub(super) enum Clause {
     Connected(String),
     /// What it has besides Kubernetes, each with or without a version.
     Having(Vec<String>),
-    /// Hosts reach the outside through a proxy.
-    Through(String),
+    /// Hosts reach the outside through a proxy, or through none any more.
+    Through(Option<String>),
+    /// What they reach without it.
+    Sparing(String),
     Hosts(Vec<Ipv4Addr>),
     On(String),
+    /// The server type of compute machines alone.
+    ComputeOn(String),
     /// Machines are replaced when they are to be made in another way.
     Replacing,
     /// The secret that opens the account with the provider.
@@ -182,6 +189,7 @@ fn command(said: &str) -> Result<Command, String> {
         }),
         ["set", "secret", secret, entry] => set(secret, entry, "correct horse battery staple"),
         ["set", "secret", secret, entry, "to", "nothing"] => set(secret, entry, ""),
+        ["set", "secret", secret, entry, "to", "a", "wrong", "one"] => set(secret, entry, WRONG),
         ["delete", "secret", secret] => Ok(Command::Unset(parsed(secret)?)),
         ["kill", "the", "engine"] => Ok(Command::Kill),
         ["restart", "the", "engine"] => Ok(Command::Restart),
@@ -257,10 +265,6 @@ fn clauses<'w>(mut words: &'w [&'w str]) -> Result<Vec<Clause>, String> {
                 clauses.push(Clause::Having(addons));
                 behind
             }
-            ["through", proxy, rest @ ..] => {
-                clauses.push(Clause::Through((*proxy).to_owned()));
-                rest
-            }
             ["hosts", rest @ ..] => {
                 let hosts: Vec<_> = rest.iter().map_while(|word| word.parse().ok()).collect();
                 let behind = &rest[hosts.len()..];
@@ -281,13 +285,22 @@ fn clauses<'w>(mut words: &'w [&'w str]) -> Result<Vec<Clause>, String> {
     Ok(clauses)
 }
 
-/// A clause that is a word and what stands behind it.
+/// A clause that is a word or two and what stands behind them.
 fn of_one_word<'w>(words: &'w [&'w str]) -> Result<(Clause, &'w [&'w str]), String> {
     match words {
         ["account", secret, rest @ ..] => Ok((Clause::Account(parsed(secret)?), rest)),
         ["bucket", secret, rest @ ..] => Ok((Clause::Bucket(parsed(secret)?), rest)),
         ["keys", secret, rest @ ..] => Ok((Clause::Keys(parsed(secret)?), rest)),
         ["at", version, rest @ ..] => Ok((Clause::At(parsed(version)?), rest)),
+        ["through", "nothing", rest @ ..] => Ok((Clause::Through(None), rest)),
+        ["through", proxy, rest @ ..] => Ok((Clause::Through(Some((*proxy).to_owned())), rest)),
+        ["sparing", direct, rest @ ..] => Ok((Clause::Sparing((*direct).to_owned()), rest)),
+        ["compute", "on", server_type, rest @ ..] => {
+            Ok((Clause::ComputeOn((*server_type).to_owned()), rest))
+        }
+        [number, "from", provider, rest @ ..] => {
+            Ok((Clause::From(parsed(provider)?, parsed(number)?), rest))
+        }
         ["allowing", percent, "per", "cent", rest @ ..] => {
             Ok((Clause::Allowing(parsed(percent)?), rest))
         }
@@ -345,6 +358,23 @@ mod tests {
                     ]),
                     Clause::On("large".to_owned()),
                     Clause::At("1.35.0".parse().unwrap()),
+                ]
+            ))
+        );
+    }
+
+    #[test]
+    fn clauses_of_two_words_are_told_from_counts() {
+        let said = "edit hello: 2 compute, compute on large, 3 from south and through nothing";
+        assert_eq!(
+            command(said),
+            Ok(Command::Edit(
+                "hello".parse().unwrap(),
+                vec![
+                    Clause::Compute(2),
+                    Clause::ComputeOn("large".to_owned()),
+                    Clause::From("south".parse().unwrap(), 3),
+                    Clause::Through(None),
                 ]
             ))
         );
