@@ -81,8 +81,8 @@ fn leads_nowhere(view: &View<'_>, step: &Advance) -> bool {
     let (before, after) = (view.desired, &step.desired);
     let tried = |desired: &Desired| {
         let rolls = desired.rolls.iter().filter_map(|roll| roll.failed.clone());
-        let tried: Vec<Failed> = rolls.chain(desired.repaired.values().cloned()).collect();
-        tried
+        let repaired = desired.repaired.values().cloned();
+        rolls.chain(repaired).collect::<Vec<_>>()
     };
     let (known, noted) = (tried(before), tried(after));
     let later = |failed: &Failed| !known.contains(failed) && failed.due() > view.now;
