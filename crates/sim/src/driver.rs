@@ -174,7 +174,7 @@ impl Simulated {
         }
         match self.ask(cx, || self.world.step(task)).await? {
             Step::Done => {
-                if let Some(before) = before {
+                if let Some(before) = &before {
                     self.compare(before, task);
                 }
                 Ok((self.seen(cx, task).await?, outputs(task)))

@@ -492,6 +492,7 @@ pub(super) fn quorum_at_risk(
         // Etcd decides on the removal as it is now, and on everything else as it is then.
         After::Less => {
             let now = quorum(members).saturating_sub(u32::from(place.ready_control()));
+            let now = if half_removed(place) { 0 } else { now };
             now.max(quorum(members.saturating_sub(1)))
         }
     };
@@ -500,6 +501,13 @@ pub(super) fn quorum_at_risk(
         needed,
         silent: silent(survey),
     })
+}
+
+/// Whether a member was begun to be taken out and is not well since: etcd may have decided on that
+/// already, and nothing but its end makes it whole.
+fn half_removed(place: &Place<'_>) -> bool {
+    let left = |open: &Open| open.action.kind() == Kind::Leave && open.attempts > 0;
+    place.open.is_some_and(left) && !place.ready_control()
 }
 
 /// How many members of the control plane do not answer.

@@ -41,7 +41,7 @@ impl Simulated {
     }
 
     /// Tells the world where a task that is done led elsewhere than was foreseen.
-    pub(super) fn compare(&self, before: Before, task: &Task) {
+    pub(super) fn compare(&self, before: &Before, task: &Task) {
         let now = self.world.now();
         let mut after = before.observed.clone();
         let Some(seen) = look(&self.world, task, &mut after) else {

@@ -52,7 +52,7 @@ fn pairs(name: &str, calm: &Told, count: u64) -> Vec<(faults::Script, LetGo)> {
     let Counted {
         attempts, effects, ..
     } = calm.counted;
-    let mut pair = |number: u64| {
+    let pair = |number: u64| {
         let (one, another) = match number % 3 {
             0 => {
                 let (a, b) = apart(&mut random, attempts);
@@ -71,7 +71,7 @@ fn pairs(name: &str, calm: &Told, count: u64) -> Vec<(faults::Script, LetGo)> {
         let let_go = let_go.unwrap_or_default();
         (faults::Script::twice(one, another), let_go)
     };
-    (0..count).map(&mut pair).collect()
+    (0..count).map(pair).collect()
 }
 
 /// Two of so many, one after the other: as often in short succession as not, because who tries
