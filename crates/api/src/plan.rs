@@ -66,6 +66,9 @@ pub struct JourneyBlock {
     pub repeats: u32,
     /// How long all of it takes, predicted.
     pub minutes: u32,
+    /// The version of Kubernetes that nodes are on their way to, where an upgrade takes several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub toward: Option<String>,
 }
 
 /// The same thing done to machines of one pool at once.

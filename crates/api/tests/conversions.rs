@@ -152,6 +152,7 @@ fn a_generation_of_a_cluster_tells_where_its_machines_come_from() {
         disruption: model::disruption::Disruption::default(),
         rolls: Vec::new(),
         repair: model::upkeep::Repair::default(),
+        stone: None,
         repaired: BTreeMap::new(),
     };
     let wire = ClusterGeneration::from(&desired);

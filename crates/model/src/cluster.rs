@@ -62,6 +62,9 @@ pub struct Desired {
     pub generation: Generation,
     /// Which Kubernetes its nodes should run.
     pub version: Version,
+    /// Which they go to first, where that is too far ahead for one upgrade.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stone: Option<Version>,
     /// The private network of its machines.
     pub network: Network,
     /// What was decided when it was made: who connects its pods, and where they are.
@@ -134,6 +137,11 @@ fn is_usual_backup(backup: &Option<EtcdBackup>) -> bool {
 }
 
 impl Desired {
+    /// Which Kubernetes its nodes go to now: the declared one, or a stepping stone on the way.
+    pub fn heads_for(&self) -> Version {
+        self.stone.unwrap_or(self.version)
+    }
+
     /// The machine of that name, whether it is to stay or to leave.
     pub fn machine_named(&self, name: &str) -> Option<&Machine> {
         self.all().find(|machine| machine.name.as_str() == name)

@@ -35,6 +35,27 @@ impl Version {
     pub const MINOR_MIN: u16 = 33;
     /// The newest minor release that we build.
     pub const MINOR_MAX: u16 = 36;
+
+    /// The releases that upgrades over several minors go through, one for each minor that lies
+    /// between two others.
+    const STEPPING_STONES: [Self; 2] = [
+        Self {
+            minor: 34,
+            patch: 4,
+        },
+        Self {
+            minor: 35,
+            patch: 8,
+        },
+    ];
+
+    /// The release of a minor that upgrades over several of them go through.
+    pub fn stepping_stone(minor: u16) -> Self {
+        let mut known = Self::STEPPING_STONES.into_iter();
+        // The first of each minor was always released.
+        let first = Self { minor, patch: 0 };
+        known.find(|stone| stone.minor == minor).unwrap_or(first)
+    }
 }
 
 impl std::str::FromStr for Version {
@@ -89,6 +110,13 @@ mod tests {
         let old: Version = "1.34.9".parse().unwrap();
         let new: Version = "v1.34.10".parse().unwrap();
         assert!(old < new);
+    }
+
+    #[test]
+    fn every_minor_between_two_others_has_a_stepping_stone() {
+        let between = Version::MINOR_MIN + 1..Version::MINOR_MAX;
+        let stones: Vec<_> = between.map(Version::stepping_stone).collect();
+        assert_eq!(stones, Version::STEPPING_STONES);
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! What desired state becomes because of what was seen: nobody has asked, and nothing was declared
 //! anew.
 //!
-//! Two things move it on. A pool whose machines are to be made in another way goes there by a few at
+//! Three things move it on. A pool whose machines are to be made in another way goes there by a few at
 //! a time, and back when the new kind fails; a machine that has not served for long is replaced.
-//! Both only add machines, or move some from those that stay to those that leave; what follows is
-//! the planner's, with all its rules.
+//! Both only add machines, or move some from those that stay to those that leave. An upgrade over
+//! several minor releases goes from one stepping stone to the next. What follows is the planner's,
+//! with all its rules.
 
+mod hop;
 mod repair;
 mod roll;
 
@@ -56,7 +58,7 @@ pub fn advance(view: &View<'_>) -> Option<Advance> {
     };
     let (mut desired, because) = match repair::look(view) {
         repair::Look::Due(machine, after) => repair::replaced(view, machine, after),
-        repair::Look::Later(_) => roll::next(view)?,
+        repair::Look::Later(_) => roll::next(view).or_else(|| hop::next(view))?,
     };
     desired.generation = desired.generation.next();
     desired.machines.sort_by(|a, b| key(a).cmp(&key(b)));

@@ -8,6 +8,7 @@ mod advance;
 mod balancers;
 mod snapshots;
 mod tending;
+mod versions;
 
 pub use advance::check_advance;
 
@@ -18,7 +19,6 @@ use model::id::MachineId;
 use model::name::Name;
 use model::observed::{MachineFact, NodeFact};
 use model::task::{Action, Kind, State, Task};
-use model::version::Version;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
@@ -114,17 +114,7 @@ fn alone(view: &View<'_>, task: &Task) -> Vec<&'static str> {
     if kind == Kind::Delete && joined(view, task.machine.id) && !desired.tombstone {
         broken.push("a node leaves its cluster before its machine goes");
     }
-    if let Action::Upgrade { version } = task.action
-        && let Some(NodeFact::Joined { version: runs, .. }) = node(view, task.machine.id)
-        && (version <= *runs || version.minor > runs.minor + 1)
-    {
-        broken.push("an upgrade goes forward, one minor release at a time");
-    }
-    if let Action::Join { version, .. } = &task.action
-        && oldest_control(view).is_some_and(|oldest| *version > oldest)
-    {
-        broken.push("no node is ahead of the control plane");
-    }
+    broken.extend(versions::check(view, task));
     let passed: &[Gate] = if let Action::Readmit { gates } = &task.action {
         gates
     } else {
@@ -162,19 +152,6 @@ fn host(view: &View<'_>, task: &Task) -> Option<&'static str> {
     } else {
         None
     }
-}
-
-/// The oldest version that a member of the control plane runs.
-fn oldest_control(view: &View<'_>) -> Option<Version> {
-    let control = view
-        .desired
-        .all()
-        .filter(|machine| machine.role == Role::Control);
-    let versions = control.filter_map(|machine| match node(view, machine.id)? {
-        NodeFact::Joined { version, .. } => Some(*version),
-        NodeFact::Absent => None,
-    });
-    versions.min()
 }
 
 /// What the tasks of a plan break together.

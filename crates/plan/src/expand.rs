@@ -11,6 +11,7 @@ mod named;
 mod refused;
 mod subnets;
 
+use crate::hops;
 use model::addon;
 use model::care::Marks;
 use model::cluster::{Balancer, Desired, Generation, Machine, Origin, Role};
@@ -156,6 +157,7 @@ fn born(
         incarnation,
         generation: Generation(0),
         version: cluster.version,
+        stone: None,
         network: cluster.network,
         kubernetes: cluster.kubernetes.clone(),
         machines: Vec::new(),
@@ -199,6 +201,7 @@ fn compare(mut grown: Desired, before: Option<&Desired>) -> Expansion {
 /// Whether only machines that are gone were dropped: no reason for a new generation.
 fn same_but_for_the_gone(grown: &Desired, before: &Desired) -> bool {
     grown.version == before.version
+        && grown.stone == before.stone
         && grown.balancers == before.balancers
         && grown.proxy == before.proxy
         && grown.playbooks == before.playbooks
@@ -229,6 +232,8 @@ fn grow(
 ) -> Desired {
     let mut growing = Growing::from(start, before, now);
     growing.desired.version = cluster.version;
+    let runs: Vec<_> = before.into_iter().flat_map(versions).collect();
+    growing.desired.stone = hops::stone(start.stone, cluster.version, &runs);
     growing.desired.proxy.clone_from(&cluster.proxy);
     growing.desired.addons =
         addon::decided(cluster.kubernetes.cni, &cluster.addons, cluster.version);

@@ -43,7 +43,7 @@ impl World {
     /// `c1` is a control machine, `w1` a worker; one that is seen and not wanted is to
     /// leave. Behind the name: nothing for a ready node, `.` booting, `~` running and not
     /// joined, `?` unreachable, `!` not ready, `/` cordoned by us, `x` seen to be absent,
-    /// `-` never seen, `@35` for its minor version. `have` starts with `*` when a control
+    /// `-` never seen, `@35` or `@35.8` for its version. `have` starts with `*` when a control
     /// plane was once started though no member is left.
     pub(crate) fn new(version: &str, want: &str, have: &str) -> Self {
         let wanted: Vec<_> = want.split_whitespace().map(machine).collect();
@@ -56,6 +56,7 @@ impl World {
                 incarnation: 0,
                 generation: Generation(7),
                 version: version.parse().unwrap(),
+                stone: None,
                 network: "10.8.0.0/16".parse().unwrap(),
                 machines: wanted,
                 leaving: Vec::new(),
@@ -162,7 +163,7 @@ impl World {
         let node = joined.then(|| NodeFact::Joined {
             ready: !marked('!'),
             cordoned: marked('/'),
-            version: format!("1.{minor}.0").parse().unwrap(),
+            version: version(minor),
             care: None,
             asks: false,
         });
@@ -412,6 +413,12 @@ pub(crate) fn machine(name: &str) -> Machine {
             }
         },
     }
+}
+
+/// The version of that minor, and of that patch where there is one behind it.
+fn version(minor: &str) -> Version {
+    let patch = if minor.contains('.') { "" } else { ".0" };
+    format!("1.{minor}{patch}").parse().unwrap()
 }
 
 /// The secret of that name, or its one entry behind a slash.

@@ -19,14 +19,16 @@ use model::observed::Observed;
 use model::snapshot::SnapshotsFact;
 use model::task::{Effect, Kind, Open, State};
 use model::time::Timestamp;
+use model::version::Version;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// More steps than any honest plan needs: a machine is made, joins, is drained, upgraded and
-/// taken back, or drained, taken out and destroyed, and desired state moves on or time passes
-/// before it and after; so does the one in its place. Reaching it is a bug in the planner.
-const STEPS_PER_MACHINE: u32 = 48;
+/// taken back, that for each of a few minor releases, or drained, taken out and destroyed, and
+/// desired state moves on or time passes before it and after; so does the one in its place. Reaching
+/// it is a bug in the planner.
+const STEPS_PER_MACHINE: u32 = 64;
 
 /// The longest pattern of rounds that is recognised when it repeats.
 const PATTERN_MAX: usize = 6;
@@ -64,6 +66,9 @@ pub struct Block {
     /// What is waited for instead, where nothing can be done: then there are no rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait: Option<Wait>,
+    /// The version that nodes are on their way to, where they go over several minor releases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub toward: Option<Version>,
 }
 
 /// What a journey waits for before it goes on.
@@ -181,6 +186,7 @@ pub fn journey_priced(view: &View<'_>, prices: &Prices) -> Journey {
         if let Some(step) = advance(&next).filter(|_| !told.is_endless()) {
             told.steps += 1;
             desired = step.desired;
+            told.toward = told.toward.map(|_| desired.heads_for());
             continue;
         }
         let plan = plan(&next);
@@ -314,6 +320,8 @@ struct Telling {
     clock: Timestamp,
     /// Whether that matters: without windows a journey is the same at any time.
     timed: bool,
+    /// The version that nodes are on their way to, where they go over several minor releases.
+    toward: Option<Version>,
 }
 
 impl Telling {
@@ -328,6 +336,7 @@ impl Telling {
             effects: BTreeMap::new(),
             clock: view.now,
             timed: !view.desired.disruption.windows.0.is_empty(),
+            toward: view.desired.stone,
         }
     }
 
@@ -372,6 +381,7 @@ impl Telling {
             rounds: Vec::new(),
             repeats: 1,
             wait: Some(wait),
+            toward: self.toward,
         });
     }
 
@@ -402,6 +412,7 @@ impl Telling {
             rounds: vec![steps],
             repeats: 1,
             wait: None,
+            toward: self.toward,
         };
         if self.timed {
             let minutes = Duration::from_secs(u64::from(block.minutes()) * 60);
@@ -417,7 +428,10 @@ impl Telling {
             let Some(start) = self.blocks.len().checked_sub(length) else {
                 return;
             };
-            let single = |block: &Block| block.repeats == 1 && block.rounds.len() == 1;
+            let toward = self.toward;
+            let single = |block: &Block| {
+                block.repeats == 1 && block.rounds.len() == 1 && block.toward == toward
+            };
             if !self.blocks[start..].iter().all(single) {
                 return;
             }
@@ -430,6 +444,7 @@ impl Telling {
             let newest = pattern(&self.blocks[start..]);
             if let Some(before) = start.checked_sub(1).and_then(|at| self.blocks.get_mut(at))
                 && before.repeats > 1
+                && before.toward == self.toward
                 && same(&before.rounds, &newest)
             {
                 before.repeats += 1;
@@ -447,6 +462,7 @@ impl Telling {
                     rounds: newest,
                     repeats: 2,
                     wait: None,
+                    toward: self.toward,
                 });
                 return;
             }

@@ -19,6 +19,7 @@ mod expand;
 #[cfg(test)]
 mod fixture;
 mod held;
+mod hops;
 mod journey;
 mod ledger;
 mod planner;

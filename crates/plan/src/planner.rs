@@ -24,8 +24,9 @@ use model::intent::Intent;
 use model::name::Name;
 use model::observed::Observed;
 use model::secret::SecretRef;
-use model::task::{Open, Task};
+use model::task::{Open, State, Task};
 use model::time::Timestamp;
+use model::version::Version;
 
 pub(crate) use draft::ATTEMPTS_BEFORE_ERROR;
 use draft::Draft;
@@ -152,6 +153,25 @@ impl Plan {
 /// Whether a snapshot of etcd is being put back, or is to be: nothing else is done until then.
 pub(crate) fn restores(view: &View<'_>) -> bool {
     snapshots::to_restore(view).is_some()
+}
+
+/// What the nodes run that are to stay.
+pub(crate) fn runs(view: &View<'_>) -> Vec<Version> {
+    Survey::of(view).runs()
+}
+
+/// Whether all nodes that are to stay have this version, and none of them is out of service because
+/// of us, or about to come with an older one.
+pub(crate) fn has_arrived(view: &View<'_>, version: Version) -> bool {
+    let survey = Survey::of(view);
+    let mut nodes = survey
+        .wanted()
+        .filter_map(|place| Some((place.node?, place.slot)));
+    let older = |open: &Open| {
+        let comes = open.action.version().is_some_and(|comes| comes < version);
+        comes && open.state == State::Running
+    };
+    nodes.all(|(node, slot)| node.version >= version && !slot) && !view.open.iter().any(older)
 }
 
 /// Compares desired with observed and returns the next step.

@@ -457,7 +457,7 @@ const CLUSTER: &[Field] = &[
             "a released version of Kubernetes from 1.33 to 1.36",
             "v1.34.4",
         ),
-        "Which Kubernetes. It can be raised by one minor release at a time, and never lowered.",
+        "Which Kubernetes. It can be raised, over several minor releases too: nodes then go there by one of them at a time. It is never lowered.",
     ),
     may(
         "engine",

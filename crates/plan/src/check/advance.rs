@@ -62,6 +62,12 @@ pub fn check_advance(view: &View<'_>, step: &Advance) -> Vec<Note> {
     if leads_nowhere(view, step) {
         note(&before.name, "what was tried in vain is tried again later");
     }
+    // What is declared comes after every stone.
+    let (from, to) = (before.heads_for(), after.heads_for());
+    let onward = after.stone == before.stone || from < to && to <= after.version;
+    if after.version != before.version || !onward {
+        note(&after.name, "an upgrade goes on to what is declared");
+    }
     notes
 }
 

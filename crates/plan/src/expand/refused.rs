@@ -41,19 +41,6 @@ pub(super) fn refuse_impossible(
             ),
         );
     }
-    // A node that is still on an older minor release counts, whatever was declared since.
-    let oldest = versions(known).min();
-    if let Some(oldest) = oldest.filter(|oldest| cluster.version.minor > oldest.minor + 1) {
-        faults.note(
-            path("version"),
-            Code::Range,
-            format!(
-                "found {}, allowed: up to v1.{}, because a node runs {oldest}; one minor release at a time",
-                cluster.version,
-                oldest.minor + 1,
-            ),
-        );
-    }
 }
 
 /// What is in every node and every pod of a cluster stays as it was made.

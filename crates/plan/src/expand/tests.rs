@@ -127,6 +127,15 @@ impl History {
         self
     }
 
+    /// Its first machine was upgraded.
+    fn upgraded(mut self, version: &str) -> Self {
+        let machine = &self.desired.as_ref().unwrap().machines[0];
+        let version = version.parse().unwrap();
+        let upgrade = Action::Upgrade { version };
+        crate::predict(&mut self.observed, machine, &upgrade, NOW);
+        self
+    }
+
     /// An attempt has begun on its first machine.
     fn begun(mut self, action: impl FnOnce(Version) -> Action, state: State) -> Self {
         let desired = self.desired.as_ref().unwrap();
@@ -322,14 +331,52 @@ fn what_cannot_change_is_refused() {
     on("1.35.0").refuse(&manifest(1, 1, "1.34.0", &[]), &expect![[r#"
         spec.kubernetes.clusters[0].version: found v1.34.0, allowed: v1.35.0 or newer, which nodes run; Kubernetes cannot be downgraded
     "#]]);
-    on("1.34.0").refuse(&manifest(1, 1, "1.36.0", &[]), &expect![[r#"
-        spec.kubernetes.clusters[0].version: found v1.36.0, allowed: up to v1.35, because a node runs v1.34.0; one minor release at a time
-    "#]]);
     let mut moved = manifest(1, 1, "1.34.0", &[]);
     moved.clusters[0].network = "10.9.0.0/24".parse().unwrap();
     on("1.34.0").refuse(&moved, &expect![[r#"
         spec.kubernetes.clusters[0].network: found 10.9.0.0/24, allowed: 10.8.0.0/24, the network the cluster was made with
     "#]]);
+}
+
+#[test]
+fn a_version_that_is_far_ahead_is_reached_by_stepping_stones() {
+    let at = |version: &str| manifest(1, 1, version, &[]);
+    let stone = |history: &History| {
+        let stone = history.desired.as_ref().unwrap().stone;
+        stone.map_or(String::new(), |stone| stone.to_string())
+    };
+    let far = || {
+        History::new()
+            .apply(&at("1.33.0"))
+            .joined()
+            .apply(&at("1.36.0"))
+    };
+    assert_eq!(stone(&far()), "v1.34.4");
+    assert_eq!(far().next(&at("1.36.0")).change, Change::Unchanged);
+    assert_eq!(stone(&far().apply(&at("1.34.2"))), "");
+    assert_eq!(stone(&far().apply(&at("1.33.0"))), "");
+    // Halfway.
+    let halfway = || far().upgraded("1.34.4");
+    assert_eq!(stone(&halfway().apply(&at("1.36.3"))), "v1.34.4");
+    assert_eq!(stone(&halfway().apply(&at("1.35.0"))), "v1.34.4");
+    assert_eq!(stone(&halfway().apply(&at("1.34.4"))), "");
+    halfway().refuse(&at("1.34.3"), &expect![[r#"
+        spec.kubernetes.clusters[0].version: found v1.34.3, allowed: v1.34.4 or newer, which nodes run; Kubernetes cannot be downgraded
+    "#]]);
+    let begun = far().begun(
+        |_| Action::Upgrade {
+            version: "1.34.4".parse().unwrap(),
+        },
+        State::Stuck,
+    );
+    begun.refuse(&at("1.34.3"), &expect![[r#"
+        spec.kubernetes.clusters[0].version: found v1.34.3, allowed: v1.34.4 or newer, which nodes run; Kubernetes cannot be downgraded
+    "#]]);
+    // Nobody is there who could be too far behind.
+    assert_eq!(
+        stone(&History::new().apply(&at("1.33.0")).apply(&at("1.36.0"))),
+        ""
+    );
 }
 
 #[test]

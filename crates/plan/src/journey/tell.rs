@@ -20,6 +20,7 @@ impl fmt::Display for Journey {
         }
         let mut number = 1;
         let mut before: &[Block] = &[];
+        let mut toward = None;
         let mut skipped: Vec<&[Block]> = Vec::new();
         for part in self.blocks.chunk_by(|_, next| next.wait.is_none()) {
             if alike(before, part) {
@@ -28,6 +29,10 @@ impl fmt::Display for Journey {
             }
             tell_skipped(f, &mut number, &mut skipped)?;
             for block in part {
+                if let Some(version) = block.toward.filter(|version| toward != Some(*version)) {
+                    writeln!(f, "           to {version}")?;
+                    toward = Some(version);
+                }
                 block.tell(f, &mut number)?;
             }
             before = part;
@@ -76,7 +81,9 @@ fn alike(one: &[Block], other: &[Block]) -> bool {
         let wait = part.first().and_then(|block| block.wait.as_ref());
         matches!(wait, Some(Wait::Window { .. }))
     };
-    let same = |(a, b): (&Block, &Block)| a.repeats == b.repeats && same(&a.rounds, &b.rounds);
+    let same = |(a, b): (&Block, &Block)| {
+        (a.repeats, a.toward) == (b.repeats, b.toward) && same(&a.rounds, &b.rounds)
+    };
     window(one) && window(other) && one.len() == other.len() && one.iter().zip(other).all(same)
 }
 

@@ -44,6 +44,51 @@ fn an_upgrade_repeats_itself_once_per_node() {
 }
 
 #[test]
+fn an_upgrade_over_several_minors_is_told_to_its_end() {
+    let mut world = World::new(
+        "1.36.3",
+        "c1 c2 c3 w1 w2",
+        "c1@33.13 c2@33.13 c3@33.13 w1@33.13 w2@33.13",
+    );
+    world.desired.stone = Some("1.34.4".parse().unwrap());
+    expect![[r#"
+        cluster edge
+                   to v1.34.4
+                1  snapshot c1                                                   create        1 min
+             2-10  3 of control, one at a time: drain, upgrade, uncordon         disturb      18 min
+            11-16  2 of compute, one at a time: drain, upgrade, uncordon         disturb      12 min
+                   to v1.35.8
+               17  snapshot c1                                                   create        1 min
+            18-26  3 of control, one at a time: drain, upgrade, uncordon         disturb      18 min
+            27-32  2 of compute, one at a time: drain, upgrade, uncordon         disturb      12 min
+                   to v1.36.3
+               33  snapshot c1                                                   create        1 min
+            34-42  3 of control, one at a time: drain, upgrade, uncordon         disturb      18 min
+            43-48  2 of compute, one at a time: drain, upgrade, uncordon         disturb      12 min
+          ends ready after about 1 h 33 min, 5 machines touched
+    "#]]
+    .assert_eq(&journey(&world.view()).to_string());
+    // The same done to one machine several times is not done to several.
+    let mut alone = World::new("1.35.8", "c1", "c1@33.13");
+    alone.desired.stone = Some("1.34.4".parse().unwrap());
+    expect![[r#"
+        cluster edge
+                   to v1.34.4
+                1  snapshot c1                                                   create        1 min
+                2  drain c1                                                      disturb       2 min
+                3  upgrade c1                                                    in place      3 min
+                4  uncordon c1                                                   in place      1 min
+                   to v1.35.8
+                5  snapshot c1                                                   create        1 min
+                6  drain c1                                                      disturb       2 min
+                7  upgrade c1                                                    in place      3 min
+                8  uncordon c1                                                   in place      1 min
+          ends ready after about 14 min, 1 machine touched
+    "#]]
+    .assert_eq(&journey(&alone.view()).to_string());
+}
+
+#[test]
 fn a_worker_is_replaced_by_one_that_comes_first() {
     check(
         "1.34.0",

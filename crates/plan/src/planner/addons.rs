@@ -36,10 +36,12 @@ pub(super) fn addons(draft: &mut Draft<'_>) {
         return;
     };
     if let Some(outdated) = outdated(draft) {
-        // What is there is changed when all nodes have the version that it is meant for.
+        // What is there is changed when all nodes have the version that it is meant for. What is not
+        // comes before that, unless nodes are further behind than by one minor release.
+        let near = view.desired.stone.is_none();
         let (fresh, later): (Vec<_>, Vec<_>) = lacking
             .into_iter()
-            .partition(|addon| seen(draft, addon.name).is_none_or(|fact| !fact.whole));
+            .partition(|addon| near && seen(draft, addon.name).is_none_or(|fact| !fact.whole));
         lacking = fresh;
         if !later.is_empty() {
             let after = outdated.machine.name.clone();

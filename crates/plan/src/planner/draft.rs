@@ -6,14 +6,16 @@ use super::survey::{Life, Place, Survey, cancelled, count, given_up};
 use super::{Plan, View};
 use crate::advance;
 use crate::held::{Held, Owner, Reason, Scope};
+use crate::hops;
 use crate::ledger::{Slot, spent};
 use crate::summary::{Phase, Summary};
-use model::cluster::Role;
+use model::cluster::{Desired, Role};
 use model::id::{self, MachineId, TaskId};
 use model::intent::Wish;
 use model::name::Name;
 use model::task::{Action, Kind, Open, State, Task};
 use model::time::Timestamp;
+use model::version::Version;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Attempts after which a failure that is still being retried is shown as an error.
@@ -26,6 +28,8 @@ pub(crate) const ATTEMPTS_BEFORE_ERROR: u32 = 5;
 pub(super) struct Draft<'a> {
     pub(super) view: &'a View<'a>,
     pub(super) survey: &'a Survey<'a>,
+    /// The version that nodes go to now.
+    pub(super) version: Version,
     tasks: Vec<Task>,
     kept: BTreeSet<TaskId>,
     reopen: Vec<TaskId>,
@@ -60,6 +64,7 @@ impl<'a> Draft<'a> {
         Self {
             view,
             survey,
+            version: within_reach(view.desired, &survey.runs()),
             tasks: Vec::new(),
             kept: BTreeSet::new(),
             reopen: Vec::new(),
@@ -150,9 +155,8 @@ impl<'a> Draft<'a> {
     }
 
     fn begin(&mut self, place: &Place<'_>, action: Action) {
-        if let Some(by) = self.paused {
-            let by = by.to_owned();
-            self.hold(place, action.kind(), Reason::Paused { by });
+        if let Some(reason) = self.pause() {
+            self.hold(place, action.kind(), reason);
             return;
         }
         let needed = action.needs(&place.machine.origin);
@@ -311,6 +315,12 @@ impl<'a> Draft<'a> {
     /// Whether somebody asked that nothing new be begun.
     pub(super) const fn is_paused(&self) -> bool {
         self.paused.is_some()
+    }
+
+    /// Why nothing new is begun, where somebody asked for that.
+    pub(super) fn pause(&self) -> Option<Reason> {
+        let by = self.paused?.to_owned();
+        Some(Reason::Paused { by })
     }
 
     /// Keeps what is under way on a machine, where it is of this kind.
@@ -510,6 +520,17 @@ impl<'a> Draft<'a> {
             (None, None) if self.view.desired.tombstone => "gone".to_owned(),
             (None, None) => "as declared".to_owned(),
         }
+    }
+}
+
+/// The version that nodes go to now. Who turns up late may be further behind than anybody was when
+/// that was decided: all others wait for it.
+fn within_reach(desired: &Desired, runs: &[Version]) -> Version {
+    let (heads_for, next) = (desired.heads_for(), hops::next(desired.version, runs));
+    if next.minor < heads_for.minor {
+        next
+    } else {
+        heads_for
     }
 }
 

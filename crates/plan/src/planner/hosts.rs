@@ -132,7 +132,7 @@ fn started(draft: &Draft<'_>, place: &Place<'_>) -> Option<Action> {
 fn later(draft: &Draft<'_>, place: &Place<'_>) -> bool {
     let failed = place.doing(Kind::Equip) && failed(place);
     // It is ready to serve again.
-    let version = draft.view.desired.version;
+    let version = draft.version;
     let back = |node: Node| node.cordoned && node.ready && node.version >= version;
     let returns = failed && place.slot && place.node.is_some_and(back);
     // It passes on to machines that go. Once that is begun, it stays so until it is done.

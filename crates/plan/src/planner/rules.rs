@@ -283,7 +283,7 @@ fn unborn(desired: &Desired) -> Option<Reason> {
 
 /// Nodes that we took out of service and have nothing left to do to.
 pub(super) fn uncordon(draft: &mut Draft<'_>) {
-    let version = draft.view.desired.version;
+    let version = draft.version;
     for place in draft.survey.wanted() {
         let Some(node) = place.node else { continue };
         if place.life == Life::Unreachable {
@@ -330,15 +330,21 @@ fn readmission(desired: &Desired) -> Action {
 /// Nodes on another version: the control plane first and one at a time, then the workers, as
 /// many at once as may be, on a stable topology.
 pub(super) fn upgrade(draft: &mut Draft<'_>) {
-    let version = draft.view.desired.version;
-    let outdated = draft
-        .survey
-        .wanted()
-        .filter(|place| place.node.is_some_and(|node| node.version < version));
-    let (begun, fresh): (Vec<_>, Vec<_>) = outdated.partition(|place| place.slot);
+    let outdated: Vec<_> = older(draft.survey.wanted(), draft.version).collect();
+    if outdated.is_empty() {
+        paused_halfway(draft);
+    }
+    let (begun, fresh): (Vec<_>, Vec<_>) = outdated.into_iter().partition(|place| place.slot);
     // What was begun goes on, also when budgets or windows have changed since.
     for place in &begun {
-        if kept_waiting(draft, place) {
+        if let Some(member) = drained_early(draft, place) {
+            if place.node.is_some_and(|node| node.cordoned) && able(place) {
+                draft.want(place, readmission(draft.view.desired));
+            } else {
+                let after = member.machine.name.clone();
+                draft.hold(place, Kind::Upgrade, Reason::Turn { after });
+            }
+        } else if kept_waiting(draft, place) {
             draft.want(place, readmission(draft.view.desired));
         } else {
             upgrade_node(draft, place, None);
@@ -378,14 +384,39 @@ pub(super) fn upgrade(draft: &mut Draft<'_>) {
     }
 }
 
+/// Nodes that have an older version than this.
+fn older<'s, 'a: 's>(
+    places: impl Iterator<Item = &'s Place<'a>>,
+    version: Version,
+) -> impl Iterator<Item = &'s Place<'a>> {
+    places.filter(move |place| place.node.is_some_and(|node| node.version < version))
+}
+
+/// Tells of an upgrade that has come to a stepping stone and does not go on from there, because
+/// somebody asked that nothing be begun.
+fn paused_halfway(draft: &mut Draft<'_>) {
+    if let Some(reason) = draft.pause() {
+        for place in older(draft.survey.wanted(), draft.view.desired.version) {
+            draft.hold(place, Kind::Upgrade, reason.clone());
+        }
+    }
+}
+
+/// The member of the control plane for which a worker has to wait, though it was drained: the version
+/// was raised since, or the member comes late. It serves until then.
+fn drained_early<'a>(draft: &Draft<'a>, place: &Place<'_>) -> Option<&'a Place<'a>> {
+    let worker = place.machine.role == Role::Compute;
+    let mut members = older(draft.survey.members(), draft.version);
+    members.next().filter(|_| worker)
+}
+
 /// A node that has come to its gates: what is wrong with it may be wrong with the next.
 fn gated<'a>(draft: &Draft<'a>) -> Option<Place<'a>> {
-    let desired = draft.view.desired;
     let there = |place: &&Place<'_>| {
-        let node = place.node.filter(|node| node.version >= desired.version);
+        let node = place.node.filter(|node| node.version >= draft.version);
         place.slot && node.is_some_and(|node| node.cordoned)
     };
-    let gates = !desired.disruption.gates.is_empty();
+    let gates = !draft.view.desired.disruption.gates.is_empty();
     let mut places = draft.survey.wanted().filter(|_| gates);
     places.find(there).copied()
 }
@@ -408,13 +439,17 @@ fn one_by_one(draft: &Draft<'_>) -> bool {
 /// knows how long that lasts, and others may have to leave first: it serves until then.
 fn kept_waiting(draft: &Draft<'_>, place: &Place<'_>) -> bool {
     let idle = place.open.is_none() || place.doing(Kind::Uncordon);
-    let able = place.life == Life::Running && place.node.is_some_and(|node| node.ready);
     let drained = place.node.is_some_and(|node| node.cordoned);
-    drained && idle && able && quorum_at_risk(draft.survey, place, After::Same).is_some()
+    drained && idle && able(place) && quorum_at_risk(draft.survey, place, After::Same).is_some()
+}
+
+/// Whether a node could serve if it were let.
+fn able(place: &Place<'_>) -> bool {
+    place.life == Life::Running && place.node.is_some_and(|node| node.ready)
 }
 
 fn upgrade_node(draft: &mut Draft<'_>, place: &Place<'_>, refused: Option<Reason>) {
-    let version = draft.view.desired.version;
+    let version = draft.version;
     let drained = place.slot && place.node.is_some_and(|node| node.cordoned) && !draining(place);
     let refused = refused.or_else(|| draft.member_first(place));
     let refused = refused.or_else(|| quorum_at_risk(draft.survey, place, After::Same));

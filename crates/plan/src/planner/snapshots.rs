@@ -46,7 +46,7 @@ fn due(draft: &mut Draft<'_>) -> bool {
 /// Why a node that would be the first of its cluster with the new version must wait: etcd was not
 /// saved before. Asks for that.
 pub(super) fn comes_first(draft: &mut Draft<'_>, place: &Place<'_>) -> Option<Reason> {
-    let version = draft.view.desired.version;
+    let version = draft.version;
     let newer = |member: &Place<'_>| member.node.is_some_and(|node| node.version >= version);
     let leads = place.machine.role == Role::Control && !draft.survey.members().any(newer);
     let saved = known(draft.view).is_some_and(|known| known.before(version, draft.view.now));
@@ -81,7 +81,7 @@ fn taking(draft: &Draft<'_>, before: Option<Version>) -> Action {
     let nodes = || draft.survey.wanted().filter_map(|place| place.node);
     let members = draft.survey.members().filter_map(|place| place.node);
     let runs = members.map(|node| node.version).min();
-    let outdated = nodes().any(|node| node.version < desired.version);
+    let outdated = nodes().any(|node| node.version < draft.version);
     Action::Snapshot {
         taking: Taking {
             version: runs.unwrap_or(desired.version),
@@ -89,7 +89,7 @@ fn taking(draft: &Draft<'_>, before: Option<Version>) -> Action {
             wish: wished(draft.view),
             to: backup.to.clone(),
             keep: backup.keep,
-            guard: outdated.then_some(desired.version),
+            guard: outdated.then_some(draft.version),
         },
     }
 }

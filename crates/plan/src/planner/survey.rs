@@ -292,6 +292,12 @@ impl<'a> Survey<'a> {
         self.places.iter().filter(|place| !place.wanted)
     }
 
+    /// What the nodes run that are to stay.
+    pub(super) fn runs(&self) -> Vec<Version> {
+        let nodes = self.wanted().filter_map(|place| place.node);
+        nodes.map(|node| node.version).collect()
+    }
+
     /// Members of the control plane, those to leave included.
     pub(super) fn members(&self) -> impl Iterator<Item = &Place<'a>> {
         self.places

@@ -12,6 +12,7 @@ mod addons;
 mod disruption;
 mod exits;
 mod gates;
+mod hops;
 mod hosts;
 mod renewal;
 mod snapshots;

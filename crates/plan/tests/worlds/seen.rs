@@ -57,8 +57,13 @@ pub(crate) fn declared(world: &World) -> [Manifest; 2] {
     [of(true, 34), of(false, minor(world))]
 }
 
+/// Some are upgraded over several minors; which of them are follows from what else is so of them.
 const fn minor(world: &World) -> u16 {
-    if world.upgrade { 35 } else { 34 }
+    match (world.upgrade, world.compute.1) {
+        (false, _) => 34,
+        (true, 3..) => 36,
+        (true, _) => 35,
+    }
 }
 
 /// The size that is wished for a pool, which counts where it is scaled.

@@ -368,5 +368,6 @@ fn block(block: &Block) -> JourneyBlock {
             .collect(),
         repeats: block.repeats,
         minutes: block.minutes(),
+        toward: block.toward.map(|version| version.to_string()),
     }
 }

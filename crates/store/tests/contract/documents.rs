@@ -307,7 +307,7 @@ pub(crate) async fn what_cannot_change_is_refused_whole(store: &Store) {
     settle_all(store, submit(store, &text).await.unwrap()).await;
     let changed = text.replace(
         "v1.34.1, network: 10.1.0.0/16",
-        "v1.36.0, network: 10.9.0.0/16",
+        "v1.33.0, network: 10.9.0.0/16",
     );
     let SubmitError::Faults(faults) = submit(store, &changed).await.unwrap_err() else {
         panic!("not refused")
