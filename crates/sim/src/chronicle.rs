@@ -5,6 +5,7 @@ use model::name::Name;
 use model::task::{Kind, Task};
 use model::time::Timestamp;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -12,6 +13,8 @@ use std::time::Duration;
 pub(crate) struct Chronicle {
     epoch: Timestamp,
     entries: Mutex<Vec<Entry>>,
+    /// Whether attempts that end well are left out.
+    brief: AtomicBool,
 }
 
 /// One thing that happened.
@@ -57,7 +60,13 @@ impl Chronicle {
         Self {
             epoch,
             entries: Mutex::default(),
+            brief: AtomicBool::new(false),
         }
+    }
+
+    /// Leaves out attempts that end well from now on.
+    pub(crate) fn only_failures(&self) {
+        self.brief.store(true, Ordering::Relaxed);
     }
 
     /// Notes what somebody said or showed.
@@ -68,7 +77,9 @@ impl Chronicle {
 
     /// Notes how an attempt ended.
     pub(crate) fn attempt(&self, at: Timestamp, task: &Task, outcome: &Outcome) {
+        let brief = self.brief.load(Ordering::Relaxed);
         let ended = match outcome {
+            Outcome::Done(..) if brief => return,
             Outcome::Done(..) => Ended::Done,
             Outcome::Retry(error) => Ended::Retry(error.to_string()),
             Outcome::Stuck(error) => Ended::Stuck(error.to_string()),

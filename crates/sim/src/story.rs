@@ -15,12 +15,15 @@
 //! provider refuses TYPE         a server type is sold out
 //! provider offers TYPE          and back
 //! set secret NAME KEY           a right value; also `to nothing`, `to a wrong one`
+//! gate NAME is shut             what it asks for fails
+//! gate NAME is open             and back, as all are at first
 //! fail the next N attempts of KIND [on MACHINE]
 //! kill the engine               as kill -9 would; another one starts by itself
 //! restart the engine            it is told to end, and ends; another one starts
 //! wait until settled            until nothing happens any more by itself
 //! wait N seconds|minutes|hours
 //! show clusters | show machines | show plan of NAME
+//! tell only of failures         attempts that end well are not told from now on
 //! ```
 //!
 //! CLAUSES are `N control`, `N compute`, `hosts ADDRESS …` (a static pool instead of made
@@ -30,8 +33,8 @@
 //! equipped and connected before they join), `through URL` (the proxy of hosts; or `through
 //! nothing`), `sparing NAME` (what they reach without it), `on TYPE` (the server type),
 //! `compute on TYPE` (of compute machines alone), `replacing` (machines of another type come
-//! in place of those there are), `at VERSION`, `allowing N per cent`; `and` and commas are for
-//! the reader.
+//! in place of those there are), `at VERSION`, `gated by NAME` (nodes pass that before they
+//! serve again), `allowing N per cent`; `and` and commas are for the reader.
 //!
 //! What is printed is what happened: each line with the minutes and seconds since the
 //! beginning, commands at the margin, attempts of the engine indented.

@@ -39,6 +39,7 @@ use journal::{COMPACT_FROM, Journal};
 use lock::{Held, Share};
 use model::cluster::Machine;
 use model::id::{ClusterId, MachineId};
+use model::name::Name;
 use model::observed::{Fact, Observed};
 use model::snapshot::SnapshotsFact;
 use model::task::{Kind, Task};
@@ -199,6 +200,17 @@ impl World {
             server_type: server_type.to_owned(),
             offered: true,
         });
+    }
+
+    /// Lets what a gate asks for fail, or be well again.
+    pub fn set_gate(&self, gate: &Name, open: bool) {
+        let gate = gate.clone();
+        self.happen(Effect::Gate { gate, open });
+    }
+
+    /// Whether a gate lets nobody pass.
+    pub(crate) fn is_shut(&self, gate: &Name) -> Result<bool, Refusal> {
+        Ok(self.look(BRIEFLY, |state, _| state.shut.contains(gate))?)
     }
 
     /// Puts a running computer into the world for a machine that another driver makes, so that

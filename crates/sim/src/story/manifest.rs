@@ -26,6 +26,7 @@ pub(super) struct Declared {
     account: Option<Name>,
     keys: Option<Name>,
     bucket: Option<Name>,
+    gate: Option<Name>,
     version: Version,
     /// The share of machines that the last edit may remove at once.
     pub(super) allowing: Option<u8>,
@@ -51,6 +52,7 @@ impl Default for Declared {
             account: None,
             keys: None,
             bucket: None,
+            gate: None,
             version: Version {
                 minor: Version::MINOR_MIN,
                 patch: 0,
@@ -86,6 +88,7 @@ impl Declared {
                 Clause::Account(secret) => self.account = Some(secret.clone()),
                 Clause::Keys(secret) => self.keys = Some(secret.clone()),
                 Clause::Bucket(secret) => self.bucket = Some(secret.clone()),
+                Clause::Gated(gate) => self.gate = Some(gate.clone()),
                 Clause::At(version) => self.version = *version,
                 Clause::Allowing(percent) => self.allowing = Some(*percent),
             }
@@ -109,7 +112,8 @@ impl Declared {
         }
     }
 
-    /// Who connects pods, what else there is besides Kubernetes, and where etcd is saved.
+    /// Who connects pods, what else there is besides Kubernetes, where etcd is saved, and what nodes
+    /// must pass.
     fn besides(&self) -> String {
         let cni = self.cni.iter().map(|cni| format!("        cni: {cni}\n"));
         let addon = |word: &String| match word.split_once('=') {
@@ -125,7 +129,10 @@ impl Declared {
             );
             format!("        etcdBackup: {{ to: {{ s3: {s3} }} }}\n")
         });
-        cni.chain(addons).chain(bucket).collect()
+        let gate = self.gate.as_ref().map(|gate| {
+            format!("        upgradeGates: [{{ name: {gate}, command: [\"true\"] }}]\n")
+        });
+        cni.chain(addons).chain(bucket).chain(gate).collect()
     }
 
     /// The pools of machines that are made: what each is called, who makes it, and its size.

@@ -49,6 +49,11 @@ pub(super) enum Command {
         server_type: String,
         offered: bool,
     },
+    /// What a gate asks for fails, or is mended.
+    Gate {
+        name: Name,
+        open: bool,
+    },
     /// The certificates of a cluster end after this time.
     Age {
         cluster: Name,
@@ -73,6 +78,8 @@ pub(super) enum Command {
     ShowMachines,
     ShowPlan(Name),
     ShowSnapshots(Name),
+    /// Attempts that end well are not told from now on.
+    TellFailures,
 }
 
 /// One thing that a manifest says.
@@ -110,6 +117,8 @@ pub(super) enum Clause {
     Bucket(Name),
     At(Version),
     Allowing(u8),
+    /// What nodes must pass before they serve again.
+    Gated(Name),
 }
 
 /// Reads all lines that say something.
@@ -155,18 +164,6 @@ fn command(said: &str) -> Result<Command, String> {
         ["put", "back", "etcd", "of", name] => Ok(Command::PutBack(parsed(name)?)),
         ["show", "snapshots", "of", name] => Ok(Command::ShowSnapshots(parsed(name)?)),
         ["retry", "what", "is", "stuck"] => Ok(Command::Retry),
-        [verb @ ("cut" | "restore"), "power", "of", machine] => Ok(Command::Power {
-            machine: parsed(machine)?,
-            on: *verb == "restore",
-        }),
-        ["provider", verb @ ("refuses" | "offers"), server_type] => Ok(Command::Offer {
-            server_type: (*server_type).to_owned(),
-            offered: *verb == "offers",
-        }),
-        ["certificates", "of", name, "end", "in", number, unit] => Ok(Command::Age {
-            cluster: parsed(name)?,
-            left: span(parsed(number)?, unit)?,
-        }),
         ["fail", "the", "next", attempts, "attempts", "of", kind] => Ok(Command::Fail {
             attempts: parsed(attempts)?,
             kind: known(kind)?,
@@ -198,6 +195,30 @@ fn command(said: &str) -> Result<Command, String> {
         ["show", "clusters"] => Ok(Command::ShowClusters),
         ["show", "machines"] => Ok(Command::ShowMachines),
         ["show", "plan", "of", name] => Ok(Command::ShowPlan(parsed(name)?)),
+        ["tell", "only", "of", "failures"] => Ok(Command::TellFailures),
+        words => of_the_world(words),
+    }
+}
+
+/// What happens outside, whatever anybody wishes.
+fn of_the_world(words: &[&str]) -> Result<Command, String> {
+    match words {
+        [verb @ ("cut" | "restore"), "power", "of", machine] => Ok(Command::Power {
+            machine: parsed(machine)?,
+            on: *verb == "restore",
+        }),
+        ["provider", verb @ ("refuses" | "offers"), server_type] => Ok(Command::Offer {
+            server_type: (*server_type).to_owned(),
+            offered: *verb == "offers",
+        }),
+        ["gate", name, "is", verb @ ("shut" | "open")] => Ok(Command::Gate {
+            name: parsed(name)?,
+            open: *verb == "open",
+        }),
+        ["certificates", "of", name, "end", "in", number, unit] => Ok(Command::Age {
+            cluster: parsed(name)?,
+            left: span(parsed(number)?, unit)?,
+        }),
         _ => Err("no such command".to_owned()),
     }
 }
@@ -301,6 +322,7 @@ fn of_one_word<'w>(words: &'w [&'w str]) -> Result<(Clause, &'w [&'w str]), Stri
         [number, "from", provider, rest @ ..] => {
             Ok((Clause::From(parsed(provider)?, parsed(number)?), rest))
         }
+        ["gated", "by", gate, rest @ ..] => Ok((Clause::Gated(parsed(gate)?), rest)),
         ["allowing", percent, "per", "cent", rest @ ..] => {
             Ok((Clause::Allowing(parsed(percent)?), rest))
         }

@@ -205,6 +205,8 @@ impl Player {
                 server_type,
                 offered: false,
             } => self.stage.world.refuse(server_type),
+            Command::Gate { name, open } => self.stage.world.set_gate(name, *open),
+            Command::TellFailures => self.stage.chronicle.only_failures(),
             Command::Age { cluster, left } => self.age(cluster, *left).await.map_err(wrong)?,
             Command::Fail {
                 attempts,

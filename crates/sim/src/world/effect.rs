@@ -81,6 +81,13 @@ pub(crate) enum Effect {
         /// Whether it is sold from now on.
         offered: bool,
     },
+    /// What a gate asks for began to fail, or was mended.
+    Gate {
+        /// Which gate.
+        gate: Name,
+        /// Whether it lets nodes pass from now on.
+        open: bool,
+    },
     /// Time that nobody has passed: the certificates of a control plane end on this day.
     Age {
         /// Of which cluster.

@@ -42,6 +42,9 @@ pub(crate) struct State {
     pub(crate) made: BTreeMap<MachineId, u32>,
     /// Server types that the provider does not sell for now.
     pub(crate) refused: BTreeSet<String>,
+    /// Gates that let nobody pass for now.
+    #[serde(default)]
+    pub(crate) shut: BTreeSet<Name>,
     /// Clusters that are to go as a whole.
     pub(crate) condemned: BTreeSet<ClusterId>,
     /// Rules that were broken, in the order in which it happened.
@@ -251,6 +254,12 @@ impl State {
                 offered: false,
             } => {
                 self.refused.insert(server_type);
+            }
+            Effect::Gate { gate, open: true } => {
+                self.shut.remove(&gate);
+            }
+            Effect::Gate { gate, open: false } => {
+                self.shut.insert(gate);
             }
             Effect::Age { cluster, end } => {
                 let kube = self.clusters.get_mut(&cluster).into_iter();

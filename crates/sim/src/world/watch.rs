@@ -44,6 +44,8 @@ pub enum Rule {
     NotDrained,
     /// A node runs a newer version than the control plane.
     Ahead,
+    /// A node was upgraded by more than one minor release at once.
+    Skipped,
     /// A host was made before there was a key that opens it.
     Keyless,
     /// A host was to become a node before it was equipped.
@@ -73,6 +75,7 @@ impl Rule {
             Self::NodeDestroyed => "was destroyed while it was a node",
             Self::NotDrained => "was changed with workloads on it",
             Self::Ahead => "runs a newer version than its control plane",
+            Self::Skipped => "was upgraded by more than one minor release",
             Self::Keyless => "was made before there was a key that opens it",
             Self::NotEquipped => "was to become a node before it was equipped",
             Self::NotConnected => "was to become a node before it was part of the mesh",
@@ -170,6 +173,7 @@ impl State {
         }
         self.watch_restore(at, of);
         self.watch_coming(at, of);
+        self.watch_upgrade(at, of);
         if self.is_asked(of, at) {
             self.violated(at, &of.by, Rule::StillAsked);
         }
@@ -244,6 +248,18 @@ impl State {
             for rule in self.unready(of.on) {
                 self.violated(at, &of.by, rule);
             }
+        }
+    }
+
+    /// Notices when a node is upgraded by more than kubeadm can.
+    fn watch_upgrade(&mut self, at: Timestamp, of: &Operation) {
+        let kube = self.clusters.get(&of.by.cluster);
+        let node = kube.and_then(|kube| kube.nodes.get(&of.by.machine));
+        let runs = node.map(|node| node.version.minor);
+        if let (Change::Upgrade { version }, Some(runs)) = (&of.change, runs)
+            && version.minor > runs + 1
+        {
+            self.violated(at, &of.by, Rule::Skipped);
         }
     }
 
