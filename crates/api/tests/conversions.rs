@@ -140,6 +140,7 @@ fn a_generation_of_a_cluster_tells_where_its_machines_come_from() {
         leaving: vec![machine("edge-own-01", Role::Compute, given())],
         made: BTreeMap::new(),
         balancers: Vec::new(),
+        former: Vec::new(),
         proxy: None,
         addons: Vec::new(),
         playbooks: Playbooks::default(),

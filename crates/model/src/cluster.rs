@@ -82,6 +82,10 @@ pub struct Desired {
     /// Its load balancers, in the order in which they were declared.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub balancers: Vec<Balancer>,
+    /// Load balancers as they were before, as far as something of that may be left: machines that
+    /// are to leave, or nodes that look for the API there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub former: Vec<Balancer>,
     /// How its hosts reach package sources and registries, where not directly.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxy: Option<Proxy>,
@@ -198,8 +202,16 @@ impl Desired {
         roles.find(|role| self.is_api(role))
     }
 
+    /// The port by which a machine passed the API on before, if it is of a load balancer that did
+    /// and does so no more.
+    pub fn former_api_role(&self, machine: &Machine) -> Option<&Forward> {
+        let former = self.former.iter();
+        let mut of_this = former.filter(|former| machine.balancer.as_ref() == Some(&former.name));
+        of_this.find_map(|former| former.roles.iter().find(|role| role.is_api_door()))
+    }
+
     /// The load balancer that passes the API on.
-    fn api_balancer(&self) -> Option<&Balancer> {
+    pub fn api_balancer(&self) -> Option<&Balancer> {
         let passes = |balancer: &&Balancer| balancer.roles.iter().any(|role| self.is_api(role));
         self.balancers.iter().find(passes)
     }
@@ -209,8 +221,7 @@ impl Desired {
         let control = |machine: &Machine| {
             machine.role == Role::Control && role.target_pools.contains(&machine.pool)
         };
-        let door = (role.protocol, role.port, role.target_port);
-        door == (Protocol::Tcp, API_PORT, API_PORT) && self.machines.iter().any(control)
+        role.is_api_door() && self.machines.iter().any(control)
     }
 
     /// Every machine this cluster is responsible for: those to stay, then those to leave.
@@ -248,6 +259,14 @@ pub struct Forward {
     pub proxy_protocol: bool,
     /// Whether a caller is always sent to the same target.
     pub sticky: bool,
+}
+
+impl Forward {
+    /// Whether it leads from the port where nodes look for the API to the one where that listens.
+    pub fn is_api_door(&self) -> bool {
+        let door = (self.protocol, self.port, self.target_port);
+        door == (Protocol::Tcp, API_PORT, API_PORT)
+    }
 }
 
 /// Machines that are to be taken from those that were discovered.

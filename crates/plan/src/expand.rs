@@ -5,6 +5,7 @@
 //! has too many of moves to `leaving`, highest ordinal first, and stays there, keeping its
 //! address, until it is seen to be gone.
 
+mod former;
 mod given_back;
 pub(crate) mod growing;
 mod named;
@@ -165,6 +166,7 @@ fn born(
         leaving: Vec::new(),
         made: BTreeMap::new(),
         balancers: Vec::new(),
+        former: Vec::new(),
         proxy: None,
         playbooks: Playbooks::default(),
         addons: Vec::new(),
@@ -203,6 +205,7 @@ fn same_but_for_the_gone(grown: &Desired, before: &Desired) -> bool {
     grown.version == before.version
         && grown.stone == before.stone
         && grown.balancers == before.balancers
+        && grown.former.iter().all(|of| before.former.contains(of))
         && grown.proxy == before.proxy
         && grown.playbooks == before.playbooks
         && grown.addons == before.addons
@@ -272,6 +275,7 @@ fn grow(
     for machine in &mut grown.leaving {
         reopen(machine, manifest);
     }
+    grown.former = former::former(start, before, &grown);
     grown.disruption = disruption(manifest, cluster, &grown);
     grown.marks = marks(manifest, &grown);
     grown

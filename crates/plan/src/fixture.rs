@@ -63,6 +63,7 @@ impl World {
                 kubernetes: Kubernetes::default(),
                 made: BTreeMap::new(),
                 balancers: Vec::new(),
+                former: Vec::new(),
                 proxy: None,
                 playbooks: Playbooks::default(),
                 addons: Vec::new(),
@@ -435,7 +436,8 @@ pub(crate) fn secret(name: &str) -> SecretRef {
 /// Real machines.
 impl World {
     /// A cluster of hosts of which nothing is seen yet: `c1` and `w1` as ever, `s1` a given
-    /// worker that is a real machine, `b1` one of the load balancer `front`.
+    /// worker that is a real machine, `b1` one of the load balancer `front`, `d1` one of `back`,
+    /// which no world has from the start.
     pub(crate) fn hosts(want: &str) -> Self {
         let mut world = Self::new("1.34.0", "", "");
         world.desired.tombstone = false;
@@ -545,16 +547,17 @@ impl World {
 pub(crate) fn host(name: &str) -> Machine {
     let mut machine = machine(name);
     let (block, balancer) = match &name[..1] {
-        "c" => (0, false),
-        "w" => (1, false),
-        "s" => (2, false),
-        _ => (3, true),
+        "c" => (0, None),
+        "w" => (1, None),
+        "s" => (2, None),
+        "d" => (4, Some(("gate", "back"))),
+        _ => (3, Some(("door", "front"))),
     };
     machine.address = Ipv4Addr::from(0x0a08_0000 + 0x1000 * block + machine.ordinal);
-    if balancer {
+    if let Some((pool, balancer)) = balancer {
         machine.role = Role::Balancer;
-        machine.pool = "door".parse().unwrap();
-        machine.balancer = Some("front".parse().unwrap());
+        machine.pool = pool.parse().unwrap();
+        machine.balancer = Some(balancer.parse().unwrap());
     }
     match &mut machine.origin {
         Origin::Made { via, .. } => *via = Provider::Sandbox,

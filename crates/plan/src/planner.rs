@@ -185,7 +185,7 @@ pub fn plan(view: &View<'_>) -> Plan {
     } else {
         let cares = Cares::of(&draft);
         rules::create(&mut draft);
-        hosts::equip(&mut draft);
+        hosts::equip(&mut draft, &cares);
         hosts::mesh(&mut draft);
         rules::start_control_plane(&mut draft, &cares);
         rules::join_compute(&mut draft, &cares);
@@ -195,7 +195,7 @@ pub fn plan(view: &View<'_>) -> Plan {
         renewal::renew(&mut draft);
         rules::upgrade(&mut draft);
         tending::tend(&mut draft, &cares);
-        hosts::balancers::balance(&mut draft);
+        hosts::balancers::balance(&mut draft, &cares);
         names::unnamed(&mut draft);
         metal::unmatched(&mut draft);
         addons::addons(&mut draft);

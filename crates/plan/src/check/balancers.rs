@@ -3,11 +3,11 @@
 use super::Note;
 use crate::planner::{Plan, View};
 use model::balancer::BalanceFact;
-use model::cluster::{Machine, Origin, Role};
+use model::cluster::{Balancer, Machine, Origin, Role};
 use model::id::MachineId;
 use model::name::Name;
 use model::observed::MachineFact;
-use model::task::{Kind, State};
+use model::task::{Kind, State, Task};
 use std::collections::BTreeSet;
 
 /// Every rule about load balancers that `plan` breaks.
@@ -25,7 +25,33 @@ pub(super) fn check(view: &View<'_>, plan: &Plan) -> Vec<Note> {
         machine: balancer.clone(),
         broken: "a load balancer keeps as many machines as it has or should have",
     };
-    fewer.map(note).collect()
+    let early = plan.tasks.iter().filter(|task| comes_late(view, task));
+    let early = early.map(|task| Note {
+        machine: task.machine.name.clone(),
+        broken: "a load balancer goes when the one in its place serves",
+    });
+    fewer.map(note).chain(early).collect()
+}
+
+/// Whether a machine that serves goes, its load balancer is declared no more, and a machine of one
+/// that has a role of the same name does not serve yet.
+fn comes_late(view: &View<'_>, task: &Task) -> bool {
+    let desired = view.desired;
+    let goes = matches!(task.action.kind(), Kind::Delete | Kind::Release);
+    let name = task.machine.balancer.as_ref();
+    let declared = desired.balancers.iter().any(|of| Some(&of.name) == name);
+    let told = passing(view, task.machine.id).filter(|_| goes && !declared);
+    let Some(told) = told.filter(|_| !makes_room(view, &task.machine)) else {
+        return false;
+    };
+    let comes = |machine: &&Machine| {
+        let of_this = |of: &&Balancer| Some(&of.name) == machine.balancer.as_ref();
+        let now = desired.balancers.iter().find(of_this);
+        let mut roles = now.into_iter().flat_map(|of| &of.roles);
+        roles.any(|role| told.healthy.contains_key(&role.name))
+    };
+    let mut coming = desired.machines.iter().filter(comes);
+    coming.any(|machine| passing(view, machine.id).is_none())
 }
 
 /// What a machine that answers tells of what it passes on.

@@ -3,11 +3,12 @@
 use super::{Note, joined};
 use crate::care::care;
 use crate::planner::{Plan, View};
-use model::cluster::{Machine, Role};
+use model::balancer::{API_PORT, Listener};
+use model::cluster::{Desired, Forward, Machine, Role};
 use model::id::MachineId;
 use model::intent::Wish;
 use model::observed::{MachineFact, NodeFact};
-use model::task::{Kind, Task};
+use model::task::{Action, Kind, Task};
 use std::net::Ipv4Addr;
 
 /// What one task breaks by itself.
@@ -24,7 +25,7 @@ pub(super) fn alone(view: &View<'_>, task: &Task) -> Option<&'static str> {
         let there = all.find(|machine| machine.address == *at);
         there.is_some_and(|machine| match machine.role {
             Role::Control => joined(view, machine.id),
-            Role::Balancer => answers(view, machine),
+            Role::Balancer => WAYS.iter().any(|role| answers(view, machine, *role)),
             Role::Compute => false,
         })
     };
@@ -36,7 +37,8 @@ pub(super) fn check(view: &View<'_>, plan: &Plan) -> Vec<Note> {
     let goes = |task: &&Task| match (task.machine.role, task.action.kind()) {
         (Role::Control, kind) => kind == Kind::Leave,
         (Role::Balancer, kind) => {
-            matches!(kind, Kind::Delete | Kind::Release) && serves(view, task.machine.id)
+            let removed = matches!(kind, Kind::Delete | Kind::Release);
+            removed && serves(view, task.machine.id) || closes(view, task)
         }
         (Role::Compute, _) => false,
     };
@@ -50,6 +52,16 @@ pub(super) fn check(view: &View<'_>, plan: &Plan) -> Vec<Note> {
         broken: "nodes are led away before what they were led to goes",
     };
     early.map(note).collect()
+}
+
+/// Whether a machine that passes the API on is told to do so no more.
+fn closes(view: &View<'_>, task: &Task) -> bool {
+    let Action::Balance { balance } = &task.action else {
+        return false;
+    };
+    let api = |listener: &Listener| listener.is_api() && u32::from(listener.port) == API_PORT;
+    let passes = WAYS.iter().find_map(|role| passes(view, &task.machine, *role));
+    passes.is_some() && !balance.listeners.iter().any(api)
 }
 
 /// Whether a node that answers may look for the API on a machine.
@@ -75,8 +87,12 @@ fn places(view: &View<'_>) -> Vec<Vec<Ipv4Addr>> {
         member && joined(view, machine.id)
     });
     let mut places: Vec<_> = members.map(|machine| vec![machine.address]).collect();
-    for passes in [answers, knows] {
-        let passes = |machine: &&Machine| passes(view, machine);
+    let ways = WAYS.iter().flat_map(|role| [(*role, true), (*role, false)]);
+    for (role, answering) in ways {
+        let passes = |machine: &&Machine| match answering {
+            true => answers(view, machine, role),
+            false => passes(view, machine, role).is_some(),
+        };
         let address = |machine: &Machine| machine.address;
         let stay = view.desired.machines.iter().filter(passes).map(address);
         let stay: Vec<_> = stay.collect();
@@ -112,19 +128,20 @@ fn some_of(all: &[Ipv4Addr]) -> Vec<Vec<Ipv4Addr>> {
     choices
 }
 
-/// Whether a machine was told to pass the API on.
-fn knows(view: &View<'_>, machine: &Machine) -> bool {
-    passes(view, machine).is_some()
-}
+/// The role by which a machine passes the API on, if it has one.
+type Way = for<'a> fn(&'a Desired, &Machine) -> Option<&'a Forward>;
+
+/// The one that it should have, and the one that it had before the API moved elsewhere.
+const WAYS: [Way; 2] = [Desired::api_role, Desired::former_api_role];
 
 /// Whether a machine that answers passes the API on to somebody who does.
-fn answers(view: &View<'_>, machine: &Machine) -> bool {
-    serves(view, machine.id) && passes(view, machine).is_some_and(|targets| targets > 0)
+fn answers(view: &View<'_>, machine: &Machine, role: Way) -> bool {
+    serves(view, machine.id) && passes(view, machine, role).is_some_and(|targets| targets > 0)
 }
 
 /// How many answer to whom a machine passes the API on, where it was told to.
-fn passes(view: &View<'_>, machine: &Machine) -> Option<u32> {
-    let role = view.desired.api_role(machine)?;
+fn passes(view: &View<'_>, machine: &Machine, role: Way) -> Option<u32> {
+    let role = role(view.desired, machine)?;
     let seen = view.observed.machines.get(&machine.id)?;
     let there = matches!(
         seen.machine,

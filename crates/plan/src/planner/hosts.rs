@@ -11,6 +11,7 @@ pub(super) use mesh::{left_out, mesh};
 
 use super::draft::Draft;
 use super::survey::{Life, Node, Place};
+use super::tending::Cares;
 use crate::held::Reason;
 use model::cluster::{Machine, Role};
 use model::task::{Action, Kind, Open, State};
@@ -68,7 +69,7 @@ pub(super) fn failed(place: &Place<'_>) -> bool {
 /// Those that serve nobody yet are equipped at once and all together. On one that serves, what
 /// runs its containers may be started again: it takes a row of the ledger and its turn, and
 /// where it fails the others wait, because what fails on one may fail on all.
-pub(super) fn equip(draft: &mut Draft<'_>) {
+pub(super) fn equip(draft: &mut Draft<'_>, cares: &Cares) {
     for place in draft.survey.wanted() {
         if !place.machine.origin.is_host() || place.life != Life::Running {
             continue;
@@ -80,7 +81,7 @@ pub(super) fn equip(draft: &mut Draft<'_>) {
             }
             continue;
         }
-        if !place.lacks() || later(draft, place) {
+        if !place.lacks() || later(draft, cares, place) {
             continue;
         }
         if let Some(reason) = waits(draft, place) {
@@ -129,7 +130,7 @@ fn started(draft: &Draft<'_>, place: &Place<'_>) -> Option<Action> {
 
 /// Whether a host that serves has something more urgent to do than to be equipped, which has
 /// failed and may fail for ever.
-fn later(draft: &Draft<'_>, place: &Place<'_>) -> bool {
+fn later(draft: &Draft<'_>, cares: &Cares, place: &Place<'_>) -> bool {
     let failed = place.doing(Kind::Equip) && failed(place);
     // It is ready to serve again.
     let version = draft.version;
@@ -138,5 +139,5 @@ fn later(draft: &Draft<'_>, place: &Place<'_>) -> bool {
     // It passes on to machines that go. Once that is begun, it stays so until it is done.
     let equipped = place.host.is_some_and(|host| host.equipped.is_some());
     let behind = equipped && (failed || place.doing(Kind::Balance));
-    returns || behind && balancers::is_to_be_told(draft, place)
+    returns || behind && balancers::is_to_be_told(draft, cares, place)
 }

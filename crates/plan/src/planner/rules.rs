@@ -574,7 +574,7 @@ pub(super) fn remove(draft: &mut Draft<'_>, cares: &Cares) {
     let (first, first_member) = (first_of(&nodes), first_of(&members));
     let one_by_one = one_by_one(draft);
     let missing = missing(draft.survey);
-    let untold = balancers::not_told_yet(draft);
+    let untold = balancers::not_told_yet(draft, cares);
     for place in draft.survey.leaving() {
         if !remains(place) || draft.given_up(place) {
             continue;

@@ -94,13 +94,22 @@ fn ways(draft: &Draft<'_>) -> Vec<Vec<Ipv4Addr>> {
         doors
     };
     let (open, known) = (doors(balancers::passes_api), doors(balancers::knows_api));
-    let mut ways = if open.is_empty() {
-        members(draft)
+    let mut ways = Vec::new();
+    let mut others = vec![known];
+    if open.is_empty() {
+        // Until the one to which the API moves passes it on, nodes stay with the one from which it
+        // does.
+        let before = doors(balancers::passed_api);
+        ways.extend((!before.is_empty()).then_some(before));
+        ways.extend(members(draft));
+        others.push(doors(balancers::knew_api));
     } else {
-        vec![open]
-    };
-    if !known.is_empty() && !ways.is_empty() && !ways.contains(&known) {
-        ways.push(known);
+        ways.push(open);
+    }
+    for other in others {
+        if !other.is_empty() && !ways.is_empty() && !ways.contains(&other) {
+            ways.push(other);
+        }
     }
     ways
 }
@@ -128,7 +137,7 @@ fn members(draft: &Draft<'_>) -> Vec<Vec<Ipv4Addr>> {
 /// certificate. All at once: no workload is touched.
 pub(super) fn tend(draft: &mut Draft<'_>, cares: &Cares) {
     let lost = cannot_join(draft.survey);
-    let comes = balancers::api_to_come(draft).map(|door| Reason::Turn {
+    let comes = balancers::api_to_come(draft, cares).map(|door| Reason::Turn {
         after: door.machine.name.clone(),
     });
     for place in &draft.survey.places {

@@ -101,6 +101,8 @@ pub(crate) struct Front {
     pub(crate) real: bool,
     /// How many machines its load balancer has, if it has one, and where.
     pub(crate) door: Option<(u32, &'static str)>,
+    /// What its load balancer is called, and whether that passes the API on.
+    pub(crate) called: (&'static str, bool),
     pub(crate) port: u16,
     pub(crate) proxy: bool,
     /// What is played on nodes before they join, and when they have.
@@ -127,7 +129,8 @@ impl Front {
         let proxy = format!("{proxy}\n        playbooks: {playbooks}");
         let mut written = [via.to_owned(), String::new(), proxy, String::new()];
         if let Some((count, region)) = self.door {
-            let port = self.port;
+            let (port, (name, api)) = (self.port, self.called);
+            let api = if api { ", api" } else { "" };
             written[1] = format!(
                 "- {{name: door, providerSpec: {{name: lab, region: {region}}}, count: {count}, {made}}}"
             );
@@ -137,7 +140,7 @@ impl Front {
     roles:
       - {{name: web, protocol: tcp, port: {port}, targetPort: 30443, targetPools: [muscle]}}
       - {{name: api, protocol: tcp, port: 6443, targetPort: 6443, targetPools: [brain]}}
-    clusters: [{{name: front, targetedK8s: edge, pools: [door], roles: [web, api]}}]"
+    clusters: [{{name: {name}, targetedK8s: edge, pools: [door], roles: [web{api}]}}]"
             );
         }
         written
@@ -147,15 +150,20 @@ impl Front {
 pub(crate) fn front() -> impl Strategy<Value = Front> {
     let region = prop_oneof![3 => Just("n"), 1 => Just("m")];
     let door = prop::option::of((1..4_u32, region));
+    let name = prop_oneof![3 => Just("front"), 1 => Just("back")];
+    let called = (name, prop::bool::weighted(0.7));
     let playbook = || prop::option::of(1..3_u8);
     let playbooks = [playbook(), playbook()];
-    (door, 1..3_u16, any::<bool>(), playbooks).prop_map(|(door, port, proxy, playbooks)| Front {
-        real: true,
-        door,
-        port,
-        proxy,
-        playbooks,
-    })
+    (door, called, 1..3_u16, any::<bool>(), playbooks).prop_map(
+        |(door, called, port, proxy, playbooks)| Front {
+            real: true,
+            door,
+            called,
+            port,
+            proxy,
+            playbooks,
+        },
+    )
 }
 
 /// What is declared in all.

@@ -3,7 +3,7 @@
 
 use crate::besides;
 use crate::seen::{ends, joined};
-use model::balancer::Balance;
+use model::balancer::{Balance, Listener};
 use model::cluster::{Desired, Machine, Role};
 use model::id::MachineId;
 use model::observed::{MachineFact, NodeFact, Observed};
@@ -157,7 +157,10 @@ impl Told {
     fn asked(&self, view: &View<'_>, task: &Task) -> Option<String> {
         let goes = match task.machine.role {
             Role::Control => task.action.kind() == Kind::Leave,
-            Role::Balancer => matches!(task.action.kind(), Kind::Delete | Kind::Release),
+            Role::Balancer => {
+                let removed = matches!(task.action.kind(), Kind::Delete | Kind::Release);
+                removed || self.closes(task)
+            }
             Role::Compute => false,
         };
         let asks = |node: &&Machine| {
@@ -175,6 +178,15 @@ impl Told {
             "{gone} goes and {} looks for the API there",
             by.name
         ))
+    }
+
+    /// Whether a load balancer that passes the API on is told to do so no more.
+    fn closes(&self, task: &Task) -> bool {
+        let Action::Balance { balance } = &task.action else {
+            return false;
+        };
+        let passes = |balance: &Balance| balance.listeners.iter().any(Listener::is_api);
+        self.0.get(&task.machine.id).is_some_and(passes) && !passes(balance)
     }
 
     fn leaves(&self, view: &View<'_>, task: &Task) -> Option<String> {

@@ -3,25 +3,28 @@
 //! A load balancer never loses what it has before there is something in its place. A node is
 //! its target until it is taken out of service and none any more when it leaves; a role that
 //! works is not told to send nowhere while somebody comes; machines that go wait for those
-//! that come, one after the other, and there are never fewer of them that serve.
+//! that come, one after the other, and there are never fewer of them that serve. One that is to
+//! pass the API on no more does so until no node looks for it there, and one that is declared no
+//! more serves as a whole until all machines of those do that took over its roles.
 
 use crate::held::Reason;
 use crate::planner::draft::Draft;
 use crate::planner::hosts::failed;
 use crate::planner::rules::at_its_address;
-use crate::planner::survey::{Life, Place, Survey, count};
+use crate::planner::survey::{Life, Place, count};
+use crate::planner::tending::{Cares, still_asked};
 use model::balancer::{API_PORT, Balance, BalanceFact, Listener};
-use model::cluster::{Forward, Machine, Role};
+use model::cluster::{Balancer, Forward, Machine, Role};
 use model::task::{Action, Kind, State};
 use std::net::Ipv4Addr;
 
 /// Load balancers that listen to something else than they should, or send it elsewhere.
-pub(in crate::planner) fn balance(draft: &mut Draft<'_>) {
+pub(in crate::planner) fn balance(draft: &mut Draft<'_>, cares: &Cares) {
     for place in &draft.survey.places {
         if draft.is_busy(place) || !is_kept(draft, place) {
             continue;
         }
-        match untold(draft, place) {
+        match untold(draft, cares, place) {
             Some(Ok(balance)) => draft.want(place, Action::Balance { balance }),
             Some(Err(reason)) => draft.hold(place, Kind::Balance, reason),
             None => {}
@@ -36,17 +39,26 @@ fn is_kept(draft: &Draft<'_>, place: &Place<'_>) -> bool {
 }
 
 /// Whether a load balancer is to be told something now.
-pub(in crate::planner) fn is_to_be_told(draft: &Draft<'_>, place: &Place<'_>) -> bool {
-    place.machine.role == Role::Balancer && matches!(untold(draft, place), Some(Ok(_)))
+pub(in crate::planner) fn is_to_be_told(
+    draft: &Draft<'_>,
+    cares: &Cares,
+    place: &Place<'_>,
+) -> bool {
+    place.machine.role == Role::Balancer && matches!(untold(draft, cares, place), Some(Ok(_)))
 }
 
 /// What a load balancer is to be told, where it could be and was told otherwise; or why it is
 /// not told yet.
-fn untold(draft: &Draft<'_>, place: &Place<'_>) -> Option<Result<Balance, Reason>> {
+fn untold(
+    draft: &Draft<'_>,
+    cares: &Cares,
+    place: &Place<'_>,
+) -> Option<Result<Balance, Reason>> {
     if place.life != Life::Running || !place.connected() {
         return None;
     }
-    let (balance, told) = (wished(draft, place), told(place));
+    let roles = roles(draft, cares, place);
+    let (balance, told) = (wished(draft, place, &roles), told(place));
     if told.is_some_and(|fact| fact.told == balance.fingerprint()) {
         return None;
     }
@@ -55,7 +67,7 @@ fn untold(draft: &Draft<'_>, place: &Place<'_>) -> Option<Result<Balance, Reason
         let healthy = told.and_then(|fact| fact.healthy.get(&listener.role));
         healthy.is_some_and(|targets| *targets > 0)
     };
-    let roles = roles(draft, place.machine).zip(&balance.listeners);
+    let roles = roles.into_iter().zip(&balance.listeners);
     let waiting = roles.filter(|(_, listener)| idle(listener) && (first || works(listener)));
     let mut waiting = waiting.filter_map(|(forward, _)| coming(draft, forward));
     Some(waiting.next().map_or(Ok(balance), Err))
@@ -73,6 +85,27 @@ pub(in crate::planner) fn knows_api(draft: &Draft<'_>, place: &Place<'_>) -> boo
     healthy_api(draft, place).is_some()
 }
 
+/// Whether a machine of a load balancer still passes the API on to somebody who answers, though
+/// another load balancer should.
+pub(in crate::planner) fn passed_api(draft: &Draft<'_>, place: &Place<'_>) -> bool {
+    let answers = former_api(draft, place).is_some_and(|targets| targets > 0);
+    answers && serves(place)
+}
+
+/// Whether a machine of a load balancer was told to pass the API on, though another load balancer
+/// should.
+pub(in crate::planner) fn knew_api(draft: &Draft<'_>, place: &Place<'_>) -> bool {
+    former_api(draft, place).is_some() && !goes(place)
+}
+
+/// How many answer to whom a machine of a load balancer passes the API on that moves to another.
+fn former_api(draft: &Draft<'_>, place: &Place<'_>) -> Option<u32> {
+    let desired = draft.view.desired;
+    let moves = desired.api_balancer().is_some();
+    let role = desired.former_api_role(place.machine).filter(|_| moves)?;
+    told(place)?.healthy.get(&role.name).copied()
+}
+
 /// How many answer to whom a machine of a load balancer passes the API on, where it was told to.
 fn healthy_api(draft: &Draft<'_>, place: &Place<'_>) -> Option<u32> {
     let role = draft.view.desired.api_role(place.machine)?;
@@ -82,10 +115,13 @@ fn healthy_api(draft: &Draft<'_>, place: &Place<'_>) -> Option<u32> {
 
 /// The machine of a load balancer that is about to pass the API on: who would be led elsewhere now
 /// would be led back at once.
-pub(in crate::planner) fn api_to_come<'s, 'a>(draft: &'s Draft<'a>) -> Option<&'s Place<'a>> {
+pub(in crate::planner) fn api_to_come<'s, 'a>(
+    draft: &'s Draft<'a>,
+    cares: &Cares,
+) -> Option<&'s Place<'a>> {
     let comes = |place: &&Place<'_>| {
         let api = draft.view.desired.api_role(place.machine).is_some();
-        let comes = is_to_be_told(draft, place) && !failed(place);
+        let comes = is_to_be_told(draft, cares, place) && !failed(place);
         api && comes && healthy_api(draft, place).is_none()
     };
     draft.survey.wanted().find(comes)
@@ -105,19 +141,43 @@ fn idle(listener: &Listener) -> bool {
     listener.targets.is_empty()
 }
 
-/// The roles of a load balancer.
-fn roles<'a>(draft: &Draft<'a>, machine: &Machine) -> impl Iterator<Item = &'a Forward> {
-    let balancers = draft.view.desired.balancers.iter();
-    let of = balancers.filter(|balancer| Some(&balancer.name) == machine.balancer.as_ref());
-    of.flat_map(|balancer| &balancer.roles)
+/// The load balancer of that machine, among these.
+fn of_machine<'a>(balancers: &'a [Balancer], machine: &Machine) -> Option<&'a Balancer> {
+    let mut balancers = balancers.iter();
+    balancers.find(|balancer| Some(&balancer.name) == machine.balancer.as_ref())
+}
+
+/// What a machine of a load balancer listens to: its roles; all that it had where it is declared
+/// no more; and the API for as long as a node may look for it there, whatever else should be on
+/// that port.
+fn roles<'a>(draft: &Draft<'a>, cares: &Cares, place: &Place<'_>) -> Vec<&'a Forward> {
+    let desired = draft.view.desired;
+    let former = of_machine(&desired.former, place.machine);
+    let Some(now) = of_machine(&desired.balancers, place.machine) else {
+        return former.map_or(Vec::new(), |was| was.roles.iter().collect());
+    };
+    let passes = |role: &&Forward| {
+        let told = told(place).is_some_and(|fact| fact.healthy.contains_key(&role.name));
+        told && still_asked(draft, cares, place).is_some()
+    };
+    let mut roles: Vec<_> = former.into_iter().flat_map(|was| &was.roles).collect();
+    roles.retain(passes);
+    let door = |role: &Forward| (role.protocol, role.port);
+    for role in &now.roles {
+        if !roles.iter().any(|kept| door(kept) == door(role)) {
+            roles.push(role);
+        }
+    }
+    roles.sort_by_key(|role| role.port);
+    roles
 }
 
 /// What a machine of a load balancer should be told.
 ///
 /// Who is being drained is no target any more, unless the load balancer reaches nobody else
 /// yet: then it is one until it is drained. What was taken away is not brought back.
-fn wished(draft: &Draft<'_>, place: &Place<'_>) -> Balance {
-    let listener = |forward: &Forward| Listener {
+fn wished(draft: &Draft<'_>, place: &Place<'_>, roles: &[&Forward]) -> Balance {
+    let listener = |forward: &&Forward| Listener {
         role: forward.name.clone(),
         protocol: forward.protocol,
         port: forward.port,
@@ -128,16 +188,12 @@ fn wished(draft: &Draft<'_>, place: &Place<'_>) -> Balance {
     };
     let mut balance = Balance {
         address: place.machine.address,
-        listeners: roles(draft, place.machine).map(listener).collect(),
+        listeners: roles.iter().map(listener).collect(),
     };
     let Some(fact) = told(place).filter(|fact| fact.told != balance.fingerprint()) else {
         return balance;
     };
-    for (listener, forward) in balance
-        .listeners
-        .iter_mut()
-        .zip(roles(draft, place.machine))
-    {
+    for (listener, forward) in balance.listeners.iter_mut().zip(roles) {
         let drains = |node: &Place<'_>| still_answers(draft, node) || is_drained(draft, node);
         let with = targets(draft, forward, drains);
         let going = with.len() - listener.targets.len();
@@ -205,11 +261,15 @@ fn coming(draft: &Draft<'_>, forward: &Forward) -> Option<Reason> {
 
 /// Why no node that is to leave is drained or taken out now: a load balancer does not know yet
 /// who came in its place, or still sends to it.
-pub(in crate::planner) fn not_told_yet(draft: &Draft<'_>) -> Option<Reason> {
+pub(in crate::planner) fn not_told_yet(draft: &Draft<'_>, cares: &Cares) -> Option<Reason> {
     let differs = |place: &&Place<'_>| {
         let told = told(place).filter(|_| place.life == Life::Running && is_kept(draft, place));
         let given_up = || draft.cancelled(place.machine.id, Kind::Balance).is_some();
-        told.is_some_and(|fact| fact.told != wished(draft, place).fingerprint()) && !given_up()
+        let differs = |fact: &BalanceFact| {
+            let wished = wished(draft, place, &roles(draft, cares, place));
+            fact.told != wished.fingerprint()
+        };
+        told.is_some_and(differs) && !given_up()
     };
     let mut balancers = draft.survey.places.iter().filter(differs);
     Some(Reason::Turn {
@@ -241,13 +301,29 @@ fn serves_like(other: &Place<'_>, place: &Place<'_>) -> bool {
 }
 
 /// The machines of the load balancer that a machine is part of: those to stay, those to leave.
+/// Where it is declared no more, those stay that took over one of its roles.
 fn beside<'s, 'a>(
-    survey: &'s Survey<'a>,
+    draft: &'s Draft<'a>,
     place: &Place<'_>,
 ) -> (Vec<&'s Place<'a>>, Vec<&'s Place<'a>>) {
-    let same = |other: &&Place<'_>| other.machine.balancer == place.machine.balancer;
-    let all = survey.places.iter().filter(same);
+    let same = |other: &Place<'_>| other.machine.balancer == place.machine.balancer;
+    let beside = |other: &&Place<'_>| same(other) || takes_over(draft, other, place);
+    let all = draft.survey.places.iter().filter(beside);
     all.partition(|other| other.wanted)
+}
+
+/// Whether a machine that is to stay is of a load balancer that took over a role of the one that
+/// another was part of, which is declared no more.
+fn takes_over(draft: &Draft<'_>, machine: &Place<'_>, of: &Place<'_>) -> bool {
+    let desired = draft.view.desired;
+    let declared = of_machine(&desired.balancers, of.machine).is_some();
+    let was = of_machine(&desired.former, of.machine).filter(|_| !declared);
+    let now = of_machine(&desired.balancers, machine.machine).filter(|_| machine.wanted);
+    let had = |role: &Forward| {
+        let mut roles = was.into_iter().flat_map(|was| &was.roles);
+        roles.any(|had| had.name == role.name)
+    };
+    now.is_some_and(|now| now.roles.iter().any(had))
 }
 
 /// Why a machine of a load balancer may not go yet: fewer would serve than there should be.
@@ -255,7 +331,7 @@ pub(in crate::planner) fn still_needed(draft: &Draft<'_>, place: &Place<'_>) -> 
     if place.machine.role != Role::Balancer || !serves(place) {
         return None;
     }
-    let (stay, leave) = beside(draft.survey, place);
+    let (stay, leave) = beside(draft, place);
     let (ready, missing): (Vec<_>, Vec<_>) = stay
         .iter()
         .copied()
@@ -266,11 +342,15 @@ pub(in crate::planner) fn still_needed(draft: &Draft<'_>, place: &Place<'_>) -> 
     let one_goes = leave.iter().any(|other| goes(other));
     let leave: Vec<_> = leave.into_iter().filter(|other| serves(other)).collect();
     let of_this = |other: &&Place<'_>| other.machine.id == place.machine.id;
-    // They go in their order, as many of them as there are too many.
+    // They go in their order, as many of them as there are too many; those of a load balancer that
+    // is declared no more when all have come.
     let ahead = leave.iter().position(of_this)?;
+    let all_come = coming.is_empty();
+    let declared = of_machine(&draft.view.desired.balancers, place.machine).is_some();
     let spare = (ready.len() + leave.len()).saturating_sub(stay.len());
+    let spare = if declared || all_come { spare } else { 0 };
     // Who comes in its place stands at its address: there is no other way than one by one.
-    let in_place = ahead == 0 && coming.is_empty() && !one_goes;
+    let in_place = ahead == 0 && all_come && !one_goes;
     let first = coming.first().or(stuck.first())?;
     (ahead >= spare && !in_place).then(|| Reason::Additions {
         waiting_for: first.machine.name.clone(),
@@ -288,7 +368,7 @@ pub(in crate::planner) fn not_its_turn(draft: &Draft<'_>, place: &Place<'_>) -> 
     if place.machine.role != Role::Balancer || there(place) {
         return None;
     }
-    let (stay, leave) = beside(draft.survey, place);
+    let (stay, leave) = beside(draft, place);
     let leave: Vec<_> = leave.into_iter().filter(|other| serves(other)).collect();
     let made: Vec<_> = stay.iter().filter(|other| there(other)).collect();
     let coming = made.iter().find(|other| !serves(other));

@@ -5,6 +5,7 @@ mod balancers;
 mod equip;
 mod mesh;
 mod metal;
+mod moves;
 mod names;
 mod playbooks;
 mod targets;
