@@ -104,6 +104,7 @@ impl Hands {
             | Action::Equip { .. }
             | Action::Mesh { .. }
             | Action::Balance { .. }
+            | Action::Name { .. }
             | Action::Install { .. } => {}
         }
     }

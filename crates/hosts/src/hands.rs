@@ -172,7 +172,8 @@ impl Hosts {
                 self.release(cx, task).await?;
                 Ok((vec![(cx.now(), gone(machine))], Vec::new()))
             }
-            Action::Init { .. }
+            Action::Name { .. }
+            | Action::Init { .. }
             | Action::Join { .. }
             | Action::Install { .. }
             | Action::Tend { .. }

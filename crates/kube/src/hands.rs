@@ -110,6 +110,7 @@ impl Kube {
             | Action::Equip { .. }
             | Action::Mesh { .. }
             | Action::Balance { .. }
+            | Action::Name { .. }
             | Action::Delete
             | Action::Release => {
                 let what = format!("{} is nothing that Kubernetes does", task.action.kind());

@@ -519,11 +519,12 @@ impl Origin {
     /// Providers are asked to make a machine and to destroy it; in between they are not
     /// needed. A given machine is always entered with its key, and that of the host in front of
     /// it. A drain needs them too, because what follows does, and nothing is taken out of service
-    /// to wait there. Only to bring it back into service none is needed.
+    /// to wait there. Only to bring it back into service none is needed, and to name it, which
+    /// others do.
     pub fn secrets_for(&self, kind: Kind) -> impl Iterator<Item = SecretRef> {
         let needed = match self {
             Self::Made { .. } => matches!(kind, Kind::Create | Kind::Delete),
-            Self::Given { .. } => !matches!(kind, Kind::Uncordon),
+            Self::Given { .. } => !matches!(kind, Kind::Uncordon | Kind::Name),
         };
         self.secrets().filter(move |_| needed)
     }
@@ -634,10 +635,11 @@ mod tests {
             free.map(Kind::as_str).collect()
         };
         let made = [
-            "key", "prepare", "equip", "mesh", "balance", "init", "join", "install", "tend",
-            "drain", "upgrade", "renew", "uncordon", "leave", "snapshot", "restore", "release",
+            "key", "prepare", "equip", "mesh", "balance", "name", "init", "join", "install",
+            "tend", "drain", "upgrade", "renew", "uncordon", "leave", "snapshot", "restore",
+            "release",
         ];
         assert_eq!(without(&desired.machines[0]), made);
-        assert_eq!(without(&desired.machines[1]), ["uncordon"]);
+        assert_eq!(without(&desired.machines[1]), ["name", "uncordon"]);
     }
 }

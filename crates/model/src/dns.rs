@@ -5,7 +5,9 @@ use crate::name::Name;
 use crate::provider::Provider;
 use crate::secret::SecretRef;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::fmt;
+use std::net::IpAddr;
 
 /// A name of DNS: labels with dots between them, in small letters.
 ///
@@ -116,6 +118,99 @@ pub struct Names {
     /// Other whole names by which it is reached.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub alternatives: Vec<Domain>,
+}
+
+/// One name that leads to machines, and who answers for it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// The whole name.
+    pub name: Domain,
+    /// The zone in which it is.
+    pub zone: Domain,
+    /// The provider's name in the manifest.
+    pub provider: Name,
+    /// Which hands reach that provider.
+    pub via: Provider,
+    /// What opens the account with the provider.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret: Option<SecretRef>,
+}
+
+/// What one machine of a load balancer is called: these names lead to it, and no others.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Naming {
+    /// Where the machine answers.
+    pub address: IpAddr,
+    /// The names that lead there.
+    pub names: Vec<Entry>,
+    /// Names that led there, as far as that was seen, and lead there no more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub former: Vec<Entry>,
+}
+
+/// The names that lead to a machine. Whoever cannot ask for them does not say that there are none.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NamesFact {
+    /// Where they lead; nowhere, if there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<IpAddr>,
+    /// Which ones.
+    pub names: Vec<Entry>,
+}
+
+impl Entry {
+    /// Whether both are one name with one provider, whatever opens the account.
+    pub fn is(&self, other: &Self) -> bool {
+        (&self.name, &self.provider, self.via) == (&other.name, &other.provider, other.via)
+    }
+
+    /// The secrets that open the account with the provider. Where nobody said which entries are
+    /// meant, the provider knows which it needs.
+    fn secrets(&self) -> Vec<SecretRef> {
+        match (self.via, &self.secret) {
+            (Provider::Cloud(cloud), Some(SecretRef { name, key: None })) => {
+                cloud.needed_of(name).collect()
+            }
+            (_, secret) => secret.iter().cloned().collect(),
+        }
+    }
+}
+
+impl Names {
+    /// Every name, the one by which it is reached first.
+    pub fn entries(&self) -> Vec<Entry> {
+        let names = std::iter::once(&self.endpoint).chain(&self.alternatives);
+        let entry = |name: &Domain| Entry {
+            name: name.clone(),
+            zone: self.zone.clone(),
+            provider: self.provider.clone(),
+            via: self.via,
+            secret: self.secret.clone(),
+        };
+        names.map(entry).collect()
+    }
+
+    /// The secrets that open the account with the provider.
+    pub fn secrets(&self) -> Vec<SecretRef> {
+        let entries = self.entries();
+        entries.first().map(Entry::secrets).unwrap_or_default()
+    }
+}
+
+impl Naming {
+    /// The secrets without which names cannot be made or taken back.
+    pub fn secrets(&self) -> BTreeSet<SecretRef> {
+        let entries = self.names.iter().chain(&self.former);
+        entries.flat_map(Entry::secrets).collect()
+    }
+
+    /// What is seen when this was done.
+    pub fn fact(&self) -> NamesFact {
+        NamesFact {
+            address: (!self.names.is_empty()).then_some(self.address),
+            names: self.names.clone(),
+        }
+    }
 }
 
 /// How many characters a name has that we choose.

@@ -6,6 +6,7 @@
 
 use crate::addon::{AddonFact, AddonName, AddonsFact};
 use crate::balancer::BalanceFact;
+use crate::dns::NamesFact;
 use crate::host::Fingerprint;
 use crate::id::{ClusterId, MachineId};
 use crate::mesh::{Heard, MeshFact, MeshKey};
@@ -49,6 +50,8 @@ pub enum Fact {
     Snapshots(SnapshotsFact),
     /// The snapshot that was last put back.
     Restored(RestoredFact),
+    /// The names that lead to a machine of a load balancer.
+    Names(MachineId, NamesFact),
 }
 
 /// Who saw a fact; with the object it names the row that a newer one replaces.
@@ -71,6 +74,8 @@ pub enum Source {
     Snapshots,
     /// Whoever puts snapshots back.
     Restores,
+    /// Whoever answers for names of DNS.
+    Names,
 }
 
 impl Source {
@@ -85,6 +90,7 @@ impl Source {
             Self::Addons => "addons",
             Self::Snapshots => "snapshots",
             Self::Restores => "restores",
+            Self::Names => "names",
         }
     }
 }
@@ -103,7 +109,8 @@ impl Fact {
             | Self::Certificates(..)
             | Self::Addons(_)
             | Self::Snapshots(_)
-            | Self::Restored(_) => None,
+            | Self::Restored(_)
+            | Self::Names(..) => None,
         }
     }
 
@@ -113,7 +120,8 @@ impl Fact {
             Self::Machine(machine, _)
             | Self::Node(machine, _)
             | Self::Host(machine, _)
-            | Self::Certificates(machine, _) => Some(*machine),
+            | Self::Certificates(machine, _)
+            | Self::Names(machine, _) => Some(*machine),
             Self::ControlPlane(_)
             | Self::Access(_)
             | Self::Addons(_)
@@ -133,6 +141,7 @@ impl Fact {
             Self::Addons(_) => Source::Addons,
             Self::Snapshots(_) => Source::Snapshots,
             Self::Restored(_) => Source::Restores,
+            Self::Names(..) => Source::Names,
         }
     }
 }
@@ -318,6 +327,17 @@ pub struct Seen {
     pub host: Option<(HostFact, Timestamp)>,
     /// Its certificates, where it is a control machine, and since when we believe so.
     pub certificates: Option<(CertificatesFact, Timestamp)>,
+    /// The names that lead to it, where it is one of a load balancer and somebody can ask for them,
+    /// and since when we believe so.
+    pub names: Option<(NamesFact, Timestamp)>,
+}
+
+impl Seen {
+    /// Whether names lead to it, there or not: they must be taken back.
+    pub fn is_named(&self) -> bool {
+        let names = self.names.as_ref();
+        names.is_some_and(|(fact, _)| !fact.names.is_empty())
+    }
 }
 
 impl Observed {
@@ -339,6 +359,13 @@ impl Observed {
             Fact::Certificates(machine, fact) => {
                 replace(
                     &mut self.machines.entry(machine).or_default().certificates,
+                    fact,
+                    at,
+                );
+            }
+            Fact::Names(machine, fact) => {
+                replace(
+                    &mut self.machines.entry(machine).or_default().names,
                     fact,
                     at,
                 );

@@ -4,6 +4,7 @@ use crate::addon::{Addon, AddonName};
 use crate::balancer::Balance;
 use crate::care::Care;
 use crate::cluster::{Generation, Machine, Origin};
+use crate::dns::Naming;
 use crate::gate::Gate;
 use crate::host::Recipe;
 use crate::id::{ClusterId, MachineId, TaskId};
@@ -76,6 +77,7 @@ impl Task {
             | Action::Prepare
             | Action::Equip { .. }
             | Action::Balance { .. }
+            | Action::Name { .. }
             | Action::Init { .. }
             | Action::Join { .. }
             | Action::Install { .. }
@@ -117,6 +119,11 @@ pub enum Action {
     Balance {
         /// To what, and where.
         balance: Balance,
+    },
+    /// Have names of DNS lead to it, and no others.
+    Name {
+        /// Which names, and where it answers.
+        naming: Naming,
     },
     /// Start the first control plane of the cluster on it.
     Init {
@@ -197,6 +204,7 @@ pub enum Kind {
     Equip,
     Mesh,
     Balance,
+    Name,
     Init,
     Join,
     Install,
@@ -248,6 +256,7 @@ impl Action {
             Self::Equip { .. } => Kind::Equip,
             Self::Mesh { .. } => Kind::Mesh,
             Self::Balance { .. } => Kind::Balance,
+            Self::Name { .. } => Kind::Name,
             Self::Init { .. } => Kind::Init,
             Self::Join { .. } => Kind::Join,
             Self::Install { .. } => Kind::Install,
@@ -278,6 +287,7 @@ impl Action {
             | Self::Equip { .. }
             | Self::Mesh { .. }
             | Self::Balance { .. }
+            | Self::Name { .. }
             | Self::Init { .. }
             | Self::Join { .. }
             | Self::Install { .. }
@@ -296,7 +306,10 @@ impl Action {
 
     /// The secrets without which it should not be begun on a machine of this origin.
     pub fn needs(&self, origin: &Origin) -> impl Iterator<Item = SecretRef> {
-        let own: Vec<_> = self.secrets().cloned().collect();
+        let mut own: Vec<_> = self.secrets().cloned().collect();
+        if let Self::Name { naming } = self {
+            own.extend(naming.secrets());
+        }
         origin.secrets_for(self.kind()).chain(own)
     }
 
@@ -312,6 +325,7 @@ impl Action {
             | Self::Equip { .. }
             | Self::Mesh { .. }
             | Self::Balance { .. }
+            | Self::Name { .. }
             | Self::Install { .. }
             | Self::Tend { .. }
             | Self::Drain
@@ -336,6 +350,7 @@ impl Action {
             | Self::Equip { .. }
             | Self::Mesh { .. }
             | Self::Balance { .. }
+            | Self::Name { .. }
             | Self::Install { .. }
             | Self::Drain
             | Self::Upgrade { .. }
@@ -353,13 +368,14 @@ impl Action {
 
 impl Kind {
     /// Every kind, in the order of a machine's life.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Key,
         Self::Create,
         Self::Prepare,
         Self::Equip,
         Self::Mesh,
         Self::Balance,
+        Self::Name,
         Self::Init,
         Self::Join,
         Self::Install,
@@ -384,6 +400,7 @@ impl Kind {
             Self::Equip => "equip",
             Self::Mesh => "mesh",
             Self::Balance => "balance",
+            Self::Name => "name",
             Self::Init => "init",
             Self::Join => "join",
             Self::Install => "install",
@@ -420,6 +437,7 @@ impl Kind {
             | Self::Equip
             | Self::Mesh
             | Self::Balance
+            | Self::Name
             | Self::Delete
             | Self::Release => false,
         }
@@ -434,6 +452,7 @@ impl Kind {
             Self::Equip
             | Self::Mesh
             | Self::Balance
+            | Self::Name
             | Self::Install
             | Self::Tend
             | Self::Upgrade
@@ -456,6 +475,7 @@ impl Kind {
             | Self::Equip
             | Self::Mesh
             | Self::Balance
+            | Self::Name
             | Self::Join
             | Self::Install
             | Self::Tend

@@ -16,7 +16,7 @@ use crate::planner::{View, cancelled, plan, restores};
 use model::cluster::{Desired, Machine, Origin, Role};
 use model::id::MachineId;
 use model::intent::Wish;
-use model::observed::{MachineFact, NodeFact};
+use model::observed::{MachineFact, NodeFact, Seen};
 use model::task::{Kind, State};
 use model::time::Timestamp;
 use std::collections::BTreeSet;
@@ -135,7 +135,8 @@ fn joined(view: &View<'_>, machine: &Machine) -> bool {
 pub(crate) fn is_gone(view: &View<'_>, machine: &Machine) -> bool {
     let seen = view.observed.machines.get(&machine.id);
     let absent = seen.is_some_and(|seen| matches!(seen.machine, Some((MachineFact::Absent, _))));
-    absent && !view.open.iter().any(|open| open.machine == machine.id)
+    let named = seen.is_some_and(Seen::is_named);
+    absent && !named && !view.open.iter().any(|open| open.machine == machine.id)
 }
 
 /// How the work that lets a machine serve failed, where it did for good or again and again. What

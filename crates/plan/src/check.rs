@@ -6,6 +6,7 @@
 mod addons;
 mod advance;
 mod balancers;
+mod names;
 mod snapshots;
 mod tending;
 mod versions;
@@ -127,6 +128,7 @@ fn alone(view: &View<'_>, task: &Task) -> Vec<&'static str> {
     broken.extend(addons::alone(view, task));
     broken.extend(tending::alone(view, task));
     broken.extend(snapshots::check(view, task));
+    broken.extend(names::alone(view, task));
     let mut secrets = task.action.needs(&task.machine.origin);
     if secrets.any(|secret| view.missing.contains(&secret)) {
         broken.push("nothing is begun without the secret that it needs");

@@ -412,11 +412,12 @@ fn in_service(observed: &Observed) -> BTreeSet<MachineId> {
 /// Whether the machine was seen to be absent; never having been seen is not enough.
 ///
 /// While a task on it is unfinished, absence may have been seen before an attempt made the
-/// machine: then nobody knows, and it is not forgotten.
+/// machine: then nobody knows, and it is not forgotten. Nor is one to which names lead.
 fn gone(known: &Known<'_>, machine: MachineId) -> bool {
     let seen = known.observed.machines.get(&machine);
     let fact = seen.and_then(|seen| seen.machine.as_ref());
     matches!(fact, Some((MachineFact::Absent, _)))
+        && !seen.is_some_and(Seen::is_named)
         && !known.open.iter().any(|open| open.machine == machine)
 }
 

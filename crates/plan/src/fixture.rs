@@ -7,6 +7,7 @@ use model::addon::{self, AddonFact};
 use model::balancer::{Listener, Protocol};
 use model::cluster::{Balancer, Desired, Forward, Generation, Machine, Origin, Role};
 use model::disruption::Disruption;
+use model::dns::Names;
 use model::host::Playbooks;
 use model::id::{self, ClusterId, MachineId, TaskId};
 use model::kubernetes::{Cni, Kubernetes};
@@ -174,6 +175,7 @@ impl World {
             node: node.map(|node| (node, NOW)),
             host: None,
             certificates: None,
+            names: None,
         };
         self.observed.machines.insert(machine.id, seen);
         if marked('/') {
@@ -543,6 +545,19 @@ impl World {
     }
 }
 
+/// A name in a zone that this provider answers for.
+pub(crate) fn names(via: Provider, hostname: &str) -> Option<Names> {
+    Some(Names {
+        zone: "example.org".parse().unwrap(),
+        provider: "zones".parse().unwrap(),
+        via,
+        secret: None,
+        hostname: hostname.parse().unwrap(),
+        endpoint: format!("{hostname}.example.org").parse().unwrap(),
+        alternatives: Vec::new(),
+    })
+}
+
 /// The machine of that name as a host; each has an address of its own.
 pub(crate) fn host(name: &str) -> Machine {
     let mut machine = machine(name);
@@ -590,6 +605,9 @@ fn details(action: &Action) -> String {
             format!(" ({} > {targets})", listener.port)
         };
         balance.listeners.iter().map(listener).collect()
+    } else if let Action::Name { naming } = action {
+        let names: Vec<_> = naming.names.iter().map(|of| of.name.as_str()).collect();
+        format!(" ({})", names.join(" "))
     } else if let Action::Tend { care } = action {
         let api: Vec<_> = care.api.iter().map(ToString::to_string).collect();
         format!(" (api > {})", api.join(" "))

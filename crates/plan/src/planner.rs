@@ -196,7 +196,7 @@ pub fn plan(view: &View<'_>) -> Plan {
         rules::upgrade(&mut draft);
         tending::tend(&mut draft, &cares);
         hosts::balancers::balance(&mut draft, &cares);
-        names::unnamed(&mut draft);
+        names::name(&mut draft);
         metal::unmatched(&mut draft);
         addons::addons(&mut draft);
         snapshots::take(&mut draft);

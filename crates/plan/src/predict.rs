@@ -41,6 +41,7 @@ pub fn predict(observed: &mut Observed, machine: &Machine, action: &Action, now:
             let (host, _) = seen.host.get_or_insert_with(|| (HostFact::default(), now));
             host.balance = Some(all_answer(balance));
         }
+        Action::Name { naming } => seen.names = Some((naming.fact(), now)),
         Action::Key
         | Action::Mesh { .. }
         | Action::Install { .. }
@@ -117,6 +118,7 @@ fn of_cluster(observed: &mut Observed, action: &Action, now: Timestamp) {
         | Action::Prepare
         | Action::Equip { .. }
         | Action::Balance { .. }
+        | Action::Name { .. }
         | Action::Tend { .. }
         | Action::Drain
         | Action::Upgrade { .. }
@@ -242,6 +244,7 @@ pub const fn minutes(kind: Kind) -> u32 {
         | Kind::Prepare
         | Kind::Mesh
         | Kind::Balance
+        | Kind::Name
         | Kind::Tend
         | Kind::Uncordon
         | Kind::Leave

@@ -199,12 +199,13 @@ pub(crate) fn change(change: Change) -> ChangeView {
         Fact::Node(_, fact) => seen.node = Some(NodeSeen::from(&(fact, at))),
         Fact::Host(_, fact) => seen.host = Some(HostSeen::from(&(fact, at))),
         Fact::Certificates(_, fact) => seen.certificates_end = Some(fact.end.into()),
-        // Facts about the whole cluster are not kept under any machine.
+        // Facts about the whole cluster are not kept under any machine, and events tell of names.
         Fact::ControlPlane(_)
         | Fact::Access(_)
         | Fact::Addons(_)
         | Fact::Snapshots(_)
-        | Fact::Restored(_) => {}
+        | Fact::Restored(_)
+        | Fact::Names(..) => {}
     }
     seen
 }

@@ -224,7 +224,8 @@ impl Simulated {
             | Action::Prepare
             | Action::Equip { .. }
             | Action::Mesh { .. }
-            | Action::Balance { .. } => Err(Failed::Never(Error {
+            | Action::Balance { .. }
+            | Action::Name { .. } => Err(Failed::Never(Error {
                 attempted: format!(
                     "{} of {} is no work of Kubernetes",
                     task.action.kind(),
@@ -325,6 +326,7 @@ impl Simulated {
             | Kind::Equip
             | Kind::Mesh
             | Kind::Balance
+            | Kind::Name
             | Kind::Init
             | Kind::Join
             | Kind::Install
@@ -343,12 +345,13 @@ impl Simulated {
             Fact::Host(..) => machine || host,
             Fact::Node(..) => {
                 let nodes = self.reach == Reach::Kubernetes;
-                let others = matches!(kind, Kind::Key | Kind::Install);
+                let others = matches!(kind, Kind::Key | Kind::Name | Kind::Install);
                 nodes || !machine && !host && !others
             }
             Fact::ControlPlane(_) => kind == Kind::Init,
             Fact::Snapshots(_) => matches!(kind, Kind::Init | Kind::Snapshot),
             Fact::Restored(_) => kind == Kind::Restore,
+            Fact::Names(..) => machine || kind == Kind::Name,
             Fact::Certificates(..) => {
                 matches!(kind, Kind::Init | Kind::Join | Kind::Upgrade | Kind::Renew)
             }
@@ -494,6 +497,7 @@ fn outputs(task: &Task) -> Vec<Output> {
         | Action::Equip { .. }
         | Action::Mesh { .. }
         | Action::Balance { .. }
+        | Action::Name { .. }
         | Action::Join { .. }
         | Action::Install { .. }
         | Action::Tend { .. }

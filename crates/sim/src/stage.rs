@@ -221,6 +221,10 @@ impl Stage {
                 left.push(format!("{} holds a row of the ledger", slot.name));
             }
         }
+        let names = self.world.names();
+        let clusters = self.clusters().await?;
+        let gone = clusters.iter().all(|row| row.summary.phase == Phase::Gone);
+        left.extend(names.into_iter().filter(|_| gone));
         match self.unsealed().await {
             Ok(wrong) => left.extend(wrong),
             Err(error) => left.push(format!("the vault failed: {error}")),

@@ -29,8 +29,10 @@
 //! CLAUSES are `N control`, `N compute`, `hosts ADDRESS …` (a static pool instead of made
 //! compute machines), `N from PROVIDER` (compute machines of one provider among several: the
 //! pool has its name, and all else is made by the first of them), `N balancers` (machines of a
-//! load balancer with the roles `api` and `web`), `sandboxed` (machines are hosts: they are
-//! equipped and connected before they join), `through URL` (the proxy of hosts; or `through
+//! load balancer with the roles `api` and `web`), `N other balancers` (machines of another one
+//! with the role `shop`), `api on first|other|none` (which of them passes the API on), `called
+//! NAME` (the first one), `named NAME` (its name of DNS), `sandboxed` (machines are hosts: they
+//! are equipped and connected before they join), `through URL` (the proxy of hosts; or `through
 //! nothing`), `sparing NAME` (what they reach without it), `on TYPE` (the server type),
 //! `compute on TYPE` (of compute machines alone), `replacing` (machines of another type come
 //! in place of those there are), `at VERSION`, `gated by NAME` (nodes pass that before they

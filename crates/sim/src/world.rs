@@ -20,6 +20,7 @@ mod kit;
 mod lend;
 mod lock;
 mod look;
+mod names;
 mod pace;
 mod picture;
 mod saved;
@@ -299,6 +300,11 @@ impl World {
     /// How often a machine was ever made, for each label.
     pub fn made(&self) -> BTreeMap<MachineId, u32> {
         self.seen(|state, _| state.made.clone())
+    }
+
+    /// The names that lead to machines of anybody, each with those machines.
+    pub fn names(&self) -> Vec<String> {
+        self.seen(|state, _| state.named())
     }
 
     /// How many changes were begun and have not taken effect yet, whoever began them.

@@ -1,19 +1,23 @@
-//! Rights to what clusters share: addresses of given machines, units of a project's quota.
+//! Rights to what clusters share: addresses of given machines, names of load balancers, units of a
+//! project's quota.
 
 use crate::body::{Row, Tx, Value, first, insert};
 use crate::error::Error;
 use crate::events::note;
-use crate::{clusters, projects};
+use crate::{clusters, observations, projects};
 use model::cluster::Origin;
 use model::id::{ClusterId, MachineId};
 use model::name::Name;
-use model::task::{Kind, Task};
+use model::task::{Action, Kind, Task};
 use model::time::Timestamp;
 use plan::{Held, Reason};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What every unit of a quota is a unit of.
 const QUOTA: &str = "quota/";
+
+/// What every name that leads to machines of a load balancer is one of.
+const NAME: &str = "dns/";
 
 /// Takes what tasks of one cluster need for themselves; answers for which machine that
 /// cannot be had, and why.
@@ -35,12 +39,60 @@ pub(crate) fn take(
             return Ok(Some((task.machine.id, Reason::Claimed { thing, by })));
         }
     }
+    names(tx, tasks, now)
+}
+
+/// Who holds a thing, as a cluster that wants it sees it.
+pub(crate) fn holder(
+    tx: &mut dyn Tx,
+    thing: &str,
+    cluster: ClusterId,
+) -> Result<Option<String>, Error> {
+    let held = if thing.starts_with(NAME) {
+        named(tx, thing, cluster)?
+    } else {
+        held(tx, thing)?
+    };
+    Ok(held.map(|(_, by)| by))
+}
+
+/// Takes the names that load balancers should have. All machines of a cluster share them.
+fn names(
+    tx: &mut dyn Tx,
+    tasks: &[Task],
+    now: Timestamp,
+) -> Result<Option<(MachineId, Reason)>, Error> {
+    let mut wanted = BTreeMap::new();
+    for task in tasks {
+        if let Action::Name { naming } = &task.action {
+            let things = naming.names.iter().map(|of| format!("{NAME}{}", of.name));
+            wanted.extend(things.map(|thing| ((thing, task.machine.id), task)));
+        }
+    }
+    for ((thing, machine), task) in wanted {
+        // Looked at while nobody else takes it: of two that want it one gets it.
+        tx.hold(&thing)?;
+        if let Some((_, by)) = named(tx, &thing, task.cluster)? {
+            return Ok(Some((machine, Reason::Claimed { thing, by })));
+        }
+        claim(tx, &[row(&thing, &machine.to_string(), task, now)])?;
+    }
     Ok(None)
 }
 
-/// Who holds a thing.
-pub(crate) fn holder(tx: &mut dyn Tx, thing: &str) -> Result<Option<String>, Error> {
-    Ok(held(tx, thing)?.map(|(_, by)| by))
+/// Who holds a name, other than the machines of this cluster.
+fn named(
+    tx: &mut dyn Tx,
+    thing: &str,
+    but: ClusterId,
+) -> Result<Option<(MachineId, String)>, Error> {
+    let row = first(
+        tx,
+        "SELECT machine, project, cluster_name, machine_name FROM claims
+         WHERE thing = $1 AND cluster <> $2 ORDER BY since, unit LIMIT 1",
+        &[thing.into(), but.into()],
+    )?;
+    row.map(holding).transpose()
 }
 
 fn held(tx: &mut dyn Tx, thing: &str) -> Result<Option<(MachineId, String)>, Error> {
@@ -49,7 +101,10 @@ fn held(tx: &mut dyn Tx, thing: &str) -> Result<Option<(MachineId, String)>, Err
         "SELECT machine, project, cluster_name, machine_name FROM claims WHERE thing = $1 AND unit = ''",
         &[thing.into()],
     )?;
-    let Some(mut row) = row else { return Ok(None) };
+    row.map(holding).transpose()
+}
+
+fn holding(mut row: Row) -> Result<(MachineId, String), Error> {
     let id = row.take()?;
     let (project, cluster, machine) = (
         row.take::<String>()?,
@@ -57,7 +112,7 @@ fn held(tx: &mut dyn Tx, thing: &str) -> Result<Option<(MachineId, String)>, Err
         row.take::<String>()?,
     );
     let by = format!("{machine} of cluster {cluster} in project {project}");
-    Ok(Some((id, by)))
+    Ok((id, by))
 }
 
 /// Whether a project has all the machines that it may have; nobody gets another meanwhile.
@@ -157,7 +212,7 @@ fn needed(task: &Task) -> Option<String> {
 }
 
 /// Frees, at the end of the transaction, what machines held that should go, are seen to be
-/// gone and have no task left.
+/// gone and have no task left; and names that lead to them no more.
 pub(crate) fn settle(tx: &mut dyn Tx, cluster: ClusterId, now: Timestamp) {
     tx.outbox().settle.insert(cluster, now);
 }
@@ -171,8 +226,8 @@ pub(crate) fn settle_all(tx: &mut dyn Tx) -> Result<(), Error> {
 }
 
 fn settled(tx: &mut dyn Tx, cluster: ClusterId, now: Timestamp) -> Result<(), Error> {
-    let freed = tx.query(
-        "DELETE FROM claims WHERE cluster = $1
+    let mut freed = tx.query(
+        "DELETE FROM claims WHERE cluster = $1 AND thing NOT LIKE 'dns/%'
            AND NOT EXISTS (SELECT 1 FROM machines m
                            WHERE m.id = claims.machine AND NOT (m.leaving = 1 AND m.absent = 1))
            AND NOT EXISTS (SELECT 1 FROM tasks t
@@ -181,7 +236,43 @@ fn settled(tx: &mut dyn Tx, cluster: ClusterId, now: Timestamp) -> Result<(), Er
          RETURNING thing",
         &[cluster.into()],
     )?;
+    for (thing, unit) in taken_back(tx, cluster)? {
+        freed.extend(tx.query(
+            "DELETE FROM claims WHERE thing = $1 AND unit = $2 RETURNING thing",
+            &[thing.into(), unit.into()],
+        )?);
+    }
     wake(tx, freed, now)
+}
+
+/// Names that lead no more to the machine for which they were taken, and that has no task left.
+fn taken_back(tx: &mut dyn Tx, cluster: ClusterId) -> Result<Vec<(String, String)>, Error> {
+    let rows = tx.query(
+        "SELECT thing, unit, machine FROM claims WHERE cluster = $1 AND thing LIKE 'dns/%'
+           AND NOT EXISTS (SELECT 1 FROM tasks t
+                           WHERE t.cluster = claims.cluster AND t.state IN ('waiting', 'running', 'stuck')
+                             AND t.machine = claims.machine)",
+        &[cluster.into()],
+    )?;
+    if rows.is_empty() {
+        return Ok(Vec::new());
+    }
+    let observed = observations::of_cluster(tx, cluster)?;
+    let mut back = Vec::new();
+    for mut row in rows {
+        let (thing, unit, machine): (String, String, MachineId) =
+            (row.take()?, row.take()?, row.take()?);
+        let seen = observed.machines.get(&machine);
+        let names = seen.and_then(|seen| seen.names.as_ref());
+        let leads = names.is_some_and(|(fact, _)| {
+            let mut names = fact.names.iter();
+            names.any(|of| thing.strip_prefix(NAME) == Some(of.name.as_str()))
+        });
+        if !leads {
+            back.push((thing, unit));
+        }
+    }
+    Ok(back)
 }
 
 /// Frees all that a cluster held: for one that is gone.

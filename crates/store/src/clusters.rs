@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::page::{Listed, Page, cursor};
 use crate::{commit, desired, events, intents, observations, tasks};
 use model::cluster::{Desired, Generation, Machine};
+use model::dns::Names;
 use model::id::ClusterId;
 use model::intent::Intent;
 use model::name::Name;
@@ -385,10 +386,14 @@ impl ClusterView {
         }
         let backup = desired.etcd_backup.iter();
         let backup = backup.flat_map(|backup| backup.to.secrets()).cloned();
+        let names = desired.balancers.iter();
+        let names = names.filter_map(|balancer| balancer.dns.as_ref());
+        let names = names.flat_map(Names::secrets);
         let named: BTreeSet<_> = desired
             .all()
             .flat_map(|machine| machine.origin.secrets())
             .chain(backup)
+            .chain(names)
             .collect();
         self.missing.clear();
         for secret in named {

@@ -10,6 +10,7 @@ use crate::events::note;
 use crate::page::{Listed, Page, cursor};
 use crate::{claims, intents};
 use model::addon::AddonsFact;
+use model::dns::NamesFact;
 use model::id::{ClusterId, MachineId};
 use model::name::Name;
 use model::observed::{
@@ -302,6 +303,11 @@ fn tell(
             let message = format!("the first of its certificates ends on {day}");
             ("machine.changed", object, message)
         }
+        Fact::Names(_, fact) if before == Before::Nothing && fact.names.is_empty() => return Ok(()),
+        Fact::Names(machine, fact) => {
+            let object = format!("machine/{}", machine_name(tx, *machine)?);
+            ("machine.changed", object, said_of_names(fact))
+        }
         Fact::Addons(fact) if before == Before::Nothing && fact.addons.is_empty() => return Ok(()),
         Fact::Addons(fact) => {
             let object = format!("cluster/{}", of.name);
@@ -383,6 +389,15 @@ fn said_of_machine(fact: &MachineFact) -> String {
         MachineFact::Booting { .. } => "the machine is booting".to_owned(),
         MachineFact::Running { address, .. } => format!("the machine runs at {address}"),
         MachineFact::Unreachable { .. } => "the machine does not answer".to_owned(),
+    }
+}
+
+fn said_of_names(fact: &NamesFact) -> String {
+    let names: Vec<_> = fact.names.iter().map(|of| of.name.as_str()).collect();
+    if names.is_empty() {
+        "no name leads to it any more".to_owned()
+    } else {
+        format!("it is called {}", names.join(", "))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Waiting for what others hold: an address, a unit of quota, a slot of a group.
+//! Waiting for what others hold: an address, a name, a unit of quota, a slot of a group.
 //!
 //! Who gives something back has those planned again who were told to wait for it. A plan that
 //! was refused is told in a commit of its own, and what it waits for may be given back before
@@ -25,7 +25,7 @@ pub(crate) fn are_true(tx: &mut dyn Tx, plan: &Plan, project: &Name) -> Result<b
 fn is_true(tx: &mut dyn Tx, plan: &Plan, project: &Name, reason: &Reason) -> Result<bool, Error> {
     if let Reason::Claimed { thing, by } = reason {
         tx.hold(thing)?;
-        return Ok(claims::holder(tx, thing)?.as_ref() == Some(by));
+        return Ok(claims::holder(tx, thing, plan.cluster)?.as_ref() == Some(by));
     }
     if let Reason::Quota { .. } = reason {
         return claims::is_full(tx, project);

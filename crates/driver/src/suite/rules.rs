@@ -180,6 +180,7 @@ fn host(seen: &[Observation], machine: MachineId) -> Option<&HostFact> {
         | Fact::Addons(_)
         | Fact::Snapshots(_)
         | Fact::Restored(_)
+        | Fact::Names(..)
         | Fact::Access(_) => None,
     })
 }
@@ -314,6 +315,7 @@ pub(super) async fn probe_tells_what_it_knows<F: Fixture>(play: Play<'_, F>) -> 
             | Fact::Addons(_)
             | Fact::Snapshots(_)
             | Fact::Restored(_)
+            | Fact::Names(..)
             | Fact::Access(_) => {}
         }
     }
@@ -349,6 +351,7 @@ pub(super) async fn silence_is_not_absence<F: Fixture>(play: Play<'_, F>) -> Ver
             | Fact::Addons(_)
             | Fact::Snapshots(_)
             | Fact::Restored(_)
+            | Fact::Names(..)
             | Fact::Access(_) => {}
         }
     }
@@ -542,6 +545,10 @@ pub(super) async fn told_is_told<F: Fixture>(play: Play<'_, F>) -> Verdict {
                 let fact = host.balance.as_ref();
                 fact.is_some_and(|fact| fact.told == balance.fingerprint())
             }),
+            Action::Name { naming } => {
+                let named = Fact::Names(task.machine.id, naming.fact());
+                seen.iter().any(|seen| seen.fact == named)
+            }
             Action::Install { addons, remove } => installed(&seen, addons, remove),
             Action::Init { care, .. } | Action::Join { care, .. } | Action::Tend { care } => {
                 carries(&seen, task.machine.id, care)
@@ -556,7 +563,8 @@ pub(super) async fn told_is_told<F: Fixture>(play: Play<'_, F>) -> Verdict {
                     | Fact::Access(_)
                     | Fact::Certificates(..)
                     | Fact::Addons(_)
-                    | Fact::Restored(_) => None,
+                    | Fact::Restored(_)
+                    | Fact::Names(..) => None,
                 };
                 let told = newest.map(|newest| (newest.version, newest.before));
                 told == Some((taking.version, taking.before))

@@ -200,6 +200,7 @@ impl Scene {
             | Fact::Addons(_)
             | Fact::Snapshots(_)
             | Fact::Restored(_)
+            | Fact::Names(..)
             | Fact::Access(_) => None,
         });
         told.unwrap_or_else(|| panic!("{} tells nothing: {seen:?}", machine.name))

@@ -60,7 +60,9 @@ fn closes(view: &View<'_>, task: &Task) -> bool {
         return false;
     };
     let api = |listener: &Listener| listener.is_api() && u32::from(listener.port) == API_PORT;
-    let passes = WAYS.iter().find_map(|role| passes(view, &task.machine, *role));
+    let passes = WAYS
+        .iter()
+        .find_map(|role| passes(view, &task.machine, *role));
     passes.is_some() && !balance.listeners.iter().any(api)
 }
 

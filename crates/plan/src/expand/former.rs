@@ -9,11 +9,7 @@ use model::name::Name;
 ///
 /// A load balancer with another name is another one. Until that serves, this one does, and whom it
 /// sends to may change meanwhile: nobody could tell it who only knew what it is called.
-pub(super) fn former(
-    start: &Desired,
-    before: Option<Known<'_>>,
-    grown: &Desired,
-) -> Vec<Balancer> {
+pub(super) fn former(start: &Desired, before: Option<Known<'_>>, grown: &Desired) -> Vec<Balancer> {
     let mut former = Vec::new();
     for was in start.balancers.iter().chain(&start.former) {
         let known = |of: &Balancer| of.name == was.name;

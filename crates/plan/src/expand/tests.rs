@@ -110,6 +110,7 @@ impl History {
             node: None,
             host: None,
             certificates: None,
+            names: None,
         };
         self.observed.machines.insert(id, seen);
         self

@@ -6,6 +6,7 @@
 use super::View;
 use super::draft::Draft;
 use super::hosts::{self, balancers};
+use super::names;
 use super::snapshots;
 use super::survey::{Life, Place, Survey, count};
 use super::tending::{Cares, still_asked};
@@ -576,7 +577,8 @@ pub(super) fn remove(draft: &mut Draft<'_>, cares: &Cares) {
     let missing = missing(draft.survey);
     let untold = balancers::not_told_yet(draft, cares);
     for place in draft.survey.leaving() {
-        if !remains(place) || draft.given_up(place) {
+        let named = names::taken_back(draft, place);
+        if !remains(place) && named.is_none() || draft.given_up(place) {
             continue;
         }
         // Members of the control plane go one at a time, whatever the budget.
@@ -593,7 +595,11 @@ pub(super) fn remove(draft: &mut Draft<'_>, cares: &Cares) {
             {
                 draft.hold(place, dispose(place.machine).kind(), reason);
             }
-            (None, _) => draft.want(place, dispose(place.machine)),
+            (None, _) => match named {
+                Some(Err(reason)) => draft.hold(place, dispose(place.machine).kind(), reason),
+                Some(Ok(action)) => draft.want(place, action),
+                None => draft.want(place, dispose(place.machine)),
+            },
             (Some(_), _) if let Some(reason) = closed => draft.hold(place, Kind::Drain, reason),
             (Some(_), Some(ahead)) if ahead.machine.id != place.machine.id => {
                 draft.hold(
@@ -665,7 +671,8 @@ pub(super) fn tear_down(draft: &mut Draft<'_>) {
     let remaining: Vec<_> = draft
         .survey
         .leaving()
-        .filter(|place| remains(place) && !draft.given_up(place))
+        .filter(|place| remains(place) || names::taken_back(draft, place).is_some())
+        .filter(|place| !draft.given_up(place))
         .collect();
     // A given machine that does not answer may never: nobody waits for it.
     let silent = |place: &Place<'_>| {
@@ -680,7 +687,10 @@ pub(super) fn tear_down(draft: &mut Draft<'_>) {
                 let after = worker.machine.name.clone();
                 draft.hold(place, dispose(place.machine).kind(), Reason::Turn { after });
             }
-            Some(_) | None => draft.want(place, dispose(place.machine)),
+            Some(_) | None => match names::taken_back(draft, place) {
+                Some(Ok(action)) => draft.want(place, action),
+                Some(Err(_)) | None => draft.want(place, dispose(place.machine)),
+            },
         }
     }
 }

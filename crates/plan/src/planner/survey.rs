@@ -2,6 +2,7 @@
 
 use super::{View, hosts};
 use model::cluster::{Machine, Role};
+use model::dns::NamesFact;
 use model::host::{Fingerprint, Recipe};
 use model::id::MachineId;
 use model::intent::Wish;
@@ -10,6 +11,7 @@ use model::task::{Kind, Open, State};
 use model::time::Timestamp;
 use model::version::Version;
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 /// One machine and all that is known of it.
 #[derive(Debug, Clone, Copy)]
@@ -26,6 +28,10 @@ pub(super) struct Place<'a> {
     pub(super) node: Option<Node>,
     /// What the node was last told to carry, if it still does.
     pub(super) care: Option<&'a Fingerprint>,
+    /// The names that lead to it, where somebody can ask for them.
+    pub(super) names: Option<&'a NamesFact>,
+    /// Where people find it, while it runs.
+    pub(super) outside: Option<IpAddr>,
     /// The unfinished task that touches it.
     pub(super) open: Option<&'a Open>,
     /// What is heard of its member of etcd.
@@ -140,6 +146,7 @@ impl Place<'_> {
             | Kind::Prepare
             | Kind::Mesh
             | Kind::Balance
+            | Kind::Name
             | Kind::Init
             | Kind::Join
             | Kind::Install
@@ -245,6 +252,10 @@ impl<'a> Survey<'a> {
                 host: host(seen),
                 node,
                 care: carried(seen),
+                names: seen
+                    .and_then(|seen| seen.names.as_ref())
+                    .map(|(fact, _)| fact),
+                outside: outside(seen),
                 open,
                 etcd: etcd(view, machine),
                 end: seen
@@ -339,6 +350,17 @@ fn life(seen: Option<&Seen>) -> Life {
         Some(MachineFact::Booting { .. }) => Life::Booting,
         Some(MachineFact::Running { .. }) => Life::Running,
         Some(MachineFact::Unreachable { .. }) => Life::Unreachable,
+    }
+}
+
+/// Where people find a machine that runs.
+fn outside(seen: Option<&Seen>) -> Option<IpAddr> {
+    match seen?.machine.as_ref()? {
+        (MachineFact::Running { address, .. }, _) => Some(*address),
+        (
+            MachineFact::Absent | MachineFact::Booting { .. } | MachineFact::Unreachable { .. },
+            _,
+        ) => None,
     }
 }
 

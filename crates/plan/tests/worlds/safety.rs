@@ -100,6 +100,7 @@ pub(crate) fn robbed(view: &View<'_>, step: &Plan) -> Option<String> {
             | Kind::Equip
             | Kind::Mesh
             | Kind::Balance
+            | Kind::Name
             | Kind::Init
             | Kind::Join
             | Kind::Install

@@ -170,6 +170,7 @@ fn sighted(world: &World, desired: &Desired, observed: &mut Observed) {
             node: node.map(|node| (node, NOW)),
             host: None,
             certificates: end.map(|end| (CertificatesFact { end }, NOW)),
+            names: None,
         };
         observed.machines.insert(machine.id, seen);
     }

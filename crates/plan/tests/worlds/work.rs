@@ -6,12 +6,14 @@ use crate::shape::World;
 use model::balancer::Balance;
 use model::care::Care;
 use model::cluster::{Desired, Machine, Origin, Role};
+use model::dns::Naming;
 use model::id::{IntentId, TaskId};
 use model::observed::Observed;
 use model::snapshot::{Destination, Keep, Restoring, SnapshotId, Taking};
 use model::task::{Action, Kind, Open, State};
 use model::version::Version;
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 
 /// What an earlier plan would have begun.
 fn begun(desired: &Desired, observed: &Observed, machine: &Machine, kind: Kind) -> Action {
@@ -32,6 +34,13 @@ fn begun(desired: &Desired, observed: &Observed, machine: &Machine, kind: Kind) 
             balance: Balance {
                 address: machine.address,
                 listeners: Vec::new(),
+            },
+        },
+        Kind::Name => Action::Name {
+            naming: Naming {
+                address: IpAddr::V4(machine.address),
+                names: Vec::new(),
+                former: Vec::new(),
             },
         },
         Kind::Init => Action::Init {
@@ -142,7 +151,7 @@ pub(crate) fn under_way(world: &World, desired: &Desired, observed: &Observed) -
 fn fits(observed: &Observed, machine: &Machine, kind: Kind) -> bool {
     match kind {
         Kind::Key | Kind::Equip | Kind::Mesh => machine.origin.is_host(),
-        Kind::Balance => machine.role == Role::Balancer,
+        Kind::Balance | Kind::Name => machine.role == Role::Balancer,
         Kind::Init => machine.role == Role::Control && !observed.initialised,
         Kind::Install => machine.role == Role::Control && observed.initialised,
         Kind::Snapshot | Kind::Restore => {

@@ -409,6 +409,7 @@ fn seen(task: &Task, at: Timestamp) -> Vec<Observation> {
         | Action::Equip { .. }
         | Action::Mesh { .. }
         | Action::Balance { .. }
+        | Action::Name { .. }
         | Action::Install { .. } => Vec::new(),
     };
     facts

@@ -1,6 +1,6 @@
 //! The manifests that stories write: one cluster each, in the language that people use.
 
-use super::parse::Clause;
+use super::parse::{Clause, Entrance};
 use model::name::Name;
 use model::version::Version;
 use std::net::Ipv4Addr;
@@ -14,6 +14,10 @@ pub(super) struct Declared {
     places: Vec<(Name, u32)>,
     scaled: Option<(u32, u32)>,
     balancers: u32,
+    others: u32,
+    api: Entrance,
+    called: Option<Name>,
+    named: Option<Name>,
     sandboxed: bool,
     cni: Option<String>,
     addons: Vec<String>,
@@ -40,6 +44,10 @@ impl Default for Declared {
             places: Vec::new(),
             scaled: None,
             balancers: 0,
+            others: 0,
+            api: Entrance::First,
+            called: None,
+            named: None,
             sandboxed: false,
             cni: None,
             addons: Vec::new(),
@@ -73,6 +81,10 @@ impl Declared {
                 Clause::From(provider, count) => self.place(provider, *count),
                 Clause::Scaled(min, max) => self.scaled = Some((*min, *max)),
                 Clause::Balancers(count) => self.balancers = *count,
+                Clause::Others(count) => self.others = *count,
+                Clause::Api(entrance) => self.api = *entrance,
+                Clause::Called(name) => self.called = Some(name.clone()),
+                Clause::Named(name) => self.named = Some(name.clone()),
                 Clause::Sandboxed => self.sandboxed = true,
                 Clause::Connected(cni) => self.cni = Some(cni.clone()),
                 Clause::Having(addons) => self.addons.clone_from(addons),
@@ -146,6 +158,7 @@ impl Declared {
             ("control", first, counted(self.control)),
             ("compute", first, scaled.or_else(|| counted(self.compute))),
             ("door", first, counted(self.balancers)),
+            ("side", first, counted(self.others)),
         ];
         let places = self.places.iter();
         sizes.extend(places.map(|(name, count)| (name.as_str(), name.as_str(), counted(*count))));
@@ -175,6 +188,56 @@ impl Declared {
         format!(
             "        installationProxy: {{ mode: \"on\", endpoint: \"{proxy}\", noProxy: \"{direct}\" }}\n"
         )
+    }
+
+    /// Its load balancers: each has an entrance to workloads, and one of them that to the API.
+    fn balancers(&self, cluster: &Name, compute: &[&str]) -> String {
+        let web = match compute {
+            [] => "control".to_owned(),
+            pools => pools.join(", "),
+        };
+        let balancer = |name: &str, pool: &str, roles: &[&str]| {
+            let roles = roles.join(", ");
+            format!(
+                "      - name: {name}
+        targetedK8s: {cluster}
+        roles: [{roles}]
+        pools: [{pool}]
+"
+            )
+        };
+        let usual = || format!("{cluster}-lb");
+        let first = self.called.as_ref().map_or_else(usual, Name::to_string);
+        let dns = self.named.as_ref().map_or(String::new(), |name| {
+            format!("        dns: {{ dnsZone: example.org, provider: zones, hostname: {name} }}\n")
+        });
+        let mut declared = String::new();
+        let mut used = Vec::new();
+        if self.balancers > 0 {
+            let roles = entrances(self.api == Entrance::First, "web");
+            declared += &(balancer(&first, "door", &roles) + &dns);
+            used.extend(roles);
+        }
+        if self.others > 0 {
+            let roles = entrances(self.api == Entrance::Other, "shop");
+            declared += &balancer(&format!("{cluster}-alt"), "side", &roles);
+            used.extend(roles);
+        }
+        if declared.is_empty() {
+            return declared;
+        }
+        let role = |name: &&str| {
+            let (port, target, pools) = match *name {
+                "api" => (6443, 6443, "control"),
+                "web" => (443, 30443, web.as_str()),
+                _ => (8443, 30444, web.as_str()),
+            };
+            format!(
+                "      - {{ name: {name}, protocol: tcp, port: {port}, targetPort: {target}, targetPools: [{pools}] }}\n"
+            )
+        };
+        let roles: String = used.iter().map(role).collect();
+        format!("  loadBalancers:\n    roles:\n{roles}    clusters:\n{declared}")
     }
 
     /// The text of the manifest.
@@ -213,12 +276,13 @@ impl Declared {
         let provider =
             |name: &str| format!("    - name: {name}\n      providerType: {kind}\n{account}");
         let providers: String = self.providers().into_iter().map(provider).collect();
+        let zones = match self.named {
+            None => "",
+            Some(_) => "    - name: zones\n      providerType: simulated\n",
+        };
         let proxy = self.proxy();
         let more = self.besides();
-        let balancers = match self.balancers {
-            0 => String::new(),
-            _ => balancers(name, &compute),
-        };
+        let balancers = self.balancers(name, &compute);
         format!(
             "apiVersion: slipway.dev/v1
 kind: InputManifest
@@ -226,7 +290,7 @@ metadata:
   name: {name}
 spec:
   providers:
-{providers}  nodePools:
+{providers}{zones}  nodePools:
 {pools}  kubernetes:
     clusters:
       - name: {name}
@@ -242,24 +306,9 @@ spec:
     }
 }
 
-/// A load balancer with an entrance to the API and one to workloads.
-fn balancers(cluster: &Name, compute: &[&str]) -> String {
-    let web = match compute {
-        [] => "control".to_owned(),
-        pools => pools.join(", "),
-    };
-    format!(
-        "  loadBalancers:
-    roles:
-      - {{ name: api, protocol: tcp, port: 6443, targetPort: 6443, targetPools: [control] }}
-      - {{ name: web, protocol: tcp, port: 443, targetPort: 30443, targetPools: [{web}] }}
-    clusters:
-      - name: {cluster}-lb
-        targetedK8s: {cluster}
-        roles: [api, web]
-        pools: [door]
-"
-    )
+/// The entrances of a load balancer, which has one of its own.
+fn entrances(api: bool, own: &'static str) -> Vec<&'static str> {
+    if api { vec!["api", own] } else { vec![own] }
 }
 
 fn dynamic_pool(

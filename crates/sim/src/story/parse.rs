@@ -93,6 +93,14 @@ pub(super) enum Clause {
     Scaled(u32, u32),
     /// Machines of a load balancer with two roles.
     Balancers(u32),
+    /// Machines of another load balancer, which has a role of its own.
+    Others(u32),
+    /// Which load balancer passes the API on.
+    Api(Entrance),
+    /// What the first load balancer is called.
+    Called(Name),
+    /// Under which name of DNS it is reached.
+    Named(Name),
     /// Machines are hosts of a sandbox.
     Sandboxed,
     /// Who connects pods.
@@ -119,6 +127,14 @@ pub(super) enum Clause {
     Allowing(u8),
     /// What nodes must pass before they serve again.
     Gated(Name),
+}
+
+/// A load balancer that may pass the API on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Entrance {
+    First,
+    Other,
+    None,
 }
 
 /// Reads all lines that say something.
@@ -310,6 +326,14 @@ fn clauses<'w>(mut words: &'w [&'w str]) -> Result<Vec<Clause>, String> {
 fn of_one_word<'w>(words: &'w [&'w str]) -> Result<(Clause, &'w [&'w str]), String> {
     match words {
         ["account", secret, rest @ ..] => Ok((Clause::Account(parsed(secret)?), rest)),
+        [count, "other", "balancer" | "balancers", rest @ ..] => {
+            Ok((Clause::Others(parsed(count)?), rest))
+        }
+        ["api", "on", "first", rest @ ..] => Ok((Clause::Api(Entrance::First), rest)),
+        ["api", "on", "other", rest @ ..] => Ok((Clause::Api(Entrance::Other), rest)),
+        ["api", "on", "none", rest @ ..] => Ok((Clause::Api(Entrance::None), rest)),
+        ["named", name, rest @ ..] => Ok((Clause::Named(parsed(name)?), rest)),
+        ["called", name, rest @ ..] => Ok((Clause::Called(parsed(name)?), rest)),
         ["bucket", secret, rest @ ..] => Ok((Clause::Bucket(parsed(secret)?), rest)),
         ["keys", secret, rest @ ..] => Ok((Clause::Keys(parsed(secret)?), rest)),
         ["at", version, rest @ ..] => Ok((Clause::At(parsed(version)?), rest)),

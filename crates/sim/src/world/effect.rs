@@ -4,6 +4,7 @@ use super::kit::{End, Passing, ends};
 use model::addon::{Addon, AddonName};
 use model::care::Care;
 use model::cluster::{Machine, Origin, Role};
+use model::dns::Naming;
 use model::host::Fingerprint;
 use model::id::{ClusterId, MachineId, TaskId};
 use model::name::Name;
@@ -165,6 +166,8 @@ pub(crate) enum Change {
     Mesh { ends: Vec<End> },
     /// A load balancer is told what to do.
     Balance { passing: Passing },
+    /// Names lead to a machine from now on, and no others.
+    Name { naming: Naming },
     /// A control plane is started.
     Init {
         version: Version,
@@ -235,6 +238,9 @@ impl Change {
             Action::Balance { balance } => Self::Balance {
                 passing: Passing::of(balance),
             },
+            Action::Name { naming } => Self::Name {
+                naming: naming.clone(),
+            },
             Action::Init {
                 version,
                 network: _,
@@ -281,6 +287,7 @@ impl Change {
             Self::Equip { .. } => Kind::Equip,
             Self::Mesh { .. } => Kind::Mesh,
             Self::Balance { .. } => Kind::Balance,
+            Self::Name { .. } => Kind::Name,
             Self::Init { .. } => Kind::Init,
             Self::Join { .. } => Kind::Join,
             Self::Install { .. } => Kind::Install,
@@ -313,6 +320,7 @@ impl Change {
             | Self::Renew { .. }
             | Self::Release => true,
             Self::Mesh { .. }
+            | Self::Name { .. }
             | Self::Install { .. }
             | Self::Drain
             | Self::Uncordon

@@ -34,6 +34,9 @@ impl State {
             name: machine.name.clone(),
             cluster,
         };
+        if let Some((names, _)) = &seen.names {
+            self.furnish_names(by.clone(), names);
+        }
         let on = if let Some(address) = endpoint(machine) {
             let host = Host {
                 owner: Some(by),

@@ -6,7 +6,7 @@
 use super::effect::{Computer, Operation};
 use super::state::State;
 use crate::made_up::MadeUp;
-use model::balancer::{Balance, BalanceFact};
+use model::balancer::{API_PORT, Balance, BalanceFact, Listener};
 use model::cluster::Machine;
 use model::host::Fingerprint;
 use model::id::{ClusterId, MachineId};
@@ -59,6 +59,9 @@ pub(crate) struct Passing {
     pub(crate) told: Fingerprint,
     /// To whom, for every role.
     pub(crate) roles: BTreeMap<Name, Targets>,
+    /// The role by which nodes find the API there, as far as anybody here knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) api: Option<Name>,
 }
 
 /// To whom a load balancer passes what it is sent.
@@ -84,13 +87,16 @@ impl Targets {
 impl Passing {
     pub(crate) fn of(balance: &Balance) -> Self {
         let roles = balance.listeners.iter();
-        let role = |listener: &model::balancer::Listener| {
+        let api = |listener: &&Listener| listener.is_api() && u32::from(listener.port) == API_PORT;
+        let api = roles.clone().find(api);
+        let role = |listener: &Listener| {
             let targets = Targets::At(listener.targets.clone());
             (listener.role.clone(), targets)
         };
         Self {
             told: balance.fingerprint(),
             roles: roles.map(role).collect(),
+            api: api.map(|listener| listener.role.clone()),
         }
     }
 }
@@ -128,6 +134,7 @@ impl Kit {
         let passing = fact.balance.as_ref().map(|fact| Passing {
             told: fact.told.clone(),
             roles: fact.healthy.iter().map(answered).collect(),
+            api: None,
         });
         Self {
             equipped: fact.equipped.clone(),

@@ -104,6 +104,7 @@ impl State {
             Action::Equip { recipe } => self.step_equip(machine, &recipe.fingerprint(), now),
             Action::Mesh { mesh } => self.step_mesh(mesh, &ends(mesh), now),
             Action::Balance { balance } => self.step_balance(machine, &Passing::of(balance), now),
+            Action::Name { naming } => Ok(self.step_name(machine, naming)),
             Action::Init { .. } => self.step_init(task, now),
             Action::Join { .. } => self.step_join(task, now),
             Action::Install { addons, remove } => self.step_install(task, (addons, remove), now),
@@ -323,6 +324,7 @@ impl State {
                 | Action::Equip { .. }
                 | Action::Mesh { .. }
                 | Action::Balance { .. }
+                | Action::Name { .. }
                 | Action::Init { .. }
                 | Action::Join { .. }
                 | Action::Install { .. }
@@ -351,6 +353,7 @@ impl State {
             | Action::Equip { .. }
             | Action::Mesh { .. }
             | Action::Balance { .. }
+            | Action::Name { .. }
             | Action::Init { .. }
             | Action::Join { .. }
             | Action::Install { .. }
@@ -479,6 +482,7 @@ impl State {
             let on = self.computer(machine, now).ok();
             let told = on.and_then(|on| self.host_told(cluster, on, now));
             facts.extend(told.map(|told| Fact::Host(machine.id, told)));
+            facts.extend(self.names_fact(machine));
         }
         let key = self.keys.get(&cluster).filter(|key| key.from <= now);
         facts.extend(key.map(|key| {

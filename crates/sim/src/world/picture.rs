@@ -52,6 +52,11 @@ impl State {
                 lines.entry(key).or_default().push(self.told(node, now));
             }
         }
+        for named in self.names.values().filter(|named| shown(named.by.cluster)) {
+            let by = &named.by;
+            let key = (by.cluster, by.name.to_string(), by.machine);
+            lines.entry(key).or_default().push(named.drawn());
+        }
         let clusters = self.clusters.keys().filter(|id| shown(**id));
         let drawn = clusters.filter_map(|id| Some(format!("has {}\n", self.addons_drawn(*id)?)));
         let drawn: String = drawn.collect();

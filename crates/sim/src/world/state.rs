@@ -9,6 +9,7 @@
 
 use super::effect::{Bearer, Change, Computer, Effect, Operation, Told};
 use super::kit::Kit;
+use super::names::Named;
 use super::saved::Saved;
 use super::watch::Violation;
 use model::addon::{AddonFact, AddonName};
@@ -34,6 +35,9 @@ pub(crate) struct State {
     /// are kept where secrets are.
     #[serde(default)]
     pub(crate) keys: BTreeMap<ClusterId, Key>,
+    /// The names that lead to machines.
+    #[serde(default)]
+    pub(crate) names: BTreeMap<MachineId, Named>,
     /// The last number that the provider gave to a machine.
     pub(crate) vm_last: u64,
     /// The last number of a change.
@@ -329,6 +333,7 @@ impl State {
             Change::Install { addons, .. } => self.begin_install(of, addons),
             Change::Equip { .. }
             | Change::Balance { .. }
+            | Change::Name { .. }
             | Change::Init { .. }
             | Change::Join { .. }
             | Change::Tend { .. }
@@ -373,6 +378,7 @@ impl State {
             Change::Equip { recipe } => self.equip(of, recipe),
             Change::Mesh { ends } => self.connect(at, ends),
             Change::Balance { passing } => self.balance(of, passing),
+            Change::Name { naming } => self.name(at, of, naming),
             Change::Init { version, told } => {
                 self.watch_init(at, of);
                 let kube = self.clusters.entry(of.by.cluster).or_default();

@@ -56,12 +56,18 @@ pub enum Rule {
     StillTarget,
     /// A node was led to a machine that does not pass the API on.
     LedNowhere,
-    /// A machine went while a node looked for the API there.
+    /// A machine went, or passed the API on no more, while a node looked for it there.
     StillAsked,
     /// Something else was done to a cluster while its etcd was put back.
     WhileRestored,
     /// A task led elsewhere than was foreseen.
     Unforeseen,
+    /// A name led to a machine that passed nothing on.
+    NamedEarly,
+    /// A name led to machines of two clusters.
+    NamedTwice,
+    /// A machine went while a name led there.
+    StillNamed,
 }
 
 impl Rule {
@@ -84,6 +90,9 @@ impl Rule {
             Self::StillAsked => "went while a node looked for the API there",
             Self::WhileRestored => "was changed while etcd was put back",
             Self::Unforeseen => "became other than foreseen",
+            Self::NamedEarly => "got a name before it passed anything on",
+            Self::NamedTwice => "got a name that another cluster has",
+            Self::StillNamed => "went while a name led there",
         }
     }
 }
@@ -99,7 +108,7 @@ impl fmt::Display for Violation {
 }
 
 impl State {
-    fn violated(&mut self, at: Timestamp, by: &Bearer, rule: Rule) {
+    pub(super) fn violated(&mut self, at: Timestamp, by: &Bearer, rule: Rule) {
         self.violations.push(Violation {
             at,
             machine: by.name.to_string(),
@@ -118,7 +127,7 @@ impl State {
         });
     }
 
-    fn watches(&self, by: &Bearer) -> bool {
+    pub(super) fn watches(&self, by: &Bearer) -> bool {
         self.watched && !self.condemned.contains(&by.cluster)
     }
 
@@ -174,6 +183,7 @@ impl State {
         self.watch_restore(at, of);
         self.watch_coming(at, of);
         self.watch_upgrade(at, of);
+        self.watch_named(at, of);
         if self.is_asked(of, at) {
             self.violated(at, &of.by, Rule::StillAsked);
         }
@@ -222,6 +232,7 @@ impl State {
             | Change::Equip { .. }
             | Change::Mesh { .. }
             | Change::Balance { .. }
+            | Change::Name { .. }
             | Change::Init { .. }
             | Change::Join { .. }
             | Change::Install { .. }
@@ -308,9 +319,16 @@ impl State {
         })
     }
 
-    /// Whether a machine goes on which a node that answers looks for the API.
+    /// Whether a machine goes, or is told to pass the API on no more, on which a node that answers
+    /// looks for it.
     fn is_asked(&self, of: &Operation, at: Timestamp) -> bool {
-        let goes = matches!(of.change, Change::Leave | Change::Delete | Change::Release);
+        let passing = self.kit(of.on).and_then(|kit| kit.passing.as_ref());
+        let closes = if let Change::Balance { passing: told } = &of.change {
+            passing.is_some_and(|passing| passing.api.is_some()) && told.api.is_none()
+        } else {
+            false
+        };
+        let goes = matches!(of.change, Change::Leave | Change::Delete | Change::Release) || closes;
         let end = self.kit(of.on).and_then(|kit| kit.end.as_ref());
         let Some(address) = end.map(|end| end.address).filter(|_| goes) else {
             return false;

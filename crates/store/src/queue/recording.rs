@@ -197,7 +197,11 @@ fn record(
         tx.outbox().done.push((task.id, now));
     }
     // Nothing else sets free what a machine holds.
-    if *ended == Ended::Done && matches!(task.action.kind(), Kind::Delete | Kind::Release) {
+    let frees = matches!(
+        task.action.kind(),
+        Kind::Delete | Kind::Release | Kind::Name
+    );
+    if *ended == Ended::Done && frees {
         claims::settle(tx, task.cluster, now);
     }
     let (kind, message) = match ended {

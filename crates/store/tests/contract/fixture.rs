@@ -263,6 +263,7 @@ pub(crate) fn effect(task: &Task, now: Timestamp) -> Vec<Observation> {
         | Action::Equip { .. }
         | Action::Mesh { .. }
         | Action::Balance { .. }
+        | Action::Name { .. }
         | Action::Install { .. }
         | Action::Renew { .. } => Vec::new(),
         Action::Snapshot { taking } => vec![saved(taking, now)],

@@ -3,7 +3,9 @@
 use super::{History, admitted};
 use crate::expand::{Change, Known};
 use expect_test::expect;
+use model::balancer::{Balance, Listener, Protocol};
 use model::manifest::Manifest;
+use model::task::Action;
 
 /// A cluster behind load balancers; `clusters` are theirs, `more` is written into the cluster.
 fn manifest(door: u32, more: &str, clusters: &str, port: u16) -> Manifest {
@@ -25,6 +27,7 @@ spec:
   loadBalancers:
     roles:
       - {{name: web, protocol: tcp, port: {port}, targetPort: 30443, targetPools: [muscle]}}
+      - {{name: api, protocol: tcp, port: 6443, targetPort: 6443, targetPools: [brain]}}
     clusters: [{clusters}]
 "
     );
@@ -187,4 +190,75 @@ fn a_load_balancer_goes_with_its_cluster() {
             "front-door-02"
         ]
     );
+}
+
+/// What is remembered of load balancers as they were.
+fn former(history: &History) -> String {
+    let former = history.desired.iter().flat_map(|desired| &desired.former);
+    let told = former.map(|of| {
+        let roles: Vec<_> = of.roles.iter().map(|role| role.name.as_str()).collect();
+        format!("{}: {}", of.name, roles.join(" "))
+    });
+    told.collect::<Vec<_>>().join(", ")
+}
+
+#[test]
+fn a_load_balancer_is_remembered_until_its_machines_are_gone() {
+    let gate = manifest(1, "", &FRONT.replace("front", "gate"), 443);
+    let history = History::new().apply(&manifest(1, "", FRONT, 443));
+    assert_eq!(former(&history), "");
+    let history = history.apply(&gate);
+    assert_eq!(former(&history), "front: web");
+    assert_eq!(history.next(&gate).change, Change::Unchanged);
+    let history = history.gone("front-door-02");
+    assert_eq!(history.next(&gate).change, Change::Unchanged, "no reason");
+    assert_eq!(
+        former(&history.apply(&manifest(2, "", "", 443))),
+        "gate: web"
+    );
+}
+
+#[test]
+fn who_passed_the_api_on_is_remembered_until_it_does_so_no_more() {
+    let front = |roles: &str| {
+        let declared = FRONT.replace("[web]", roles);
+        manifest(1, "", &declared, 443)
+    };
+    let told = |mut history: History, roles: &[&str]| {
+        let desired = history.desired.as_ref().unwrap();
+        let machine = desired.machine_named("front-door-02").unwrap().clone();
+        let listener = |role: &&str| Listener {
+            role: role.parse().unwrap(),
+            protocol: Protocol::Tcp,
+            port: 1,
+            target_port: 1,
+            targets: Vec::new(),
+            proxy_protocol: false,
+            sticky: false,
+        };
+        let balance = Balance {
+            address: machine.address,
+            listeners: roles.iter().map(listener).collect(),
+        };
+        let balance = Action::Balance { balance };
+        crate::predict(&mut history.observed, &machine, &balance, super::NOW);
+        history
+    };
+    // Nobody was led to one that was never told.
+    let history = History::new().apply(&front("[web, api]"));
+    let history = history.apply(&front("[web]"));
+    assert_eq!(former(&history), "");
+    let history = History::new().apply(&front("[web, api]"));
+    let history = told(history, &["web", "api"]).apply(&front("[web]"));
+    assert_eq!(former(&history), "front: api");
+    assert_eq!(former(&told(history, &["web"]).apply(&front("[]"))), "");
+    // It passes it on again.
+    let history = History::new().apply(&front("[web, api]"));
+    let history = told(history, &["web", "api"]).apply(&front("[web]"));
+    assert_eq!(former(&history.apply(&front("[api]"))), "");
+    // It goes as a whole.
+    let history = History::new().apply(&front("[web, api]"));
+    let history = told(history, &["web", "api"]).apply(&front("[web]"));
+    let gone = history.apply(&manifest(1, "", "", 443));
+    assert_eq!(former(&gone), "front: web api");
 }

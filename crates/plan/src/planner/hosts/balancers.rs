@@ -49,11 +49,7 @@ pub(in crate::planner) fn is_to_be_told(
 
 /// What a load balancer is to be told, where it could be and was told otherwise; or why it is
 /// not told yet.
-fn untold(
-    draft: &Draft<'_>,
-    cares: &Cares,
-    place: &Place<'_>,
-) -> Option<Result<Balance, Reason>> {
+fn untold(draft: &Draft<'_>, cares: &Cares, place: &Place<'_>) -> Option<Result<Balance, Reason>> {
     if place.life != Life::Running || !place.connected() {
         return None;
     }
@@ -286,7 +282,7 @@ fn goes(place: &Place<'_>) -> bool {
 }
 
 /// Whether a machine passes on what it is sent, and goes on to.
-fn serves(place: &Place<'_>) -> bool {
+pub(in crate::planner) fn serves(place: &Place<'_>) -> bool {
     place.life == Life::Running && told(place).is_some() && !goes(place)
 }
 

@@ -9,14 +9,13 @@ use super::disruption::LATER;
 use super::judge;
 use crate::advance::advance;
 use crate::check::{Note, check_advance};
-use crate::fixture::{NOW, World, machine};
+use crate::fixture::{NOW, World, machine, names};
 use crate::held::{Held, Owner, Reason};
 use crate::ledger::Slot;
 use crate::planner::{Plan, plan};
 use crate::predict::predict;
 use crate::summary::Phase;
 use model::cluster::{MetalWanted, Origin, Role};
-use model::dns::{Domain, Names};
 use model::id::{MachineId, TaskId};
 use model::intent::Wish;
 use model::kubernetes::Cni;
@@ -228,16 +227,7 @@ fn taken_back() -> World {
 
 fn unnamed() -> World {
     let mut world = World::hosts("c1 w1 b1").settled();
-    let zone: Domain = "example.org".parse().unwrap();
-    world.desired.balancers[0].dns = Some(Names {
-        zone: zone.clone(),
-        via: Provider::Cloud(Cloud::Cloudflare),
-        endpoint: zone,
-        provider: "names".parse().unwrap(),
-        hostname: "www".parse().unwrap(),
-        alternatives: Vec::new(),
-        secret: None,
-    });
+    world.desired.balancers[0].dns = names(Provider::Cloud(Cloud::Cloudflare), "www");
     world
 }
 
@@ -422,6 +412,11 @@ fn journeys() -> Vec<fn() -> World> {
                 .want("c1 w1 b1")
         },
         || World::hosts("c1 w1 s1 b1").settled().want(""),
+        || {
+            let mut world = World::hosts("c1 w1 b1");
+            world.desired.balancers[0].dns = names(Provider::Simulated, "www");
+            world.settled().want("c1 w1 b2")
+        },
         || World::new("1.35.0", "c1 c2 c3 w1", "c1 c2 c3 w1").unsaved(),
         || {
             let mut world = World::new("1.34.0", "c1 w1", "c1 w1");

@@ -114,6 +114,7 @@ fn told(world: &World, machine: &Machine) -> Option<HostFact> {
         | Fact::Addons(_)
         | Fact::Snapshots(_)
         | Fact::Restored(_)
+        | Fact::Names(..)
         | Fact::Access(_) => None,
     })
 }

@@ -78,15 +78,20 @@ fn the_api_is_passed_on_until_nodes_were_led_to_a_member() {
 fn other_roles_change_at_once() {
     let mut world = moved(two(), true);
     world.desired.balancers[0].roles[0].port = 8443;
-    drawn(&world, &expect![[r#"
+    drawn(
+        &world,
+        &expect![[r#"
         balance  b1 (6443 > 10.8.0.1) (8443 > 10.8.16.1)
         balance  d1 (443 > 10.8.16.1) (6443 > 10.8.0.1)
         scheduled
-    "#]]);
+    "#]],
+    );
     // What comes to the port of the API waits for it.
     let mut other = moved(two(), true);
     other.desired.balancers[0].roles[0].port = 6443;
-    told(other, &expect![[r#"
+    told(
+        other,
+        &expect![[r#"
         1
         balance  b1 (6443 > 10.8.0.1)
         balance  d1 (443 > 10.8.16.1) (6443 > 10.8.0.1)
@@ -99,7 +104,8 @@ fn other_roles_change_at_once() {
         scheduled
         4
         done
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -107,7 +113,9 @@ fn nodes_stay_where_the_api_was_until_the_other_load_balancer_passes_it_on() {
     let mut world = World::hosts("c1 w1 b1").settled().want("c1 w1 w2 b1 d1");
     world.desired.balancers = vec![balancer("front", &["web"]), balancer("back", &["api"])];
     world.desired.former = vec![balancer("front", &["api"])];
-    told(world, &expect![[r#"
+    told(
+        world,
+        &expect![[r#"
         1
         create   w2
         create   d1
@@ -133,7 +141,8 @@ fn nodes_stay_where_the_api_was_until_the_other_load_balancer_passes_it_on() {
         scheduled
         7
         done
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -146,7 +155,9 @@ fn under_another_name_it_is_another_one_and_comes_first() {
         world.desired.former = vec![balancer("front", roles)];
         world
     };
-    told(renamed(&["web"]), &expect![[r#"
+    told(
+        renamed(&["web"]),
+        &expect![[r#"
         1
         create   d1
         create   d2
@@ -175,8 +186,11 @@ fn under_another_name_it_is_another_one_and_comes_first() {
         scheduled
         7
         done
-    "#]]);
-    told(renamed(&["web", "api"]), &expect![[r#"
+    "#]],
+    );
+    told(
+        renamed(&["web", "api"]),
+        &expect![[r#"
         1
         create   d1
         create   d2
@@ -209,7 +223,8 @@ fn under_another_name_it_is_another_one_and_comes_first() {
         scheduled
         8
         done
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -217,7 +232,9 @@ fn whom_the_old_one_sends_to_changes_until_it_goes() {
     let mut world = World::hosts("c1 w1 w2 b1").settled().want("c1 w1 d1");
     world.desired.balancers = vec![balancer("back", &["web", "api"])];
     world.desired.former = vec![balancer("front", &["web", "api"])];
-    told(world, &expect![[r#"
+    told(
+        world,
+        &expect![[r#"
         1
         create   d1
         drain    w2
@@ -252,7 +269,8 @@ fn whom_the_old_one_sends_to_changes_until_it_goes() {
         scheduled
         8
         done
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -260,7 +278,9 @@ fn one_that_nobody_comes_for_goes_at_once() {
     let mut world = two().want("c1 w1 d1");
     let front = world.desired.balancers.remove(0);
     world.desired.former = vec![front];
-    told(world, &expect![[r#"
+    told(
+        world,
+        &expect![[r#"
         1
         tend     w1 (api > 10.8.0.1)
         held     delete b1: one at a time, after w1
@@ -273,7 +293,8 @@ fn one_that_nobody_comes_for_goes_at_once() {
         scheduled
         4
         done
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -295,7 +316,11 @@ fn the_checker_sees_an_api_that_is_closed_too_early() {
         world.desired.former = vec![balancer("front", &["web"])];
         world
     };
-    judged(&renamed().after(4), &renamed().after(3), &expect![[r#"
+    judged(
+        &renamed().after(4),
+        &renamed().after(3),
+        &expect![[r#"
         b1: a load balancer goes when the one in its place serves
-    "#]]);
+    "#]],
+    );
 }

@@ -1,43 +1,308 @@
-//! Names that nobody here can give are told of, and nothing waits for them.
+//! Names of DNS: given to those who serve, taken back before they go, and never missing.
 
-use crate::fixture::{World, picture};
+use super::super::judged;
+use super::{drawn, told};
+use crate::fixture::{World, host, names, picture};
 use crate::plan;
 use expect_test::expect;
-use model::dns::Names;
+use model::cluster::Balancer;
+use model::dns::NamesFact;
 use model::provider::{Cloud, Provider};
 
-/// Hosts with a load balancer that is called so, by whom.
-fn named(via: Provider) -> World {
-    let mut world = World::hosts("c1 w1 b1").settled();
-    let balancer = &mut world.desired.balancers[0];
-    balancer.dns = Some(Names {
-        zone: "example.org".parse().unwrap(),
-        provider: "zones".parse().unwrap(),
-        via,
-        secret: None,
-        hostname: "www".parse().unwrap(),
-        endpoint: "www.example.org".parse().unwrap(),
-        alternatives: Vec::new(),
-    });
+/// Hosts with a load balancer that should be called so, by whom, and is not yet.
+fn unnamed(machines: &str, via: Provider) -> World {
+    let mut world = World::hosts(machines).settled();
+    world.desired.balancers[0].dns = names(via, "www");
     world
+}
+
+/// Hosts with a load balancer that is called so.
+fn named(machines: &str) -> World {
+    unnamed(machines, Provider::Simulated).settled()
 }
 
 #[test]
 fn a_record_that_nobody_makes_is_told_with_what_to_do() {
-    let world = named(Provider::Cloud(Cloud::Cloudflare));
-    let plan = plan(&world.view());
+    let mut world = unnamed("c1 w1 b1", Provider::Cloud(Cloud::Cloudflare));
+    let held = plan(&world.view());
     expect![[r#"
-        held     balance b1: www.example.org leads nowhere: nobody here makes records with cloudflare
+        held     name b1: www.example.org leads nowhere: nobody here makes records with cloudflare
         error
-    "#]].assert_eq(&picture(&plan));
+    "#]]
+    .assert_eq(&picture(&held));
     assert_eq!(
-        plan.held[0].next_action(),
+        held.held[0].next_action(),
         "make the record of www.example.org yourself, and take `dns` of the load balancer out of the manifest"
+    );
+    // Whoever can ask for names can make them.
+    let seen = world.observed.machines.get_mut(&host("b1").id).unwrap();
+    seen.names = Some((NamesFact::default(), crate::fixture::NOW));
+    drawn(
+        &world,
+        &expect![[r#"
+        name     b1 (www.example.org)
+        scheduled
+    "#]],
     );
 }
 
 #[test]
-fn in_the_simulated_world_names_are_simulated_too() {
-    let world = named(Provider::Simulated);
-    assert_eq!(plan(&world.view()).held, []);
+fn a_name_leads_to_those_who_serve() {
+    let mut world = World::hosts("c1 w1 b1 b2");
+    world.desired.balancers[0].dns = names(Provider::Simulated, "www");
+    told(
+        world,
+        &expect![[r#"
+        1
+        key      c1
+        held     create w1 and 2 more: one at a time, after c1
+        scheduled
+        2
+        create   c1
+        create   w1
+        create   b1
+        create   b2
+        scheduled
+        3
+        equip    c1
+        equip    w1
+        equip    b1
+        equip    b2
+        scheduled
+        4
+        mesh     c1 (4 members, to c1 w1 b1 b2)
+        scheduled
+        5
+        init     c1
+        held     join w1: the control plane comes first (c1)
+        held     balance b1 and 1 more: additions come first: 1 not ready yet (w1)
+        scheduled
+        6
+        join     w1
+        balance  b1 (443 > ) (6443 > 10.8.0.1)
+        balance  b2 (443 > ) (6443 > 10.8.0.1)
+        scheduled
+        7
+        tend     w1 (api > 10.8.48.1 10.8.48.2)
+        balance  b1 (443 > 10.8.16.1) (6443 > 10.8.0.1)
+        balance  b2 (443 > 10.8.16.1) (6443 > 10.8.0.1)
+        scheduled
+        8
+        name     b1 (www.example.org)
+        name     b2 (www.example.org)
+        scheduled
+        9
+        done
+    "#]],
+    );
+}
+
+#[test]
+fn a_name_leads_to_others_before_a_machine_goes() {
+    told(
+        named("c1 w1 b1").want("c1 w1 b2"),
+        &expect![[r#"
+        1
+        create   b2
+        held     delete b1: additions come first: 1 not ready yet (b2)
+        scheduled
+        2
+        equip    b2
+        held     delete b1: additions come first: 1 not ready yet (b2)
+        scheduled
+        3
+        mesh     c1 (4 members, to c1 w1 b2 b1)
+        held     delete b1: additions come first: 1 not ready yet (b2)
+        scheduled
+        4
+        balance  b2 (443 > 10.8.16.1) (6443 > 10.8.0.1)
+        held     delete b1: additions come first: 1 not ready yet (b2)
+        scheduled
+        5
+        tend     w1 (api > 10.8.48.2)
+        name     b2 (www.example.org)
+        held     delete b1: one at a time, after w1
+        scheduled
+        6
+        name     b1 ()
+        scheduled
+        7
+        delete   b1
+        scheduled
+        8
+        mesh     c1 (3 members, to c1 w1 b2)
+        scheduled
+        9
+        done
+    "#]],
+    );
+}
+
+#[test]
+fn another_name_comes_before_the_old_one_goes() {
+    let mut world = named("c1 w1 b1 b2");
+    world.desired.balancers[0].dns = names(Provider::Simulated, "shop");
+    told(
+        world,
+        &expect![[r#"
+        1
+        name     b1 (shop.example.org www.example.org)
+        name     b2 (shop.example.org www.example.org)
+        scheduled
+        2
+        name     b1 (shop.example.org)
+        name     b2 (shop.example.org)
+        scheduled
+        3
+        done
+    "#]],
+    );
+    let mut without = named("c1 w1 b1");
+    without.desired.balancers[0].dns = None;
+    told(
+        without,
+        &expect![[r#"
+        1
+        name     b1 ()
+        scheduled
+        2
+        done
+    "#]],
+    );
+}
+
+#[test]
+fn a_name_moves_to_another_load_balancer_and_leads_there_first() {
+    let back = || Balancer {
+        name: "back".parse().unwrap(),
+        roles: Vec::new(),
+        dns: None,
+    };
+    let mut world = World::hosts("c1 w1 b1 d1");
+    world.desired.balancers[0].dns = names(Provider::Simulated, "www");
+    world.desired.balancers.push(back());
+    let mut world = world.settled();
+    world.desired.balancers[1].dns = world.desired.balancers[0].dns.take();
+    told(
+        world,
+        &expect![[r#"
+        1
+        name     d1 (www.example.org)
+        scheduled
+        2
+        name     b1 ()
+        scheduled
+        3
+        done
+    "#]],
+    );
+    // The same where it gets another name.
+    let mut world = named("c1 w1 b1").want("c1 w1 d1");
+    let front = world.desired.balancers[0].clone();
+    world.desired.balancers[0].name = "back".parse().unwrap();
+    world.desired.former = vec![front];
+    told(
+        world,
+        &expect![[r#"
+        1
+        create   d1
+        held     delete b1: additions come first: 1 not ready yet (d1)
+        scheduled
+        2
+        equip    d1
+        held     delete b1: additions come first: 1 not ready yet (d1)
+        scheduled
+        3
+        mesh     c1 (4 members, to c1 w1 d1 b1)
+        held     delete b1: additions come first: 1 not ready yet (d1)
+        scheduled
+        4
+        balance  d1 (443 > 10.8.16.1) (6443 > 10.8.0.1)
+        held     delete b1: additions come first: 1 not ready yet (d1)
+        scheduled
+        5
+        tend     w1 (api > 10.8.64.1)
+        name     d1 (www.example.org)
+        held     delete b1: one at a time, after w1
+        scheduled
+        6
+        name     b1 ()
+        scheduled
+        7
+        delete   b1
+        scheduled
+        8
+        mesh     c1 (3 members, to c1 w1 d1)
+        scheduled
+        9
+        done
+    "#]],
+    );
+}
+
+#[test]
+fn names_go_with_their_cluster_and_with_machines_that_are_lost() {
+    told(
+        named("c1 w1 b1").want(""),
+        &expect![[r#"
+        1
+        delete   w1
+        name     b1 ()
+        held     delete c1: one at a time, after w1
+        deleting
+        2
+        delete   c1
+        delete   b1
+        deleting
+        3
+        gone
+    "#]],
+    );
+    let world = named("c1 w1 b1 b2").want("c1 w1 b2").seen("b1", 'x');
+    drawn(
+        &world,
+        &expect![[r#"
+        mesh     c1 (3 members, to c1 w1 b2)
+        tend     w1 (api > 10.8.48.2)
+        held     delete b1: one at a time, after w1
+        scheduled
+    "#]],
+    );
+}
+
+#[test]
+fn the_checker_sees_names_that_lead_nowhere() {
+    // A plan to name a machine, and that passes on nothing meanwhile.
+    let made = unnamed("c1 w1 b1", Provider::Simulated);
+    let mut now = unnamed("c1 w1 b1", Provider::Simulated);
+    now.host("b1").balance = None;
+    judged(
+        &made,
+        &now,
+        &expect![[r#"
+        b1: a name leads to a load balancer that serves
+    "#]],
+    );
+    // A plan to delete a machine, and a name still leads there.
+    let goes = || {
+        World::hosts("c1 w1 b1 b2")
+            .settled()
+            .want("c1 w1 b2")
+            .after(1)
+    };
+    let (made, mut now) = (goes(), goes());
+    let dns = names(Provider::Simulated, "www").unwrap();
+    let seen = now.observed.machines.get_mut(&host("b1").id).unwrap();
+    let fact = NamesFact {
+        address: Some([10, 8, 48, 1].into()),
+        names: dns.entries(),
+    };
+    seen.names = Some((fact, crate::fixture::NOW));
+    judged(
+        &made,
+        &now,
+        &expect![[r#"
+        b1: no name leads to a machine that goes
+    "#]],
+    );
 }
