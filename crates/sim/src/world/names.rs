@@ -9,12 +9,14 @@ use super::state::State;
 use super::watch::Rule;
 use model::cluster::{Machine, Role};
 use model::dns::{Entry, NamesFact, Naming};
+use model::id::MachineId;
 use model::observed::Fact;
+use model::provider::Provider;
 use model::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 
-/// The names that lead to one machine.
+/// The names that lead to one machine; none any more, where they were taken back.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Named {
     pub(crate) by: Bearer,
@@ -24,9 +26,9 @@ pub(crate) struct Named {
 
 impl Named {
     /// As an outsider would draw it.
-    pub(super) fn drawn(&self) -> String {
+    pub(super) fn drawn(&self) -> Option<String> {
         let names: Vec<_> = self.names.iter().map(|of| of.name.as_str()).collect();
-        format!("called {}", names.join(" "))
+        (!names.is_empty()).then(|| format!("called {}", names.join(" ")))
     }
 }
 
@@ -34,10 +36,10 @@ impl State {
     /// How far the world is with the names of a machine.
     pub(super) fn step_name(&self, machine: &Machine, naming: &Naming) -> Step {
         let named = self.names.get(&machine.id);
-        let done = match named {
-            None => naming.names.is_empty(),
-            Some(named) => (named.address, &named.names) == (naming.address, &naming.names),
-        };
+        let none = named.is_none_or(|named| named.names.is_empty());
+        let same = named
+            .is_some_and(|named| (named.address, &named.names) == (naming.address, &naming.names));
+        let done = same || none && naming.names.is_empty();
         // A machine that somebody else made, or that is gone, has none here.
         let on = self.whose(machine.id).unwrap_or(Computer::Vm(0));
         if done {
@@ -49,10 +51,6 @@ impl State {
 
     /// Names lead to a machine, and no others.
     pub(super) fn name(&mut self, at: Timestamp, of: &Operation, naming: &Naming) {
-        self.names.remove(&of.by.machine);
-        if naming.names.is_empty() {
-            return;
-        }
         let taken = |other: &Named| {
             let mut names = other.names.iter();
             let same = names.any(|of| naming.names.iter().any(|name| name.name == of.name));
@@ -72,7 +70,8 @@ impl State {
     /// Notices when a name leads to a machine that does not serve, or to one that goes.
     pub(super) fn watch_named(&mut self, at: Timestamp, of: &Operation) {
         let goes = matches!(of.change, Change::Delete | Change::Release);
-        if goes && self.names.contains_key(&of.by.machine) {
+        let named = self.names.get(&of.by.machine);
+        if goes && named.is_some_and(|named| !named.names.is_empty()) {
             self.violated(at, &of.by, Rule::StillNamed);
         }
         let named = if let Change::Name { naming } = &of.change {
@@ -98,21 +97,35 @@ impl State {
         }
     }
 
-    /// The names that lead to a machine of a load balancer; that there are none is seen, too.
+    /// The names that lead to a machine of a load balancer. That there are none is seen, too, where
+    /// there were any or somebody would have to answer for them: a cloud, or whoever does for given
+    /// machines.
     pub(super) fn names_fact(&self, machine: &Machine) -> Option<Fact> {
         let named = self.names.get(&machine.id);
+        let told = match machine.origin.via() {
+            Some(Provider::Simulated | Provider::Sandbox) => named.is_some(),
+            Some(Provider::Cloud(_)) | None => true,
+        };
         let fact = named.map_or_else(NamesFact::default, |named| NamesFact {
-            address: Some(named.address),
+            address: (!named.names.is_empty()).then_some(named.address),
             names: named.names.clone(),
         });
-        let balancer = machine.role == Role::Balancer;
+        let balancer = machine.role == Role::Balancer && told;
         balancer.then_some(Fact::Names(machine.id, fact))
     }
 
     /// Every name, each with the machine it leads to.
     pub(super) fn named(&self) -> Vec<String> {
         let named = self.names.values();
-        let told = |named: &Named| format!("{} is {}", named.by.name, named.drawn());
-        named.map(told).collect()
+        let told = |named: &Named| Some(format!("{} is {}", named.by.name, named.drawn()?));
+        named.filter_map(told).collect()
+    }
+
+    /// Nobody asks for the names of a machine that is gone, when none leads there.
+    pub(super) fn forget_names(&mut self, machine: MachineId) {
+        let named = self.names.get(&machine);
+        if named.is_some_and(|named| named.names.is_empty()) {
+            self.names.remove(&machine);
+        }
     }
 }

@@ -55,7 +55,9 @@ impl State {
         for named in self.names.values().filter(|named| shown(named.by.cluster)) {
             let by = &named.by;
             let key = (by.cluster, by.name.to_string(), by.machine);
-            lines.entry(key).or_default().push(named.drawn());
+            if let Some(drawn) = named.drawn() {
+                lines.entry(key).or_default().push(drawn);
+            }
         }
         let clusters = self.clusters.keys().filter(|id| shown(**id));
         let drawn = clusters.filter_map(|id| Some(format!("has {}\n", self.addons_drawn(*id)?)));

@@ -423,12 +423,14 @@ impl State {
                 if let Computer::Vm(number) = of.on {
                     self.destroy(number);
                 }
+                self.forget_names(of.by.machine);
                 self.bury(of.by.cluster);
             }
             Change::Release => {
                 if let Computer::Host(address) = of.on {
                     self.clean(address);
                 }
+                self.forget_names(of.by.machine);
                 self.bury(of.by.cluster);
             }
         }
