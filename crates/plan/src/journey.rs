@@ -3,15 +3,19 @@
 //! A journey is the happy path and says so. Rounds that repeat are told once, with a count:
 //! rolling a thousand nodes is one line.
 
+mod disturbed;
 mod tell;
 
 use crate::advance::advance;
 use crate::held::{Held, Reason, Scope};
 use crate::ledger::{Elsewhere, Slot};
+use crate::pace::{Basis, Paces};
 use crate::planner::{Plan, View, plan};
-use crate::predict::{minutes, predict};
+use crate::predict::predict;
 use crate::price::{Cost, Prices};
 use crate::summary::Phase;
+pub use disturbed::Disturbed;
+use disturbed::Taken;
 use model::cluster::{Desired, Machine};
 use model::id::MachineId;
 use model::name::Name;
@@ -51,6 +55,12 @@ pub struct Journey {
     /// What nodes must pass on the way before they serve again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gates: Vec<Name>,
+    /// Who is taken out of service on the way, by pool.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disturbs: Vec<Disturbed>,
+    /// What the minutes were learnt from.
+    #[serde(default)]
+    pub basis: Basis,
     /// What its machines cost a month before and after; not told where nobody pays for any.
     #[serde(default, skip_serializing_if = "Cost::is_free")]
     pub cost: Cost,
@@ -108,6 +118,8 @@ pub struct Step {
     pub machines: u32,
     /// To which, where it is one.
     pub first: Name,
+    /// How long that takes.
+    pub seconds: u32,
 }
 
 impl Step {
@@ -120,23 +132,19 @@ impl Step {
 impl Block {
     /// How long it takes: the longest step of each round, as often as it repeats, or the wait.
     pub fn minutes(&self) -> u32 {
-        let longest = |round: &Vec<Step>| {
-            round
-                .iter()
-                .map(|step| minutes(step.kind))
-                .max()
-                .unwrap_or(0)
-        };
         match self.wait {
             Some(Wait::Window { minutes, .. } | Wait::Pause { minutes, .. }) => minutes,
             Some(Wait::Others { .. }) => 0,
-            None => self
-                .rounds
-                .iter()
-                .map(longest)
-                .sum::<u32>()
-                .saturating_mul(self.repeats),
+            None => self.seconds().div_ceil(60),
         }
+    }
+
+    /// How long its rounds take.
+    fn seconds(&self) -> u32 {
+        let longest = |round: &Vec<Step>| round.iter().map(|step| step.seconds).max().unwrap_or(0);
+        let rounds = self.rounds.iter().map(longest);
+        let seconds = rounds.fold(0_u32, u32::saturating_add);
+        seconds.saturating_mul(self.repeats)
     }
 
     /// The worst that it does.
@@ -150,13 +158,14 @@ impl Block {
 }
 
 /// Runs the planner from `view` until nothing is left to do, and tells what that costs by the usual
-/// prices.
+/// prices and how long it takes by a guess.
 pub fn journey(view: &View<'_>) -> Journey {
-    journey_priced(view, &Prices::usual())
+    journey_by(view, &Prices::usual(), &Paces::default())
 }
 
-/// Runs the planner from `view` until nothing is left to do.
-pub fn journey_priced(view: &View<'_>, prices: &Prices) -> Journey {
+/// Runs the planner from `view` until nothing is left to do; tells costs by these prices, and
+/// minutes by what was learnt of tasks.
+pub fn journey_by(view: &View<'_>, prices: &Prices, paces: &Paces) -> Journey {
     let mut desired = unscheduled(view.desired);
     let mut observed = view.observed.clone();
     let none = || (SnapshotsFact::none_since(view.now), view.now);
@@ -167,9 +176,12 @@ pub fn journey_priced(view: &View<'_>, prices: &Prices) -> Journey {
         .iter()
         .cloned()
         .partition(|open| open.state == State::Running);
-    let mut told = Telling::new(view);
+    let mut told = Telling::new(view, paces);
     // What is under way is assumed to end well, first.
-    told.round(&under_way(&running, &desired, &mut observed, view.now));
+    told.round(
+        &under_way(&running, &desired, &mut observed, view.now),
+        &ledger,
+    );
     let mut parent = view.parent;
     let mut elsewhere = view.elsewhere;
     let last = loop {
@@ -213,7 +225,7 @@ pub fn journey_priced(view: &View<'_>, prices: &Prices) -> Journey {
             predict(&mut observed, &task.machine, &task.action, told.clock);
             steps.push((task.action.kind(), &task.machine));
         }
-        told.round(&steps);
+        told.round(&steps, &ledger);
         parent += 1;
         if let Some(wait) = wait {
             // What others have under way is assumed to end well, too.
@@ -228,7 +240,7 @@ pub fn journey_priced(view: &View<'_>, prices: &Prices) -> Journey {
 }
 
 /// The gates that nodes come to on the way.
-fn passed(desired: &Desired, told: &Telling) -> Vec<Name> {
+fn passed(desired: &Desired, told: &Telling<'_>) -> Vec<Name> {
     let steps = told.blocks.iter().flat_map(|block| block.rounds.iter());
     let back = steps.flatten().any(|step| step.kind == Kind::Uncordon);
     let gates = desired.disruption.gates.iter().filter(|_| back);
@@ -306,7 +318,10 @@ fn settle(ledger: &mut Vec<Slot>, plan: &Plan) {
 }
 
 /// A journey being told, round by round.
-struct Telling {
+struct Telling<'a> {
+    paces: &'a Paces,
+    basis: Basis,
+    taken: Taken,
     blocks: Vec<Block>,
     rounds: u32,
     /// Rounds, waits, and how often desired state moved on.
@@ -324,10 +339,13 @@ struct Telling {
     toward: Option<Version>,
 }
 
-impl Telling {
-    fn new(view: &View<'_>) -> Self {
+impl<'a> Telling<'a> {
+    fn new(view: &View<'_>, paces: &'a Paces) -> Self {
         let machines = u32::try_from(view.desired.all().count()).unwrap_or(u32::MAX);
         Self {
+            paces,
+            basis: Basis::default(),
+            taken: Taken::new(view.desired, view.observed),
             blocks: Vec::new(),
             rounds: 0,
             steps: 0,
@@ -363,6 +381,8 @@ impl Telling {
         Journey {
             cost,
             gates: passed(desired, &self),
+            disturbs: self.taken.told(),
+            basis: self.basis,
             cluster: desired.name.clone(),
             minutes: self.blocks.iter().map(Block::minutes).sum(),
             blocks: self.blocks,
@@ -385,12 +405,13 @@ impl Telling {
         });
     }
 
-    fn round(&mut self, tasks: &[(Kind, &Machine)]) {
+    fn round(&mut self, tasks: &[(Kind, &Machine)], ledger: &[Slot]) {
         if tasks.is_empty() {
             return;
         }
         self.rounds += 1;
         self.steps += 1;
+        self.taken.round(tasks, ledger);
         let mut steps: Vec<Step> = Vec::new();
         for (kind, machine) in tasks {
             let effects = self.effects.entry(machine.name.clone()).or_default();
@@ -400,12 +421,17 @@ impl Telling {
                 .find(|step| step.kind == *kind && step.pool == machine.pool)
             {
                 Some(step) => step.machines += 1,
-                None => steps.push(Step {
-                    kind: *kind,
-                    pool: machine.pool.clone(),
-                    machines: 1,
-                    first: machine.name.clone(),
-                }),
+                None => {
+                    let (seconds, tasks) = self.paces.of(machine, *kind);
+                    self.basis.note(machine, *kind, tasks);
+                    steps.push(Step {
+                        kind: *kind,
+                        pool: machine.pool.clone(),
+                        machines: 1,
+                        first: machine.name.clone(),
+                        seconds,
+                    });
+                }
             }
         }
         let block = Block {
@@ -415,8 +441,8 @@ impl Telling {
             toward: self.toward,
         };
         if self.timed {
-            let minutes = Duration::from_secs(u64::from(block.minutes()) * 60);
-            self.clock = self.clock.plus(minutes);
+            let took = Duration::from_secs(block.seconds().into());
+            self.clock = self.clock.plus(took);
         }
         self.blocks.push(block);
         self.fold_repeats();

@@ -8,7 +8,7 @@ use model::cluster::{Machine, Origin, Role};
 use model::mesh::{Mesh, MeshKey};
 use model::observed::{CertificatesFact, HostFact, MachineFact, NodeFact, Observed, Seen};
 use model::snapshot::{RestoredFact, Snapshot, SnapshotId, SnapshotsFact, Taking};
-use model::task::{Action, Kind};
+use model::task::Action;
 use model::time::Timestamp;
 use model::version::Version;
 use std::collections::BTreeMap;
@@ -233,24 +233,5 @@ fn change(seen: &mut Seen, edit: impl FnOnce(&mut bool, &mut bool, &mut Version)
     )) = &mut seen.node
     {
         edit(cordoned, ready, version);
-    }
-}
-
-/// How long a task takes, in minutes, on machines and networks of the usual kind.
-pub const fn minutes(kind: Kind) -> u32 {
-    match kind {
-        Kind::Create | Kind::Equip | Kind::Join | Kind::Install | Kind::Drain | Kind::Renew => 2,
-        Kind::Key
-        | Kind::Prepare
-        | Kind::Mesh
-        | Kind::Balance
-        | Kind::Name
-        | Kind::Tend
-        | Kind::Uncordon
-        | Kind::Leave
-        | Kind::Snapshot
-        | Kind::Delete
-        | Kind::Release => 1,
-        Kind::Init | Kind::Upgrade | Kind::Restore => 3,
     }
 }

@@ -1,9 +1,9 @@
 //! The causal chain behind a cluster's state: from what is seen to what ends it.
 
-use crate::held::{Owner, Reason};
+use crate::held::{Held, Owner, Reason};
 use crate::planner::{Plan, View};
 use crate::summary::Phase;
-use model::task::State;
+use model::task::{Open, State};
 use std::fmt;
 
 /// One link of the chain.
@@ -25,66 +25,82 @@ impl fmt::Display for Cause {
     }
 }
 
-/// Why the cluster is as it is: the state, then what runs, then what waits, with the
-/// waits that need a person first.
+/// Why the cluster is as it is: the state, then what waits for a person, what fails and is tried
+/// again, what runs, what waits for a worker, and what waits for its turn.
 pub fn why(view: &View<'_>, plan: &Plan) -> Vec<Cause> {
-    let summary = &plan.summary;
     let mut chain = vec![state(view, plan)];
-    let name = |id| {
-        view.desired
-            .all()
-            .find(|machine| machine.id == id)
-            .map(|machine| &machine.name)
-    };
-    for open in view.open.iter().filter(|open| open.state == State::Running) {
-        if let Some(name) = name(open.machine) {
-            let fact = format!(
-                "{} {name} is running, attempt {}",
-                open.action.kind(),
-                open.attempts
-            );
-            chain.push(Cause {
-                fact,
-                next: Some(format!("follow it with `slipway task log {}`", open.id)),
-            });
-        }
-    }
-    let due = view
-        .open
-        .iter()
-        .filter(|open| open.state == State::Waiting && open.error.is_none())
-        .count();
-    if due + plan.tasks.len() > 0 {
-        let fact = match due + plan.tasks.len() {
-            1 => "1 task waits for a worker".to_owned(),
-            many => format!("{many} tasks wait for a worker"),
-        };
-        chain.push(Cause {
-            fact,
-            next: Some("begins by itself".to_owned()),
-        });
-    }
     let mut held: Vec<_> = plan.held.iter().collect();
-    held.sort_by_key(|held| {
-        (
-            held.reason.owner() == Owner::Slipway,
-            !matches!(held.reason, Reason::Backoff { .. }),
-        )
-    });
-    for held in held {
-        let next = held.next_action();
-        chain.push(Cause {
-            fact: held.to_string(),
-            next: Some(next),
-        });
-    }
-    if chain.len() == 1 && summary.phase == Phase::Done {
+    held.sort_by_key(|held| rank(&held.reason));
+    let told = |held: &&Held| Cause {
+        fact: held.to_string(),
+        next: Some(held.next_action()),
+    };
+    let urgent = held.partition_point(|held| rank(&held.reason) < Rank::Turn);
+    let (urgent, others) = held.split_at(urgent);
+    chain.extend(urgent.iter().map(told));
+    chain.extend(running(view));
+    chain.extend(due(view, plan));
+    chain.extend(others.iter().map(told));
+    if chain.len() == 1 && plan.summary.phase == Phase::Done {
         chain.push(Cause {
             fact: "everything was last seen as declared".to_owned(),
             next: None,
         });
     }
     chain
+}
+
+/// What is told before what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    /// Nothing goes on before somebody acts.
+    Person,
+    /// It failed, and is tried again.
+    Failing,
+    /// It waits for others.
+    Turn,
+}
+
+fn rank(reason: &Reason) -> Rank {
+    let failing = matches!(
+        reason,
+        Reason::Backoff { .. } | Reason::TakenBack { .. } | Reason::Repair { .. }
+    );
+    match reason.owner() {
+        Owner::Person => Rank::Person,
+        Owner::Slipway if failing => Rank::Failing,
+        Owner::Slipway => Rank::Turn,
+    }
+}
+
+/// Tasks that somebody works on.
+fn running(view: &View<'_>) -> Vec<Cause> {
+    let running = view.open.iter().filter(|open| open.state == State::Running);
+    let told = running.filter_map(|open| {
+        let mut machines = view.desired.all();
+        let machine = machines.find(|machine| machine.id == open.machine)?;
+        let fact = format!(
+            "{} {} is running, attempt {}",
+            open.action.kind(),
+            machine.name,
+            open.attempts
+        );
+        let next = Some(format!("follow it with `slipway task log {}`", open.id));
+        Some(Cause { fact, next })
+    });
+    told.collect()
+}
+
+/// Tasks that nobody works on yet.
+fn due(view: &View<'_>, plan: &Plan) -> Option<Cause> {
+    let due = |open: &&Open| open.state == State::Waiting && open.error.is_none();
+    let fact = match view.open.iter().filter(due).count() + plan.tasks.len() {
+        0 => return None,
+        1 => "1 task waits for a worker".to_owned(),
+        many => format!("{many} tasks wait for a worker"),
+    };
+    let next = Some("begins by itself".to_owned());
+    Some(Cause { fact, next })
 }
 
 /// How the cluster stands.
@@ -101,4 +117,39 @@ fn state(view: &View<'_>, plan: &Plan) -> Cause {
         compute.1,
     );
     Cause { fact, next: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::World;
+    use crate::plan;
+    use expect_test::expect;
+    use model::task::Action;
+
+    #[test]
+    fn what_needs_a_person_comes_first_and_what_waits_for_its_turn_last() {
+        let all = "c1 c2 c3 w1 w2 w3";
+        let world = World::new("1.35.0", all, "c1@35 c2@35 c3@35 w1 w2? w3~-")
+            .open("w1", Action::Drain, State::Running, None)
+            .open("w3", Action::Create, State::Waiting, Some("out of stock"));
+        let plan = plan(&world.view());
+        let told: String = why(&world.view(), &plan)
+            .iter()
+            .map(|cause| format!("{cause}\n"))
+            .collect();
+        expect![[r#"
+            cluster edge is error at generation 7: 3 of 3 control and 1 of 3 compute nodes are ready
+            join w2: the machine does not answer
+              → switch it on; or, if it is lost, take it out of the manifest where it was given, and run `slipway machine replace w2` where Slipway made it
+            create w3: tried 1×: out of stock
+              → tries again by itself
+            drain w1 is running, attempt 1
+              → follow it with `slipway task log task-3wzpqyd9dvzbb`
+            upgrade w1: additions come first: 1 not ready yet (w3)
+              → continues when w3 is ready
+            upgrade w2: one at a time, after w1
+              → continues after w1
+        "#]].assert_eq(&told);
+    }
 }

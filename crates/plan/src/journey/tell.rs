@@ -50,6 +50,10 @@ impl fmt::Display for Journey {
                 gates.join(", ")
             )?;
         }
+        if !self.disturbs.is_empty() && !self.blocks.is_empty() {
+            let disturbs: Vec<_> = self.disturbs.iter().map(ToString::to_string).collect();
+            writeln!(f, "  disturbs  {}", disturbs.join("; "))?;
+        }
         if !self.cost.is_free() && !self.blocks.is_empty() {
             writeln!(f, "  costs  {}", self.cost)?;
         }

@@ -38,6 +38,7 @@ fn an_upgrade_repeats_itself_once_per_node() {
             cluster edge
                   1-9  3 of control, one at a time: drain, upgrade, uncordon         disturb      18 min
                 10-21  4 of compute, one at a time: drain, upgrade, uncordon         disturb      24 min
+              disturbs  4 of compute, one at a time; 3 of control, one at a time
               ends ready after about 42 min, 7 machines touched
         "#]],
     );
@@ -101,6 +102,7 @@ fn a_worker_is_replaced_by_one_that_comes_first() {
                     3  drain w1                                                      disturb       2 min
                     4  leave w1                                                      disturb       1 min
                     5  delete w1                                                     data loss     1 min
+              disturbs  1 of compute
               ends ready after about 8 min, 2 machines touched
         "#]],
     );
@@ -116,6 +118,7 @@ fn a_cluster_is_torn_down() {
             cluster edge
                     1  delete 2 of compute                                           data loss     1 min
                     2  delete 3 of control                                           data loss     1 min
+              disturbs  2 of compute, all at once; 3 of control, all at once
               ends gone after about 2 min, 5 machines touched
         "#]],
     );
@@ -165,6 +168,7 @@ fn a_thousand_nodes_are_one_line() {
                     2  upgrade c1                                                    in place      3 min
                     3  uncordon c1                                                   in place      1 min
                4-3003  1000 of compute, one at a time: drain, upgrade, uncordon      disturb       100 h
+              disturbs  1000 of compute, one at a time; 1 of control
               ends ready after about 100 h 6 min, 1001 machines touched
         "#]],
     );
@@ -216,6 +220,7 @@ fn several_workers_are_taken_at_once() {
                10  drain w5                                                      disturb       2 min
                11  upgrade w5                                                    in place      3 min
                12  uncordon w5                                                   in place      1 min
+          disturbs  5 of compute, 2 at a time; 1 of control
           ends ready after about 24 min, 6 machines touched
     "#]]
     .assert_eq(&journey(&world.view()).to_string());
@@ -235,6 +240,7 @@ fn a_journey_waits_for_its_window() {
                 5  upgrade c1                                                    in place      3 min
                 6  uncordon c1                                                   in place      1 min
              7-12  2 of compute, one at a time: drain, upgrade, uncordon         disturb      12 min
+          disturbs  2 of compute, one at a time; 1 of control
           ends ready after about 2 d 2 h, 3 machines touched
     "#]]
     .assert_eq(&told.to_string());
@@ -258,6 +264,7 @@ fn a_fleet_takes_many_windows_and_few_lines() {
                82  drain w55                                                     disturb       2 min
                83  upgrade w55                                                   in place      3 min
                84  uncordon w55                                                  in place      1 min
+          disturbs  55 of compute, 2 at a time
           ends ready after about 16 d 2 h, 55 machines touched
     "#]]
     .assert_eq(&journey(&world.view()).to_string());
@@ -274,6 +281,7 @@ fn a_journey_assumes_that_other_clusters_give_back_what_it_waits_for() {
                 1  drain w1                                                      disturb       2 min
                 2  upgrade w1                                                    in place      3 min
                 3  uncordon w1                                                   in place      1 min
+          disturbs  1 of compute
           ends ready after about 6 min, 1 machine touched
     "#]]
     .assert_eq(&journey(&world.view()).to_string());

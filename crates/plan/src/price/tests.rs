@@ -2,7 +2,8 @@
 
 use super::{MachinePrice, Prices};
 use crate::fixture::World;
-use crate::journey::{journey, journey_priced};
+use crate::journey::{journey, journey_by};
+use crate::pace::Paces;
 use expect_test::{Expect, expect};
 use model::cluster::Origin;
 use model::provider::{Cloud, Provider};
@@ -32,7 +33,7 @@ fn lent(mut world: World, cloud: Cloud, kind: &str, lent_spot: bool) -> World {
 /// The line of the journey that tells of money, if there is one.
 #[track_caller]
 fn costs(world: &World, prices: &Prices, expected: &Expect) {
-    let told = journey_priced(&world.view(), prices).to_string();
+    let told = journey_by(&world.view(), prices, &Paces::default()).to_string();
     let line = told.lines().find(|line| line.contains("cost"));
     expected.assert_eq(line.unwrap_or("nothing").trim());
 }
@@ -52,7 +53,7 @@ fn a_journey_tells_what_is_paid_before_and_after() {
     let told = journey(&world.view());
     assert_eq!(
         told.cost,
-        journey_priced(&world.view(), &Prices::usual()).cost
+        journey_by(&world.view(), &Prices::usual(), &Paces::default()).cost
     );
 }
 

@@ -128,6 +128,7 @@ fn a_journey_tells_what_nodes_must_pass() {
                 3  upgrade 2 of compute                                          in place      3 min
                 4  uncordon 2 of compute                                         in place      1 min
           gates  a node serves again, and others are upgraded, when these let it pass: ceph
+          disturbs  3 of compute, 2 at a time
           ends ready after about 7 min, 3 machines touched
     "#]]
     .assert_eq(&told.to_string());

@@ -182,6 +182,7 @@ fn a_journey_shows_one_after_the_other_and_ends() {
     expect![[r#"
         cluster edge
               1-3  3 of control, one at a time: renew                            in place      6 min
+          disturbs  3 of control, one at a time
           ends ready after about 6 min, 3 machines touched
     "#]]
     .assert_eq(&journey.to_string());

@@ -358,6 +358,7 @@ fn who_plans_sees_that_hosts_are_equipped_one_after_the_other() {
               1-2  2 times 1 of control + 1 of door: equip                       in place      4 min
                 3  equip c3                                                      in place      2 min
               4-5  2 of compute, one at a time: equip                            in place      4 min
+          disturbs  2 of compute, one at a time; 3 of control, one at a time
           ends ready after about 10 min, 7 machines touched
     "#]]
     .assert_eq(&text);
