@@ -41,6 +41,21 @@ impl Paces {
         }
     }
 
+    /// Whatever could be done to these machines, and whose they are.
+    pub fn asked<'a>(
+        machines: impl IntoIterator<Item = &'a Machine>,
+    ) -> BTreeSet<(&'static str, Kind)> {
+        // Thousands of machines are of few kinds.
+        let (mut seen, mut asked) = (BTreeSet::new(), BTreeSet::new());
+        for machine in machines {
+            let whose = |kind| Self::whose(machine, kind);
+            if seen.insert((whose(Kind::Create), whose(Kind::Join))) {
+                asked.extend(Kind::ALL.map(|kind| (whose(kind), kind)));
+            }
+        }
+        asked
+    }
+
     /// Learns from tasks of one kind what is usual: half of them took no longer.
     pub fn learn(&mut self, whose: &'static str, kind: Kind, mut took: Vec<Duration>) {
         took.sort_unstable();

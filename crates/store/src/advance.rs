@@ -3,14 +3,20 @@
 use crate::Store;
 use crate::body::{Scope, Tx, first};
 use crate::commit::CommitError;
+use crate::error::Error;
 use crate::events::note;
 use crate::{clusters, desired};
 use model::cluster::Generation;
+use model::id::ClusterId;
 use model::time::Timestamp;
 use plan::{Advance, Phase};
 
 /// Who moves it on.
 const AUTHOR: &str = "slipway";
+
+/// Events of the project among which the last word on a cluster is looked for: there is no index
+/// for it, and what is further back explains little.
+const LOOKED_AT: u32 = 5_000;
 
 impl Store {
     /// Stores a step of a cluster that nobody asked for, if what it was made from is still so.
@@ -20,6 +26,36 @@ impl Store {
             .write(scope, move |tx| advance(tx, &step, now))
             .await
     }
+
+    /// Why a cluster became what it should be now, where that was nobody's wish: because of what
+    /// was seen, or because what was wished cannot be made.
+    pub async fn advanced(&self, cluster: ClusterId) -> Result<Option<String>, Error> {
+        self.runner.read(move |tx| advanced(tx, cluster)).await
+    }
+}
+
+fn advanced(tx: &mut dyn Tx, cluster: ClusterId) -> Result<Option<String>, Error> {
+    let own = first(
+        tx,
+        "SELECT c.project, c.name FROM clusters c
+         JOIN desired d ON d.cluster = c.id AND d.generation = c.generation
+         WHERE c.id = $1 AND d.author = $2",
+        &[cluster.into(), AUTHOR.into()],
+    )?;
+    let Some(mut own) = own else { return Ok(None) };
+    let (project, name): (String, String) = (own.take()?, own.take()?);
+    let told = first(
+        tx,
+        "SELECT message FROM (SELECT id, kind, object, message FROM events WHERE project = $1
+                              ORDER BY id DESC LIMIT $3) AS newest
+         WHERE object = $2 AND kind IN ('cluster.advanced', 'pool.given-back') ORDER BY id DESC LIMIT 1",
+        &[
+            project.into(),
+            format!("cluster/{name}").into(),
+            LOOKED_AT.into(),
+        ],
+    )?;
+    told.map(|mut row| row.take()).transpose()
 }
 
 fn advance(tx: &mut dyn Tx, step: &Advance, now: Timestamp) -> Result<(), CommitError> {

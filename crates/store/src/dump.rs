@@ -50,6 +50,7 @@ const TABLES: &[(&str, &[&str], Option<&str>)] = &[
     ("observation_changes", &["id"], Some("id")),
     ("events", &["id"], Some("id")),
     ("journeys", &["project", "id"], None),
+    ("paces", &["id"], Some("id")),
     ("tokens", &["id"], None),
     ("seal_keys", &["id"], None),
     ("sealed", &["project", "owner", "entry"], None),

@@ -31,6 +31,7 @@ mod machines;
 mod manifests;
 mod migrations;
 mod observations;
+mod paces;
 mod page;
 mod postgres;
 mod projects;

@@ -34,12 +34,18 @@ pub struct Claim {
     pub lost: bool,
     fence: u64,
     worker: String,
+    begun: Timestamp,
 }
 
 impl Claim {
     /// Grows with every claim of the task; for systems that can compare it too.
     pub const fn fence(&self) -> u64 {
         self.fence
+    }
+
+    /// When the attempt began.
+    pub(crate) const fn begun(&self) -> Timestamp {
+        self.begun
     }
 
     /// The same claim, for one that was refused and is made again.
@@ -50,6 +56,7 @@ impl Claim {
             lost: self.lost,
             fence: self.fence,
             worker: self.worker.clone(),
+            begun: self.begun,
         }
     }
 }

@@ -3,6 +3,7 @@
 use crate::Store;
 use crate::body::{Row, Scope, Tx, Value};
 use crate::error::Error;
+use crate::paces;
 use model::time::Timestamp;
 use std::time::Duration;
 
@@ -49,6 +50,8 @@ pub struct Swept {
     pub journeys: usize,
     /// Idempotency keys.
     pub keys: usize,
+    /// How long tasks took.
+    pub paces: usize,
     /// Whether there was more than one sweep clears away.
     pub more: bool,
 }
@@ -100,8 +103,9 @@ fn sweep(tx: &mut dyn Tx, now: Timestamp) -> Result<Swept, Error> {
              SELECT project, idempotency_key FROM idempotency_keys WHERE at < $1 LIMIT $2)",
         &params(KEYS_KEPT),
     )?;
+    let paces = paces::sweep(tx, ROWS_MAX)?;
     let full = usize::try_from(ROWS_MAX).unwrap_or(usize::MAX);
-    let more = [events, changes, tasks, logs, intents, journeys, keys]
+    let more = [events, changes, tasks, logs, intents, journeys, keys, paces]
         .iter()
         .any(|rows| *rows >= full);
     Ok(Swept {
@@ -112,6 +116,7 @@ fn sweep(tx: &mut dyn Tx, now: Timestamp) -> Result<Swept, Error> {
         intents,
         journeys,
         keys,
+        paces,
         more,
     })
 }

@@ -122,5 +122,6 @@ fn begun(tx: &mut dyn Tx, mut row: Row, worker: &str, now: Timestamp) -> Result<
         lost,
         fence,
         worker: worker.to_owned(),
+        begun: now,
     })
 }

@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::events::note;
 use crate::observations::{Of, take_in};
 use crate::sealed::{SealError, SealedRow};
-use crate::{Actor, claims, logs, sealed};
+use crate::{Actor, claims, logs, paces, sealed};
 use model::observed::Observation;
 use model::sealed::KeyId;
 use model::task::{Kind, State};
@@ -195,6 +195,7 @@ fn record(
     take_in(tx, of, observations, now)?;
     if *ended == Ended::Done {
         tx.outbox().done.push((task.id, now));
+        paces::note(tx, claim, now)?;
     }
     // Nothing else sets free what a machine holds.
     let frees = matches!(

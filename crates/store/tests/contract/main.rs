@@ -17,6 +17,7 @@ mod fixture;
 mod lists;
 mod observed;
 mod owned;
+mod paced;
 mod planned;
 mod sealed;
 mod spoken;
@@ -176,6 +177,9 @@ contract! {
         a_secret_that_is_missing_is_known_to_the_planner,
         a_secret_of_a_bucket_that_is_missing_is_known_to_the_planner,
         a_stuck_task_goes_on_when_its_secret_is_set;
+    paced:
+        minutes_are_learnt_from_attempts_that_were_done,
+        only_the_newest_paces_are_kept;
     told:
         a_log_goes_on_over_attempts,
         logs_go_before_their_tasks,

@@ -463,6 +463,7 @@ pub(crate) async fn what_cannot_be_made_is_given_back(store: &Store) {
     wish(store, scale(1), at(2)).await.unwrap();
     plan(store, east, at(2)).await;
     assert!(!store.give_back(east, at(2)).await.unwrap());
+    assert_eq!(store.advanced(east).await.unwrap(), None, "it was wished");
     let claim = claim(store, at(2)).await.remove(0);
     let error = "no such type".to_owned();
     let stuck = record(store, claim, Ended::Stuck { error }, at(3)).await;
@@ -479,6 +480,7 @@ pub(crate) async fn what_cannot_be_made_is_given_back(store: &Store) {
             "pool muscle was to have 1 machines and goes back to 0: east-muscle-01 cannot be made: no such type"
         )
     );
+    assert_eq!(store.advanced(east).await.unwrap(), Some(last.message));
     settle(store, east, at(5)).await;
     assert_eq!(size(store, east).await.0, 1);
 }

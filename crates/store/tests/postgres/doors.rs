@@ -61,7 +61,7 @@ async fn an_empty_database_is_prepared_once() {
     let formats = server
         .psql(&url, "SELECT version FROM schema_version ORDER BY version")
         .unwrap();
-    assert_eq!(formats.lines().collect::<Vec<_>>(), ["1", "2", "3"]);
+    assert_eq!(formats.lines().collect::<Vec<_>>(), ["1", "2", "3", "4"]);
     for (number, store) in stores.iter().enumerate() {
         let name = format!("c{number}");
         submit(store, &text(&name, &[&name], 1, 1)).await.unwrap();
