@@ -4,6 +4,7 @@
 //! cents. What it does not know is counted and named, never taken for nothing. Machines that are
 //! given, simulated or made of this one cost nobody anything.
 
+mod admit;
 mod table;
 
 use model::cluster::{Desired, Machine, Origin};

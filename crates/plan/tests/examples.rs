@@ -98,6 +98,7 @@ fn maintenance_is_built_at_once_and_upgraded_within_its_windows() {
                19  upgrade shop-compute-a-03                                     in place      3 min
                20  uncordon shop-compute-a-03                                    in place      1 min
             21-26  2 of spare, one at a time: drain, upgrade, uncordon           disturb      12 min
+          disturbs  3 of compute-a, one at a time; 4 of compute-b, 2 at a time; 3 of control, one at a time; 2 of spare, one at a time
           ends ready after about 1 d 3 h, 12 machines touched
         cluster backoffice
                 1  tend 3 of control + tend 3 of compute-a                       in place      1 min
@@ -105,6 +106,7 @@ fn maintenance_is_built_at_once_and_upgraded_within_its_windows() {
                 2  snapshot backoffice-control-01                                create        1 min
              3-11  3 of control, one at a time: drain, upgrade, uncordon         disturb      18 min
             12-20  3 of compute-a, one at a time: drain, upgrade, uncordon       disturb      18 min
+          disturbs  3 of compute-a, one at a time; 3 of control, one at a time
           ends ready after about 19 h, 6 machines touched
     "#]].assert_eq(&journeys);
 }
@@ -186,6 +188,7 @@ fn upkeep_has_a_snapshot_before_its_upgrade_and_gates_beside_every_node() {
                18  upgrade shop-graphics-01                                      in place      3 min
                19  uncordon shop-graphics-01                                     in place      1 min
           gates  a node serves again, and others are upgraded, when these let it pass: disks, smoke
+          disturbs  2 of compute, one at a time; 3 of control, one at a time; 1 of graphics
           ends ready after about 37 min, 6 machines touched
     "#]].assert_eq(&journeys);
 }

@@ -7,6 +7,7 @@ use crate::pace::Paces;
 use expect_test::{Expect, expect};
 use model::cluster::Origin;
 use model::provider::{Cloud, Provider};
+use model::source;
 
 /// A world whose machines are lent by a cloud, as one type, with a data disk where they run
 /// workloads.
@@ -86,23 +87,64 @@ fn what_is_not_known_is_named_and_never_nothing() {
 
 #[test]
 fn prices_of_ones_own_count_first() {
-    let own = r#"{
-        "asOf": "2026-11-01",
-        "machines": [
-            {"provider": "hetzner", "serverType": "cpx31", "region": "south", "cents": 1},
-            {"provider": "hetzner", "serverType": "cpx31", "region": "north", "cents": 1000}
-        ]
-    }"#;
-    let own: Prices = serde_json::from_str(own).unwrap();
+    let own = r#"
+asOf: "2026-11-01"
+machines:
+  - {provider: hetzner, serverType: cpx31, region: south, cents: 1}
+  - {provider: hetzner, serverType: cpx31, region: north, cents: 1000}
+"#;
+    let own = Prices::admit(&source::parse(own).unwrap()).unwrap();
     let prices = Prices::usual().extended(own);
     costs(
         &lent(grows(), Cloud::Hetzner, "cpx31", false),
         &prices,
         &expect!["costs  $22.50 → $35.00 a month, a rough guess by prices of 2026-11-01"],
     );
-    // A price that cannot be read is no price.
-    let wrong = r#"{"asOf": "today", "machines": [{"provider": "hetzner", "cents": 1}]}"#;
-    assert!(serde_json::from_str::<Prices>(wrong).is_err());
+}
+
+#[test]
+fn all_that_is_wrong_with_prices_is_told_at_once() {
+    let faults = |text: &str| {
+        let document = source::parse(text).unwrap();
+        Prices::admit(&document).unwrap_err().join("\n")
+    };
+    expect![[r#"
+        found field `currency`, allowed: asOf, machines, disks
+        asOf: found nothing, allowed: a text of 1 to 100 characters
+        machines[0].provider: found `hetzer`, allowed: simulated, sandbox, gcp, hetzner, aws, oci, azure, openstack, exoscale, cloudrift, verda, ovh
+        machines[1].provider: found `cloudflare`, allowed: simulated, sandbox, gcp, hetzner, aws, oci, azure, openstack, exoscale, cloudrift, verda, ovh
+        machines[1].serverType: found a text, allowed: a text of 1 to 100 characters
+        machines[1].cents: found `10.5`, allowed: whole cents of US dollars, 0 to 1000000000000
+        machines[2].region: found a number, allowed: a text of 1 to 100 characters
+        machines[2].spot: found a text, allowed: true, false
+        machines[2].cents: found `-1`, allowed: whole cents of US dollars, 0 to 1000000000000
+        machines[3]: found a text, allowed: a mapping with provider, serverType, region, spot, cents
+        disks: found a mapping, allowed: a list of prices"#]].assert_eq(&faults(
+        r#"
+currency: EUR
+machines:
+  - {provider: hetzer, serverType: cpx31, cents: 1000}
+  - {provider: cloudflare, serverType: "", cents: 10.5}
+  - {provider: aws, serverType: t3.large, region: 7, spot: maybe, cents: -1}
+  - cpx31
+disks: {provider: aws}
+"#,
+    ));
+    expect!["found a list, allowed: a mapping with asOf, machines, disks"].assert_eq(&faults("- cpx31"));
+    let disks = "{asOf: today, disks: [{provider: ovh, centsPer100Gb: 450}]}";
+    let prices = Prices::admit(&source::parse(disks).unwrap()).unwrap();
+    assert_eq!(
+        prices.disks.first().map(|disk| disk.cents_per_100_gb),
+        Some(450)
+    );
+}
+
+#[test]
+fn prices_are_written_as_they_are_read() {
+    let usual = Prices::usual();
+    let text = serde_json::to_string(&usual).unwrap();
+    let read = Prices::admit(&source::parse(&text).unwrap());
+    assert_eq!(read, Ok(usual));
 }
 
 #[test]
