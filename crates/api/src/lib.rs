@@ -54,7 +54,10 @@ pub use machine::{
 pub use manifest::{Accepted, GenerationView, ManifestGeneration, ManifestState, ManifestView};
 pub use model::language;
 pub use page::Listed;
-pub use plan::{JourneyBlock, JourneyCluster, JourneyStep, JourneyView};
+pub use plan::{
+    JourneyBlock, JourneyCluster, JourneyCost, JourneyDisturbed, JourneyMonth, JourneyPace,
+    JourneyStep, JourneyView, JourneyWait, WaitKind,
+};
 pub use problem::{Exit, FaultView, Problem};
 pub use project::{ProjectRequest, ProjectView, Quota, Used};
 pub use secret::{ClosedView, KeyView, KeysView, SecretRequest, SecretView};

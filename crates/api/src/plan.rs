@@ -3,6 +3,7 @@
 use crate::cluster::{ClusterState, HeldView};
 use crate::problem::Problem;
 use crate::task::{Effect, TaskKind};
+use crate::time::Time;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
@@ -25,6 +26,9 @@ pub struct JourneyView {
     pub empty: bool,
     /// How long the longest cluster takes, predicted; clusters do not wait for each other.
     pub minutes: u32,
+    /// What the minutes go by; not told where there is nothing to do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pace: Option<JourneyPace>,
     /// What else there is to know, as the text says it: such as that the project's quota will
     /// hold back some of the machines.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -54,6 +58,61 @@ pub struct JourneyCluster {
     pub ends_in: ClusterState,
     /// What happens to each machine, by its name: what `apply --plan` compares.
     pub effects: BTreeMap<String, Vec<Effect>>,
+    /// Who is taken out of service on the way, by pool.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disturbs: Vec<JourneyDisturbed>,
+    /// What nodes must pass on the way before they serve again, by their names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gates: Vec<String>,
+    /// What its machines cost a month before and after; not told where nobody pays for any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<JourneyCost>,
+}
+
+/// What predicted minutes go by: how long such tasks took before, or a guess.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct JourneyPace {
+    /// How many past tasks they were learnt from.
+    pub learnt_from: u32,
+    /// Kinds of tasks of which too few were done, so that their minutes are a guess.
+    pub guessed: Vec<TaskKind>,
+}
+
+/// Machines of one pool that are taken out of service.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct JourneyDisturbed {
+    /// Which pool.
+    pub pool: String,
+    /// How many of its machines.
+    pub machines: u32,
+    /// How many of them at a time, at most.
+    pub at_once: u32,
+}
+
+/// What the machines of a cluster cost a month: a rough guess.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct JourneyCost {
+    /// What the cents are of, by ISO 4217: always `USD`.
+    pub currency: String,
+    /// The time that the prices are about, as whoever wrote them says it.
+    pub prices_as_of: String,
+    /// Those that are there.
+    pub before: JourneyMonth,
+    /// Those that will be.
+    pub after: JourneyMonth,
+}
+
+/// What some machines cost a month.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct JourneyMonth {
+    /// Those whose price is known, with their disks, in cents.
+    pub cents: u64,
+    /// Those whose price is not: of what, and how many. They are not in `cents`.
+    pub unknown: BTreeMap<String, u32>,
 }
 
 /// Rounds that follow one another, told once and done `repeats` times.
@@ -64,11 +123,40 @@ pub struct JourneyBlock {
     pub rounds: Vec<Vec<JourneyStep>>,
     /// How often.
     pub repeats: u32,
-    /// How long all of it takes, predicted.
+    /// How long all of it takes, predicted; nothing where nobody knows how long a wait takes.
     pub minutes: u32,
     /// The version of Kubernetes that nodes are on their way to, where an upgrade takes several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub toward: Option<String>,
+    /// What is waited for instead, where nothing can be done: then there are no rounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait: Option<JourneyWait>,
+}
+
+/// What is waited for before a journey goes on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct JourneyWait {
+    /// What for.
+    pub kind: WaitKind,
+    /// Until when, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Time>,
+    /// A machine that others have out of service, where that is waited for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+}
+
+/// What a wait is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum WaitKind {
+    /// That a window opens.
+    Window,
+    /// That the pause is over after which a pool's new kind of machine is tried again.
+    Pause,
+    /// That other clusters bring their machines back into service.
+    Others,
 }
 
 /// The same thing done to machines of one pool at once.
@@ -85,4 +173,8 @@ pub struct JourneyStep {
     pub machine: String,
     /// How many machines it is done to.
     pub machines: u32,
+    /// How long it takes, predicted.
+    #[serde(default)] // What was kept before there was this field.
+    #[schema(required = true)]
+    pub seconds: u32,
 }

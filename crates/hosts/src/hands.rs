@@ -216,7 +216,9 @@ impl Hosts {
 
     async fn create(&self, cx: &Context, task: &Task) -> Result<Done, Error> {
         let machine = &task.machine;
-        if let Some(cloud) = lender(machine) {
+        if let Some(cloud) = lender(machine)
+            && !makes(Provider::Cloud(cloud))
+        {
             let what = format!("nobody here makes machines of {}", cloud.as_str());
             return Err(Error::new(Kind::NoHands, what));
         }
@@ -482,6 +484,14 @@ fn apart(mesh: &Mesh) -> Result<(), Error> {
 }
 
 /// Who lends the machine, where that is somebody else whom this build does not reach.
+/// Whether somebody here makes machines of a provider.
+pub const fn makes(via: Provider) -> bool {
+    match via {
+        Provider::Simulated | Provider::Sandbox => true,
+        Provider::Cloud(_) => false,
+    }
+}
+
 const fn lender(machine: &Machine) -> Option<Cloud> {
     match machine.origin {
         Origin::Made {

@@ -7,7 +7,9 @@ use std::time::Duration;
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
 use metrics_exporter_prometheus::PrometheusHandle;
+use model::provider::Provider;
 use model::time::Timestamp;
+use plan::Prices;
 use store::Store;
 use tokio::net::TcpListener;
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
@@ -59,6 +61,10 @@ pub struct Server {
     pub rehearse: Arc<dyn Rehearse>,
     /// Who leads people into machines.
     pub enter: Arc<dyn Enter>,
+    /// What plans say that machines cost.
+    pub prices: Arc<Prices>,
+    /// Whether somebody here makes machines of a provider.
+    pub makes: fn(Provider) -> bool,
     /// What the recorder of the program has gathered.
     pub metrics: PrometheusHandle,
     /// A directory for files that go with the request that they are for.
@@ -119,6 +125,14 @@ impl App {
 
     pub(crate) fn enter(&self) -> &dyn Enter {
         &*self.0.server.enter
+    }
+
+    pub(crate) fn prices(&self) -> &Arc<Prices> {
+        &self.0.server.prices
+    }
+
+    pub(crate) fn makes(&self) -> fn(Provider) -> bool {
+        self.0.server.makes
     }
 
     /// Lets something go on after its request was answered; it ends when the server does.

@@ -1,6 +1,6 @@
 //! What opens the accounts of a manifest, judged before anything is begun with it.
 
-use model::fault::{Code, Faults};
+use model::fault::{Code, Fault, Faults};
 use model::manifest::{Account, Manifest, Named};
 use model::name::Name;
 use model::provider::{Cloud, Provider};
@@ -11,14 +11,29 @@ use store::Actor;
 use crate::app::App;
 use crate::problem::Problem;
 
-/// Refuses secrets that cannot open what they are named for. Those that are not set yet are
-/// waited for; whoever sets them later is judged by their provider.
+/// Refuses secrets that cannot open what they are named for.
 pub(crate) async fn check(
     app: &App,
     project: &Name,
     manifest: &Manifest,
     actor: &Actor,
 ) -> Result<(), Problem> {
+    let faults = faults(app, project, manifest, actor).await?;
+    if faults.is_empty() {
+        Ok(())
+    } else {
+        Err(Problem::faults(faults))
+    }
+}
+
+/// Secrets that cannot open what they are named for. Those that are not set yet are waited for;
+/// whoever sets them later is judged by their provider.
+pub(crate) async fn faults(
+    app: &App,
+    project: &Name,
+    manifest: &Manifest,
+    actor: &Actor,
+) -> Result<Vec<Fault>, Problem> {
     let mut faults = Faults::default();
     for account in manifest.providers.values() {
         if let Account {
@@ -36,11 +51,7 @@ pub(crate) async fn check(
             }
         }
     }
-    if faults.is_empty() {
-        Ok(())
-    } else {
-        Err(Problem::faults(faults.into_vec()))
-    }
+    Ok(faults.into_vec())
 }
 
 /// What is wrong with those entries of a secret that are set.

@@ -16,6 +16,7 @@ use clap::{CommandFactory as _, Parser as _};
 use hosts::artifacts::Source;
 #[cfg(feature = "sandbox")]
 use hosts::sandbox::Means;
+use server::Prices;
 use std::io::Write as _;
 use std::path::Path;
 use std::pin::pin;
@@ -126,7 +127,8 @@ async fn shown(
         World::Kubernetes | World::Hosts(..) => world::ears().await?,
         World::Simulated(_) => world::here().await?,
     };
-    let (installation, running) = serve::start(home, options, ears.listeners, &stop).await?;
+    let (installation, running) =
+        serve::start(home, options, Prices::usual(), ears.listeners, &stop).await?;
     let manifest = home.join("demo.yaml");
     std::fs::write(&manifest, world.manifest()).context("could not write the example")?;
     let token = std::fs::read_to_string(home.join(server::auth::TOKEN_FILE))

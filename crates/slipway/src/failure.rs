@@ -8,11 +8,12 @@ pub(crate) const USAGE: u8 = 2;
 
 /// What no other attempt mends, only another configuration: those who start programs again and
 /// again can tell by the exit code.
-const MISUSE: [&str; 5] = [
+const MISUSE: [&str; 6] = [
     "SERVE-005",
     "SERVE-006",
     "SERVE-007",
     "SERVE-008",
+    "SERVE-011",
     "STORE-012",
 ];
 

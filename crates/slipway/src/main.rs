@@ -15,6 +15,7 @@ mod logging;
 mod migrate;
 mod mirror;
 mod place;
+mod prices;
 #[cfg(test)]
 mod reference;
 mod rehearsal;

@@ -4,12 +4,13 @@ use crate::descriptors;
 use crate::entering::Ways;
 use crate::failure::failed;
 use crate::logging;
+use crate::prices;
 use crate::rehearsal::Twin;
 use crate::roles::{Installation, Options, Running, listening};
 use anyhow::Context as _;
-use server::{Server, auth::Admin};
+use server::{Prices, Server, auth::Admin};
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use tokio::net::TcpListener;
@@ -21,6 +22,7 @@ use tokio_util::sync::CancellationToken;
   slipway serve
   slipway serve --listen 0.0.0.0:7077 --data-dir /var/lib/slipway
   slipway serve --database postgres://slipway@db/slipway --database-password-file /etc/slipway/password
+  slipway serve --prices prices.yaml
   SLIPWAY_LOG=debug slipway serve --log json
 
 The first start writes an administrator's token to admin.token in the data directory, readable by
@@ -36,6 +38,15 @@ pub(crate) struct Arguments {
     listen: SocketAddr,
     #[command(flatten)]
     options: Options,
+    /// A file with prices of machines and disks, which count in plans before those that everybody
+    /// has; read once, at the start
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "SLIPWAY_PRICES",
+        hide_env_values = true
+    )]
+    prices: Option<PathBuf>,
     /// How the log is written
     #[arg(long, value_enum, default_value_t = logging::Format::Text)]
     log: logging::Format,
@@ -47,9 +58,10 @@ pub(crate) async fn run(arguments: Arguments, global: &cli::Global) -> anyhow::R
     descriptors::raise();
     let stop = CancellationToken::new();
     let data_dir = global.data_dir()?;
+    let prices = prices::read(arguments.prices.as_deref())?;
     // Before anything is made: who cannot listen leaves nothing behind.
     let (listener, address) = listening(arguments.listen).await?;
-    let started = start(&data_dir, &arguments.options, vec![listener], &stop);
+    let started = start(&data_dir, &arguments.options, prices, vec![listener], &stop);
     let (_, mut running) = started.await?;
     tracing::info!("listening on http://{address}");
     tracing::info!(data = %data_dir.display(), "data is kept in {}", data_dir.display());
@@ -62,6 +74,7 @@ pub(crate) async fn run(arguments: Arguments, global: &cli::Global) -> anyhow::R
 pub(crate) async fn start(
     data_dir: &Path,
     options: &Options,
+    prices: Prices,
     listeners: Vec<TcpListener>,
     stop: &CancellationToken,
 ) -> anyhow::Result<(Installation, Running)> {
@@ -90,6 +103,8 @@ pub(crate) async fn start(
             clock,
             stop: stop.clone(),
         }),
+        prices: Arc::new(prices),
+        makes: hosts::hands::makes,
         metrics,
         scratch: data_dir.to_owned(),
     };

@@ -86,6 +86,7 @@ impl Taken {
                 | Kind::Equip
                 | Kind::Mesh
                 | Kind::Balance
+                | Kind::Name
                 | Kind::Init
                 | Kind::Join
                 | Kind::Install

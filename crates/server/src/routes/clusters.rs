@@ -11,7 +11,7 @@ use model::cluster::Generation;
 use model::name::Name;
 use model::observed::MachineFact;
 use model::task::State as TaskState;
-use plan::{Held, Phase, Plan, Reason};
+use plan::{Cause, Held, Phase, Plan, Reason};
 use serde::Deserialize;
 use store::{ClusterFilter, ClusterRow, MachineRow, TaskFilter, TaskRow};
 use utoipa::IntoParams;
@@ -105,14 +105,21 @@ pub(crate) async fn why(
         .cluster_view(row.id)
         .await?
         .ok_or_else(|| missing(&name))?;
+    let advanced = app.store().advanced(row.id).await?;
     let now = app.now();
     let chain = crate::aside(move || {
         let view = seen.view(now);
         let mut plan = plan::plan(&view);
         hold_claimed(&mut plan, &row.held);
-        let causes = plan::why(&view, &plan);
-        Ok(causes
-            .into_iter()
+        let mut causes = plan::why(&view, &plan).into_iter();
+        // How it stands comes first, then how that came about, then what it waits for.
+        let state = causes.next();
+        let advanced = advanced.map(|because| Cause {
+            fact: format!("nobody asked for its last change: {because}"),
+            next: None,
+        });
+        let chain = state.into_iter().chain(advanced).chain(causes);
+        Ok(chain
             .map(|cause| CauseView {
                 fact: cause.fact,
                 next: cause.next,

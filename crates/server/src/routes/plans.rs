@@ -1,29 +1,30 @@
 //! Journeys: all that would follow, shown before anything is touched, and agreed to later.
 
-use std::fmt;
+mod notes;
+mod told;
+mod wire;
 
-use api::{JourneyBlock, JourneyCluster, JourneyStep, JourneyView};
+use std::sync::Arc;
+
+use api::JourneyView;
 use axum::Json;
 use axum::extract::State;
 use model::cluster::Generation;
 use model::id::{JourneyId, Origin};
 use model::manifest::Manifest;
 use model::name::Name;
-use model::task::Kind;
 use model::time::Timestamp;
-use plan::{Block, Change, Journey, Step};
+use plan::{Basis, Journey, Paces, Prices};
 use serde::Deserialize;
-use store::{Preview, ProjectRow, SubmitError};
+use store::{Preview, SubmitError};
 use utoipa::IntoParams;
 
+use self::told::Told;
+use crate::access::Caller;
 use crate::app::App;
+use crate::credentials;
 use crate::extract::{self, Project, Query, Text, Within};
 use crate::problem::Problem;
-use crate::view;
-
-/// Clusters whose journeys are told in full; the rest are only counted. More is scrolled
-/// past unread, and the answer for programs has them all.
-const TOLD_MAX: usize = 50;
 
 /// What a plan allows.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -37,8 +38,8 @@ pub(crate) struct PlanQuery {
 
 /// Shows all that would follow if a manifest were applied and nothing went wrong.
 ///
-/// Nothing is stored but the journey itself, for a day; when that is not possible, it is
-/// shown all the same, and says so.
+/// Nothing is stored but the journey itself, for a day, and that secrets were judged; when that is
+/// not possible, it is shown all the same, and says so.
 #[utoipa::path(
     post, path = "/plans", operation_id = "planManifest", tag = "plans", params(PlanQuery),
     request_body(description = "the manifest, as YAML or JSON", content = String, content_type = "application/yaml"),
@@ -50,12 +51,19 @@ pub(crate) struct PlanQuery {
 )]
 pub(crate) async fn plan(
     State(app): State<App>,
+    caller: Caller,
     Project(project): Project,
     Query(query): Query<PlanQuery>,
     text: Text,
 ) -> Result<Json<JourneyView>, Problem> {
     let allow_blast = extract::percent(query.allow_blast)?;
     let (manifest, text) = text.admitted().await?;
+    let mut notes = match credentials::faults(&app, &project, &manifest, &caller.actor).await {
+        Ok(faults) if faults.is_empty() => Vec::new(),
+        Ok(faults) => return Err(Problem::faults(faults)),
+        // What would happen is worth knowing, also when secrets stay closed.
+        Err(closed) => vec![format!("secrets were not judged: {}", closed.wire().detail)],
+    };
     let now = app.now();
     let (previews, refused) = match app
         .store()
@@ -73,11 +81,13 @@ pub(crate) async fn plan(
         Err(other) => return Err(other.into()),
     };
     let row = app.store().project(&project).await?;
-    let of = project.clone();
+    let (of, makes) = (project.clone(), app.makes());
+    let measures = Measures::of(&app, &previews).await?;
     let (id, mut view) = crate::aside(move || {
-        let journeys = journeys(&previews, now);
-        let notes = row.and_then(|row| over_quota(&row, &previews, &journeys));
-        let mut view = show(&journeys, notes.into_iter().collect(), refused);
+        let journeys = measures.journeys(&previews, now);
+        notes.extend(notes::unmade(&previews, makes));
+        notes.extend(row.and_then(|row| notes::over_quota(&row, &previews, &journeys)));
+        let mut view = show(&journeys, notes, refused);
         let id = JourneyId::derive(Origin {
             parent: of.as_str(),
             name: &format!("{}\0{text}", view.text),
@@ -129,7 +139,9 @@ pub(crate) async fn covers(
         .store()
         .preview(project, manifest, Some(100), now)
         .await?;
-    let beyond = crate::aside(move || Ok(beyond(&shown, &journeys(&previews, now)))).await?;
+    let measures = Measures::of(app, &previews).await?;
+    let journeys = move || measures.journeys(&previews, now);
+    let beyond = crate::aside(move || Ok(beyond(&shown, &journeys()))).await?;
     match beyond {
         Some(beyond) => Err(Problem::exceeds(beyond)),
         None => Ok(before.map_or(Generation(0), |row| row.generation)),
@@ -163,51 +175,28 @@ async fn shown(app: &App, project: &Name, id: JourneyId) -> Result<JourneyView, 
     serde_json::from_str(&body).map_err(|_| Problem::missing("plan", id))
 }
 
-/// The journeys of all clusters of a manifest, in its order.
-fn journeys(previews: &[Preview], now: Timestamp) -> Vec<Journey> {
-    previews
-        .iter()
-        .map(|preview| plan::journey(&preview.view(now)))
-        .collect()
+/// What journeys are told by.
+struct Measures {
+    prices: Arc<Prices>,
+    paces: Paces,
 }
 
-/// That the project may not have all the machines that would be made; the planner, which sees
-/// one cluster, does not know it.
-fn over_quota(row: &ProjectRow, previews: &[Preview], journeys: &[Journey]) -> Option<String> {
-    let limit = row.quota.machines?;
-    let count = |machines: usize| u32::try_from(machines).unwrap_or(u32::MAX);
-    let mut needed = row.machines;
-    for Preview {
-        desired,
-        known,
-        change,
-    } in previews
-    {
-        let before = match change {
-            Change::New => 0,
-            Change::Changed | Change::Unchanged | Change::Removed => {
-                count(known.desired.machines.len())
-            }
-        };
-        needed = needed.saturating_sub(before) + count(desired.machines.len());
-    }
-    let made = journeys.iter().flat_map(|journey| &journey.blocks);
-    let made: u32 = made
-        .map(|block| {
-            let steps = block.rounds.iter().flatten();
-            let begun = steps.filter(|step| matches!(step.kind, Kind::Create | Kind::Prepare));
-            begun.map(|step| step.machines).sum::<u32>() * block.repeats
+impl Measures {
+    /// The prices that the server was given, and what was learnt of such machines.
+    async fn of(app: &App, previews: &[Preview]) -> Result<Self, Problem> {
+        let machines = previews.iter().flat_map(|preview| preview.desired.all());
+        Ok(Self {
+            prices: Arc::clone(app.prices()),
+            paces: app.store().paces(Paces::asked(machines)).await?,
         })
-        .sum();
-    let waiting = needed.saturating_sub(limit).min(made);
-    let last = match waiting {
-        0 => return None,
-        1 => "the last one waits".to_owned(),
-        many => format!("the last {many} wait"),
-    };
-    Some(format!(
-        "the project may have {limit} machines, and would need {needed}: {last}"
-    ))
+    }
+
+    /// The journeys of all clusters of a manifest, in its order.
+    fn journeys(&self, previews: &[Preview], now: Timestamp) -> Vec<Journey> {
+        let of =
+            |preview: &Preview| plan::journey_by(&preview.view(now), &self.prices, &self.paces);
+        previews.iter().map(of).collect()
+    }
 }
 
 /// The journeys in the words of the contract; the id follows.
@@ -215,12 +204,17 @@ fn show(journeys: &[Journey], notes: Vec<String>, refused: Option<Problem>) -> J
     let (moving, still): (Vec<&Journey>, Vec<&Journey>) =
         journeys.iter().partition(|journey| moves(journey));
     let refused = refused.map(Problem::into_wire);
+    let mut basis = Basis::default();
+    for journey in &moving {
+        basis.extend(&journey.basis);
+    }
     JourneyView {
         id: String::new(),
         kept: true,
         text: Told {
             moving: &moving,
             still: still.len(),
+            basis: &basis,
             notes: &notes,
             refused: refused.as_ref(),
         }
@@ -231,7 +225,8 @@ fn show(journeys: &[Journey], notes: Vec<String>, refused: Option<Problem>) -> J
             .map(|journey| journey.minutes)
             .max()
             .unwrap_or(0),
-        clusters: moving.into_iter().map(cluster).collect(),
+        pace: (!moving.is_empty()).then(|| wire::pace(&basis)),
+        clusters: moving.into_iter().map(wire::cluster).collect(),
         notes,
         refused: refused.map(Box::new),
     }
@@ -240,134 +235,4 @@ fn show(journeys: &[Journey], notes: Vec<String>, refused: Option<Problem>) -> J
 /// Whether there is anything to tell.
 fn moves(journey: &Journey) -> bool {
     !journey.blocks.is_empty() || !journey.held.is_empty()
-}
-
-/// The journeys as people read them.
-struct Told<'a> {
-    moving: &'a [&'a Journey],
-    still: usize,
-    notes: &'a [String],
-    refused: Option<&'a api::Problem>,
-}
-
-/// Clusters that follow one another and whose journeys differ in nothing but the name.
-struct Alike<'a> {
-    /// The journey without the name.
-    shape: String,
-    first: &'a Journey,
-    others: usize,
-    last: &'a Name,
-}
-
-impl<'a> Told<'a> {
-    fn groups(&self) -> Vec<Alike<'a>> {
-        let mut groups: Vec<Alike<'a>> = Vec::new();
-        for journey in self.moving {
-            let shape = journey.to_string().replace(journey.cluster.as_str(), "");
-            match groups.last_mut() {
-                Some(group) if group.shape == shape => {
-                    group.others += 1;
-                    group.last = &journey.cluster;
-                }
-                Some(_) | None => {
-                    groups.push(Alike {
-                        shape,
-                        first: journey,
-                        others: 0,
-                        last: &journey.cluster,
-                    });
-                }
-            }
-        }
-        groups
-    }
-}
-
-impl fmt::Display for Told<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let groups = self.groups();
-        for group in groups.iter().take(TOLD_MAX) {
-            write!(f, "{}", group.first)?;
-            match group.others {
-                0 => {}
-                1 => writeln!(f, "  the same for {}", group.last)?,
-                others => writeln!(
-                    f,
-                    "  the same for {others} more clusters, up to {}",
-                    group.last
-                )?,
-            }
-        }
-        let untold: usize = groups
-            .iter()
-            .skip(TOLD_MAX)
-            .map(|group| group.others + 1)
-            .sum();
-        if untold > 0 {
-            writeln!(f, "and {untold} more clusters")?;
-        }
-        match (self.moving.is_empty(), self.still) {
-            (true, _) => writeln!(f, "nothing to do: every cluster is as declared")?,
-            (false, 0) => {}
-            (false, 1) => writeln!(f, "1 cluster stays as it is")?,
-            (false, still) => writeln!(f, "{still} clusters stay as they are")?,
-        }
-        if !self.moving.is_empty() {
-            writeln!(
-                f,
-                "this is the happy path; `slipway simulate` shows the others"
-            )?;
-        }
-        for note in self.notes {
-            writeln!(f, "note: {note}")?;
-        }
-        if let Some(problem) = self.refused {
-            writeln!(f, "refused: {} ({})", problem.detail, problem.code)?;
-            writeln!(
-                f,
-                "         {}",
-                problem.hint.as_deref().unwrap_or_default()
-            )?;
-        }
-        Ok(())
-    }
-}
-
-fn cluster(journey: &Journey) -> JourneyCluster {
-    let effects = journey.effects.iter();
-    JourneyCluster {
-        name: journey.cluster.to_string(),
-        minutes: journey.minutes,
-        blocks: journey.blocks.iter().map(block).collect(),
-        held: journey.held.iter().map(view::held).collect(),
-        ends_in: view::state(journey.ends),
-        effects: effects
-            .map(|(name, all)| {
-                (
-                    name.to_string(),
-                    all.iter().map(|effect| (*effect).into()).collect(),
-                )
-            })
-            .collect(),
-    }
-}
-
-fn block(block: &Block) -> JourneyBlock {
-    let step = |step: &Step| JourneyStep {
-        kind: step.kind.into(),
-        effect: step.kind.effect().into(),
-        pool: step.pool.to_string(),
-        machine: step.first.to_string(),
-        machines: step.machines,
-    };
-    JourneyBlock {
-        rounds: block
-            .rounds
-            .iter()
-            .map(|round| round.iter().map(step).collect())
-            .collect(),
-        repeats: block.repeats,
-        minutes: block.minutes(),
-        toward: block.toward.map(|version| version.to_string()),
-    }
 }

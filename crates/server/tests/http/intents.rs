@@ -5,7 +5,7 @@ use expect_test::expect;
 use serde_json::json;
 use store::Ended;
 
-use crate::world::{PROJECT, World, request};
+use crate::world::{HELLO, PROJECT, World, request};
 
 #[tokio::test]
 async fn a_wish_is_stored_listed_and_withdrawn() {
@@ -165,4 +165,31 @@ async fn going_back_to_fewer_machines_can_be_allowed() {
         202 Accepted application/json
     "#]]
     .assert_eq(&told);
+}
+
+#[tokio::test]
+async fn why_says_what_changed_when_nobody_asked() {
+    let world = World::new();
+    let scaled = HELLO.replace("count: 2", "autoscaler: {min: 0, max: 4}");
+    let answer = world.submit(&scaled).await;
+    assert_eq!(answer.status, StatusCode::ACCEPTED, "{}", answer.text);
+    world.settle().await;
+    let wish = json!({"cluster": "first", "wish": {"scale": {"pool": "muscle", "count": 1}}, "reason": "load"});
+    let answer = world.post_json("/intents", &wish).await;
+    assert_eq!(answer.status, StatusCode::ACCEPTED, "{}", answer.text);
+    world.plan().await;
+    let error = "no such type".to_owned();
+    let claim = world.claim(1).await.pop().unwrap();
+    let cluster = claim.task.cluster;
+    world.end(claim, Ended::Stuck { error }).await;
+    assert!(world.store.give_back(cluster, world.now()).await.unwrap());
+    world.settle().await;
+    let why = world.get("/clusters/first/why").await.json();
+    let chain = why["chain"].as_array().unwrap().iter();
+    let facts: String = chain.map(|cause| format!("{}\n", cause["fact"])).collect();
+    expect![[r#"
+        "cluster first is done at generation 3: 3 of 3 control and 0 of 0 compute nodes are ready"
+        "nobody asked for its last change: pool muscle was to have 1 machines and goes back to 0: first-muscle-01 cannot be made: no such type"
+        "everything was last seen as declared"
+    "#]].assert_eq(&facts);
 }

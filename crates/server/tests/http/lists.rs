@@ -167,7 +167,7 @@ async fn why_tells_of_claims_that_only_the_store_knows() {
         .collect();
     expect![[r#"
         "cluster first is error at generation 1: 0 of 3 control and 0 of 2 compute nodes are ready" → null
-        "4 tasks wait for a worker" → "begins by itself"
         "create first-muscle-02: the project has 4 of at most 4 machines" → "remove some machines, or ask an administrator for more with `slipway project quota`"
+        "4 tasks wait for a worker" → "begins by itself"
     "#]].assert_eq(&told);
 }

@@ -1,9 +1,13 @@
 //! Journeys: shown, kept, agreed to; and rehearsals.
 
-use axum::http::StatusCode;
-use expect_test::expect;
+use std::time::Duration;
 
-use crate::world::{HELLO, World};
+use axum::http::{Method, StatusCode};
+use expect_test::expect;
+use serde_json::json;
+use store::Ended;
+
+use crate::world::{HELLO, PROJECT, TOKEN, World};
 
 #[tokio::test]
 async fn a_journey_is_shown_and_nothing_is_touched() {
@@ -18,6 +22,7 @@ async fn a_journey_is_shown_and_nothing_is_touched() {
                 3  join first-brain-02                                           create        2 min
                 4  join first-brain-03 + join 2 of muscle                        create        2 min
           ends ready after about 9 min, 5 machines touched
+        minutes are a guess: too little of this was done here before
         this is the happy path; `slipway simulate` shows the others
     "#]]
     .assert_eq(view["text"].as_str().unwrap());
@@ -68,6 +73,7 @@ async fn clusters_alike_are_told_once() {
                 4  join edge-00-brain-03 + join 2 of muscle                      create        2 min
           ends ready after about 9 min, 5 machines touched
           the same for 39 more clusters, up to edge-39
+        minutes are a guess: too little of this was done here before
         this is the happy path; `slipway simulate` shows the others
     "#]]
     .assert_eq(view["text"].as_str().unwrap());
@@ -90,7 +96,9 @@ async fn a_journey_that_would_be_refused_says_so() {
                 3  delete first-brain-02 + drain first-brain-03                  data loss     2 min
                 4  leave first-brain-03                                          disturb       1 min
                 5  delete first-brain-03                                         data loss     1 min
+          disturbs  2 of brain, one at a time
           ends ready after about 7 min, 2 machines touched
+        minutes are a guess: too little of this was done here before
         this is the happy path; `slipway simulate` shows the others
         refused: 2 of the 5 machines of cluster first would be removed at once (PLAN-001)
                  if this is what you want, repeat it with `--allow-blast 40`
@@ -152,4 +160,118 @@ async fn a_rehearsal_tells_what_happened() {
         422 API-013: there is no fault profile `nonsense`
           hint: use a fault profile that `slipway simulate --help` lists, and pools that can be simulated
     "#]].assert_eq(&refused.picture());
+}
+
+/// [`HELLO`] with machines of a cloud.
+fn lent() -> String {
+    let lab = "{name: lab, providerType: simulated}";
+    assert!(HELLO.contains(lab), "{HELLO}");
+    let cloud = "{name: lab, providerType: hetzner, secretRef: {name: cloud}}";
+    let text = HELLO.replacen(lab, cloud, 1);
+    text.replace("serverType: large", "serverType: cpx31")
+}
+
+/// Sets the one entry of the secret that [`lent`] names.
+async fn set(world: &World, credentials: &str) {
+    let path = format!("{PROJECT}/secrets/cloud");
+    let entries = json!({"entries": {"credentials": credentials}});
+    let set = world.ask(TOKEN, Method::PUT, &path, entries).await;
+    assert!(set.status.is_success(), "{}", set.text);
+}
+
+#[tokio::test]
+async fn a_plan_tells_what_it_costs_and_who_makes_nothing_here() {
+    let world = World::new();
+    set(&world, &"x".repeat(64)).await;
+    let view = world.post("/plans", &lent()).await.json();
+    expect![[r#"
+        cluster first
+                1  key first-brain-01                                            create        1 min
+                2  create 3 of brain + create 2 of muscle                        create        2 min
+                3  equip 3 of brain + equip 2 of muscle                          in place      2 min
+                4  mesh first-brain-01                                           in place      1 min
+                5  init first-brain-01                                           create        3 min
+                6  join first-brain-02                                           create        2 min
+                7  join first-brain-03 + join 2 of muscle                        create        2 min
+          costs  $0.00 → $37.00 a month, a rough guess by prices of about 2025; unknown: 0 → 3 hetzner small
+          ends ready after about 13 min, 5 machines touched
+        minutes are a guess: too little of this was done here before
+        this is the happy path; `slipway simulate` shows the others
+        note: nobody here makes machines of hetzner, of which 5 should come: that waits for a person (HOST-035); rehearse the manifest with `slipway simulate`, or use machines of your own in a static pool
+    "#]].assert_eq(view["text"].as_str().unwrap());
+    expect![[r#"{"after":{"cents":3700,"unknown":{"hetzner small":3}},"before":{"cents":0,"unknown":{}},"currency":"USD","pricesAsOf":"about 2025"}"#]].assert_eq(&view["clusters"][0]["cost"].to_string());
+}
+
+#[tokio::test]
+async fn a_secret_that_opens_nothing_is_a_fault_of_the_plan_too() {
+    let world = World::new();
+    set(&world, "short").await;
+    let planned = world.post("/plans", &lent()).await.picture();
+    assert_eq!(planned, world.submit(&lent()).await.picture());
+    expect![[r#"
+        422 INPUT-001: the manifest has 1 fault
+          spec.providers[0].secretRef [format] found a secret that opens no account of hetzner: credentials is not 64 letters and digits
+          hint: correct every place that is listed; nothing was stored
+    "#]].assert_eq(&planned);
+}
+
+#[tokio::test]
+async fn a_plan_learns_how_long_things_take() {
+    let world = World::with_hello().await;
+    world.plan().await;
+    for claim in world.claim(100).await {
+        world.pass(Duration::from_mins(4));
+        world.end(claim, Ended::Done).await;
+    }
+    let larger = HELLO.replace("count: 2", "count: 3");
+    let view = world.post("/plans", &larger).await.json();
+    expect![[r#"
+        cluster first
+                1  create first-muscle-03 + init first-brain-01                  create       12 min
+                2  join first-brain-02                                           create        2 min
+                3  join first-brain-03 + join 3 of muscle                        create        2 min
+          ends ready after about 16 min, 6 machines touched
+        minutes are learnt from 5 past tasks; those of init, join are a guess
+        this is the happy path; `slipway simulate` shows the others
+    "#]].assert_eq(view["text"].as_str().unwrap());
+    expect![[r#"{"guessed":["init","join"],"learntFrom":5}"#]].assert_eq(&view["pace"].to_string());
+    let steps = view["clusters"][0]["blocks"][0]["rounds"][0].as_array();
+    let mut steps = steps.unwrap().iter();
+    let create = steps.find(|step| step["kind"] == "create").unwrap();
+    assert_eq!(create["seconds"], 12 * 60, "half of them took no longer");
+}
+
+#[tokio::test]
+async fn programs_are_told_of_waits_and_of_who_is_disturbed() {
+    let world = World::with_hello().await;
+    world.settle().await;
+    let windows = "disruption: {windows: [{days: [Sat], start: '02:00', duration: 4h}]}";
+    let upgraded = HELLO.replace(
+        "version: v1.34.1\n",
+        &format!("version: v1.35.0\n        {windows}\n"),
+    );
+    let view = world.post("/plans", &upgraded).await.json();
+    expect![[r#"
+        cluster first
+                   wait for the window that opens Sat 2026-01-03 02:00 UTC                   2 d 2 h
+                1  snapshot first-brain-01                                       create        1 min
+             2-10  3 of brain, one at a time: drain, upgrade, uncordon           disturb      18 min
+            11-16  2 of muscle, one at a time: drain, upgrade, uncordon          disturb      12 min
+          disturbs  3 of brain, one at a time; 2 of muscle, one at a time
+          ends ready after about 2 d 2 h, 5 machines touched
+        minutes are a guess: too little of this was done here before
+        this is the happy path; `slipway simulate` shows the others
+    "#]].assert_eq(view["text"].as_str().unwrap());
+    let cluster = &view["clusters"][0];
+    expect![[r#"
+        {
+          "minutes": 3000,
+          "repeats": 1,
+          "rounds": [],
+          "wait": {
+            "kind": "window",
+            "until": "2026-01-03T02:00:00Z"
+          }
+        }"#]].assert_eq(&format!("{:#}", cluster["blocks"][0]));
+    expect![[r#"[{"atOnce":1,"machines":3,"pool":"brain"},{"atOnce":1,"machines":2,"pool":"muscle"}]"#]].assert_eq(&cluster["disturbs"].to_string());
 }

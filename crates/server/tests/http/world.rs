@@ -16,6 +16,7 @@ use model::access::{Role, TokenId};
 use model::care::Care;
 use model::id::MachineId;
 use model::observed::{ControlPlaneFact, Fact, MachineFact, NodeFact, Observation};
+use model::provider::Provider;
 use model::snapshot::{RestoredFact, Snapshot, SnapshotId, SnapshotsFact, Taking};
 use model::task::{Action, Task};
 use model::time::Timestamp;
@@ -132,6 +133,8 @@ impl World {
             clock: now,
             rehearse,
             enter: Arc::new(crate::guests::Doorman),
+            prices: Arc::new(plan::Prices::usual()),
+            makes: |via| matches!(via, Provider::Simulated | Provider::Sandbox),
             metrics: recorder.handle(),
             scratch: std::env::temp_dir(),
         };
