@@ -130,7 +130,8 @@ machines:
 disks: {provider: aws}
 "#,
     ));
-    expect!["found a list, allowed: a mapping with asOf, machines, disks"].assert_eq(&faults("- cpx31"));
+    expect!["found a list, allowed: a mapping with asOf, machines, disks"]
+        .assert_eq(&faults("- cpx31"));
     let disks = "{asOf: today, disks: [{provider: ovh, centsPer100Gb: 450}]}";
     let prices = Prices::admit(&source::parse(disks).unwrap()).unwrap();
     assert_eq!(

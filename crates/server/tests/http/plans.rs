@@ -233,7 +233,8 @@ async fn a_plan_learns_how_long_things_take() {
           ends ready after about 16 min, 6 machines touched
         minutes are learnt from 5 past tasks; those of init, join are a guess
         this is the happy path; `slipway simulate` shows the others
-    "#]].assert_eq(view["text"].as_str().unwrap());
+    "#]]
+    .assert_eq(view["text"].as_str().unwrap());
     expect![[r#"{"guessed":["init","join"],"learntFrom":5}"#]].assert_eq(&view["pace"].to_string());
     let steps = view["clusters"][0]["blocks"][0]["rounds"][0].as_array();
     let mut steps = steps.unwrap().iter();
@@ -261,7 +262,8 @@ async fn programs_are_told_of_waits_and_of_who_is_disturbed() {
           ends ready after about 2 d 2 h, 5 machines touched
         minutes are a guess: too little of this was done here before
         this is the happy path; `slipway simulate` shows the others
-    "#]].assert_eq(view["text"].as_str().unwrap());
+    "#]]
+    .assert_eq(view["text"].as_str().unwrap());
     let cluster = &view["clusters"][0];
     expect![[r#"
         {
@@ -272,6 +274,10 @@ async fn programs_are_told_of_waits_and_of_who_is_disturbed() {
             "kind": "window",
             "until": "2026-01-03T02:00:00Z"
           }
-        }"#]].assert_eq(&format!("{:#}", cluster["blocks"][0]));
-    expect![[r#"[{"atOnce":1,"machines":3,"pool":"brain"},{"atOnce":1,"machines":2,"pool":"muscle"}]"#]].assert_eq(&cluster["disturbs"].to_string());
+        }"#]]
+    .assert_eq(&format!("{:#}", cluster["blocks"][0]));
+    expect![[
+        r#"[{"atOnce":1,"machines":3,"pool":"brain"},{"atOnce":1,"machines":2,"pool":"muscle"}]"#
+    ]]
+    .assert_eq(&cluster["disturbs"].to_string());
 }
