@@ -88,6 +88,7 @@ fn a_machine_shows_what_should_be_beside_what_was_seen() {
         asks: false,
     };
     let seen = Seen {
+        names: None,
         machine: Some((running, Timestamp::from_millis(0))),
         host: None,
         certificates: None,

@@ -171,6 +171,7 @@ const fn is_of_coming(kind: Kind) -> bool {
         | Kind::Uncordon => true,
         Kind::Key
         | Kind::Mesh
+        | Kind::Name
         | Kind::Init
         | Kind::Install
         | Kind::Drain
