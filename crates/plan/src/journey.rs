@@ -416,22 +416,19 @@ impl<'a> Telling<'a> {
         for (kind, machine) in tasks {
             let effects = self.effects.entry(machine.name.clone()).or_default();
             effects.insert(kind.effect());
-            match steps
-                .iter_mut()
-                .find(|step| step.kind == *kind && step.pool == machine.pool)
-            {
-                Some(step) => step.machines += 1,
-                None => {
-                    let (seconds, tasks) = self.paces.of(machine, *kind);
-                    self.basis.note(machine, *kind, tasks);
-                    steps.push(Step {
-                        kind: *kind,
-                        pool: machine.pool.clone(),
-                        machines: 1,
-                        first: machine.name.clone(),
-                        seconds,
-                    });
-                }
+            let here = |step: &&mut Step| step.kind == *kind && step.pool == machine.pool;
+            if let Some(step) = steps.iter_mut().find(here) {
+                step.machines += 1;
+            } else {
+                let (seconds, tasks) = self.paces.of(machine, *kind);
+                self.basis.note(machine, *kind, tasks);
+                steps.push(Step {
+                    kind: *kind,
+                    pool: machine.pool.clone(),
+                    machines: 1,
+                    first: machine.name.clone(),
+                    seconds,
+                });
             }
         }
         let block = Block {

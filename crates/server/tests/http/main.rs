@@ -6,6 +6,7 @@ mod access;
 mod audit;
 #[cfg(test)]
 mod backup;
+#[cfg(test)]
 mod contract;
 #[cfg(test)]
 mod events;
