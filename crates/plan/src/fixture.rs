@@ -546,8 +546,8 @@ impl World {
 }
 
 /// A name in a zone that this provider answers for.
-pub(crate) fn names(via: Provider, hostname: &str) -> Option<Names> {
-    Some(Names {
+pub(crate) fn names(via: Provider, hostname: &str) -> Names {
+    Names {
         zone: "example.org".parse().unwrap(),
         provider: "zones".parse().unwrap(),
         via,
@@ -555,7 +555,7 @@ pub(crate) fn names(via: Provider, hostname: &str) -> Option<Names> {
         hostname: hostname.parse().unwrap(),
         endpoint: format!("{hostname}.example.org").parse().unwrap(),
         alternatives: Vec::new(),
-    })
+    }
 }
 
 /// The machine of that name as a host; each has an address of its own.

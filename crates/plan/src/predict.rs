@@ -18,18 +18,11 @@ use std::time::Duration;
 /// Changes `observed` to what will be seen after `action` on `machine` has gone well.
 pub fn predict(observed: &mut Observed, machine: &Machine, action: &Action, now: Timestamp) {
     of_cluster(observed, action, now);
-    let reference = || machine.name.to_string();
     let seen = observed.machines.entry(machine.id).or_default();
     match action {
         Action::Create | Action::Prepare => {
-            let address = entered(machine);
-            seen.machine = Some((
-                MachineFact::Running {
-                    reference: reference(),
-                    address,
-                },
-                now,
-            ));
+            let (reference, address) = (machine.name.to_string(), entered(machine));
+            seen.machine = Some((MachineFact::Running { reference, address }, now));
             seen.host = machine.origin.is_host().then(|| (bare(address), now));
         }
         Action::Equip { recipe } => {

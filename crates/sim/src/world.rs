@@ -187,19 +187,12 @@ impl World {
         self.power(machine, true);
     }
 
-    /// Lets the provider stop selling a server type.
-    pub fn refuse(&self, server_type: &str) {
+    /// Lets the provider stop selling a server type, or sell it again.
+    pub fn offer(&self, server_type: &str, offered: bool) {
+        let server_type = server_type.to_owned();
         self.happen(Effect::Offer {
-            server_type: server_type.to_owned(),
-            offered: false,
-        });
-    }
-
-    /// Lets the provider sell a server type again.
-    pub fn offer(&self, server_type: &str) {
-        self.happen(Effect::Offer {
-            server_type: server_type.to_owned(),
-            offered: true,
+            server_type,
+            offered,
         });
     }
 

@@ -82,7 +82,8 @@ fn size(desired: &Desired, stand: Stand<'_>) -> usize {
     stay.count()
 }
 
-/// Whether a step moves nobody, ends no roll, and would be made again at once.
+/// Whether a step moves nobody, ends no roll, leads to no other version, and would be made again at
+/// once.
 fn leads_nowhere(view: &View<'_>, step: &Advance) -> bool {
     let (before, after) = (view.desired, &step.desired);
     let tried = |desired: &Desired| {
@@ -95,6 +96,9 @@ fn leads_nowhere(view: &View<'_>, step: &Advance) -> bool {
     let waited = known
         .iter()
         .all(|failed| noted.contains(failed) || failed.due() <= view.now);
-    let moved = before.machines != after.machines || after.rolls.len() < before.rolls.len();
-    !moved && !(waited && noted.iter().any(later))
+    let moved = before.machines != after.machines
+        || before.stone != after.stone
+        || after.rolls.len() < before.rolls.len();
+    let noted_in_time = waited && noted.iter().any(later);
+    !moved && !noted_in_time
 }

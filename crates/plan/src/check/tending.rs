@@ -91,9 +91,12 @@ fn places(view: &View<'_>) -> Vec<Vec<Ipv4Addr>> {
     let mut places: Vec<_> = members.map(|machine| vec![machine.address]).collect();
     let ways = WAYS.iter().flat_map(|role| [(*role, true), (*role, false)]);
     for (role, answering) in ways {
-        let passes = |machine: &&Machine| match answering {
-            true => answers(view, machine, role),
-            false => passes(view, machine, role).is_some(),
+        let passes = |machine: &&Machine| {
+            if answering {
+                answers(view, machine, role)
+            } else {
+                passes(view, machine, role).is_some()
+            }
         };
         let address = |machine: &Machine| machine.address;
         let stay = view.desired.machines.iter().filter(passes).map(address);

@@ -263,7 +263,7 @@ impl Fixture for Lab {
             "windows-3.11".clone_into(image);
             "gold".clone_into(server_type);
         }
-        self.world.refuse("gold");
+        self.world.offer("gold", false);
         task
     }
 

@@ -199,12 +199,8 @@ impl Player {
             Command::Power { machine, on } => self.power(machine, *on).await.map_err(wrong)?,
             Command::Offer {
                 server_type,
-                offered: true,
-            } => self.stage.world.offer(server_type),
-            Command::Offer {
-                server_type,
-                offered: false,
-            } => self.stage.world.refuse(server_type),
+                offered,
+            } => self.stage.world.offer(server_type, *offered),
             Command::Gate { name, open } => self.stage.world.set_gate(name, *open),
             Command::TellFailures => self.stage.chronicle.only_failures(),
             Command::Age { cluster, left } => self.age(cluster, *left).await.map_err(wrong)?,

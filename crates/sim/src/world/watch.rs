@@ -194,12 +194,8 @@ impl State {
             return;
         };
         let (serves, control) = (self.carries(node, at), node.role == Role::Control);
-        let alone = kube
-            .nodes
-            .values()
-            .filter(|node| node.role == Role::Control)
-            .count()
-            == 1;
+        let members = kube.nodes.values();
+        let alone = members.filter(|node| node.role == Role::Control).count() == 1;
         let out = kube.nodes.values().filter(|node| {
             let idle = node.duty != Duty::Serves || node.course != Course::Steady;
             idle && self.carries(node, at)

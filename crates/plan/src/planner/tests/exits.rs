@@ -227,7 +227,7 @@ fn taken_back() -> World {
 
 fn unnamed() -> World {
     let mut world = World::hosts("c1 w1 b1").settled();
-    world.desired.balancers[0].dns = names(Provider::Cloud(Cloud::Cloudflare), "www");
+    world.desired.balancers[0].dns = Some(names(Provider::Cloud(Cloud::Cloudflare), "www"));
     world
 }
 
@@ -414,7 +414,7 @@ fn journeys() -> Vec<fn() -> World> {
         || World::hosts("c1 w1 s1 b1").settled().want(""),
         || {
             let mut world = World::hosts("c1 w1 b1");
-            world.desired.balancers[0].dns = names(Provider::Simulated, "www");
+            world.desired.balancers[0].dns = Some(names(Provider::Simulated, "www"));
             world.settled().want("c1 w1 b2")
         },
         || World::new("1.35.0", "c1 c2 c3 w1", "c1 c2 c3 w1").unsaved(),

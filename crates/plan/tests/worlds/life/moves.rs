@@ -16,8 +16,10 @@ impl Life<'_> {
         let id = task.machine.id;
         let mut rolls = self.desired.rolls.iter();
         let comes = rolls.any(|roll| roll.coming.contains(&id));
-        let grows = task.action.kind() == Kind::Create && task.machine.pool.as_str() == "muscle";
-        if !comes && !(grows && self.desired.autoscalers.contains_key(&task.machine.pool)) {
+        let grows = task.action.kind() == Kind::Create
+            && task.machine.pool.as_str() == "muscle"
+            && self.desired.autoscalers.contains_key(&task.machine.pool);
+        if !comes && !grows {
             return Luck::Good;
         }
         if self.mended {

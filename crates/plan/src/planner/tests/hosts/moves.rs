@@ -145,16 +145,18 @@ fn nodes_stay_where_the_api_was_until_the_other_load_balancer_passes_it_on() {
     );
 }
 
+/// A load balancer with these roles that was called otherwise.
+fn renamed(roles: &[&str]) -> World {
+    let mut world = World::hosts("c1 w1 b1 b2");
+    world.desired.balancers = vec![balancer("front", roles)];
+    let mut world = world.settled().want("c1 w1 d1 d2");
+    world.desired.balancers = vec![balancer("back", roles)];
+    world.desired.former = vec![balancer("front", roles)];
+    world
+}
+
 #[test]
 fn under_another_name_it_is_another_one_and_comes_first() {
-    let renamed = |roles: &[&str]| {
-        let mut world = World::hosts("c1 w1 b1 b2");
-        world.desired.balancers = vec![balancer("front", roles)];
-        let mut world = world.settled().want("c1 w1 d1 d2");
-        world.desired.balancers = vec![balancer("back", roles)];
-        world.desired.former = vec![balancer("front", roles)];
-        world
-    };
     told(
         renamed(&["web"]),
         &expect![[r#"
@@ -188,6 +190,10 @@ fn under_another_name_it_is_another_one_and_comes_first() {
         done
     "#]],
     );
+}
+
+#[test]
+fn nodes_are_led_to_the_new_name_before_the_old_one_goes() {
     told(
         renamed(&["web", "api"]),
         &expect![[r#"

@@ -12,7 +12,7 @@ use model::provider::{Cloud, Provider};
 /// Hosts with a load balancer that should be called so, by whom, and is not yet.
 fn unnamed(machines: &str, via: Provider) -> World {
     let mut world = World::hosts(machines).settled();
-    world.desired.balancers[0].dns = names(via, "www");
+    world.desired.balancers[0].dns = Some(names(via, "www"));
     world
 }
 
@@ -49,7 +49,7 @@ fn a_record_that_nobody_makes_is_told_with_what_to_do() {
 #[test]
 fn a_name_leads_to_those_who_serve() {
     let mut world = World::hosts("c1 w1 b1 b2");
-    world.desired.balancers[0].dns = names(Provider::Simulated, "www");
+    world.desired.balancers[0].dns = Some(names(Provider::Simulated, "www"));
     told(
         world,
         &expect![[r#"
@@ -141,7 +141,7 @@ fn a_name_leads_to_others_before_a_machine_goes() {
 #[test]
 fn another_name_comes_before_the_old_one_goes() {
     let mut world = named("c1 w1 b1 b2");
-    world.desired.balancers[0].dns = names(Provider::Simulated, "shop");
+    world.desired.balancers[0].dns = Some(names(Provider::Simulated, "shop"));
     told(
         world,
         &expect![[r#"
@@ -179,7 +179,7 @@ fn a_name_moves_to_another_load_balancer_and_leads_there_first() {
         dns: None,
     };
     let mut world = World::hosts("c1 w1 b1 d1");
-    world.desired.balancers[0].dns = names(Provider::Simulated, "www");
+    world.desired.balancers[0].dns = Some(names(Provider::Simulated, "www"));
     world.desired.balancers.push(back());
     let mut world = world.settled();
     world.desired.balancers[1].dns = world.desired.balancers[0].dns.take();
@@ -291,7 +291,7 @@ fn the_checker_sees_names_that_lead_nowhere() {
             .after(1)
     };
     let (made, mut now) = (goes(), goes());
-    let dns = names(Provider::Simulated, "www").unwrap();
+    let dns = names(Provider::Simulated, "www");
     let seen = now.observed.machines.get_mut(&host("b1").id).unwrap();
     let fact = NamesFact {
         address: Some([10, 8, 48, 1].into()),
