@@ -43,7 +43,8 @@ const LOOK_AGAIN: Duration = Duration::from_mins(1);
 
 /// One step, where there is one to make now.
 pub fn advance(view: &View<'_>) -> Option<Advance> {
-    if view.desired.rolls.is_empty() && view.observed.sick.is_empty() {
+    let idle = view.desired.rolls.is_empty() && view.desired.stone.is_none();
+    if idle && view.observed.sick.is_empty() {
         return None;
     }
     if view.desired.tombstone || is_paused(view) || restores(view) || !view.observed.initialised {

@@ -54,13 +54,13 @@ fn worlds() -> Result<Row> {
 fn fleet(rows: &mut Vec<Row>) -> Result<()> {
     let built = workspace::cargo()
         .args(["build", "--release", "--package", "plan"])
-        .args(["--example", "fleet"])
+        .args(["--example", "hundred"])
         .status();
     ensure!(
         built.context("could not start cargo")?.success(),
         "the release build of the measuring program failed"
     );
-    let program = workspace::target_directory()?.join("release/examples/fleet");
+    let program = workspace::target_directory()?.join("release/examples/hundred");
     for (word, what) in [
         ("create", "100 clusters with 10 pools planned to the end"),
         ("upgrade", "100 clusters with 10 pools, upgrade planned"),

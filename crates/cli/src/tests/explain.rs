@@ -79,6 +79,9 @@ async fn who_says_little_sees_all_that_may_be_meant() {
             * kind                    What kind of document this is.
             * metadata                What the manifest is called.
             * metadata.name           What people call the manifest; unique within its project.
+              metadata.namespace      The project, for files that name one. Another is refused.
+              metadata.labels         For other tools; none of them is kept.
+              metadata.annotations    For other tools; none of them is kept.
             * spec                    All that is declared.
               spec.providers          Who lends machines. Needed where a dynamic pool names one.
               spec.disruption         What is taken out of service together, in all clusters.

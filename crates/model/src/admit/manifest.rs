@@ -25,16 +25,6 @@ pub(crate) const CLUSTER_NAME_MAX: usize = 28;
 /// Who makes Kubernetes on machines.
 pub(crate) const ENGINE: &str = "kubeadm";
 
-/// What an API server adds to the metadata of every document that it is asked for.
-pub(crate) const SERVERS: [&str; 6] = [
-    "uid",
-    "resourceVersion",
-    "generation",
-    "creationTimestamp",
-    "managedFields",
-    "finalizers",
-];
-
 /// The most providers, and the most pools of each kind, in one manifest.
 pub(super) const ENTRIES_MAX: usize = 1_000;
 
@@ -81,8 +71,6 @@ fn document_of(document: &Value, faults: &mut Faults) -> Option<Manifest> {
     let metadata = top
         .required("metadata", faults)
         .and_then(|metadata| metadata_of(metadata, faults));
-    // What an API server keeps beside a document that came from there; nobody declares it.
-    top.optional("status");
     let spec = top
         .required("spec", faults)
         .and_then(|spec| Fields::open(spec, "spec", faults));
@@ -138,10 +126,6 @@ fn metadata_of(metadata: &Value, faults: &mut Faults) -> Option<(Name, Option<Na
     let name = fields.name("name", Name::LEN_MAX, faults);
     let namespace = fields.optional_parsed("namespace", faults);
     marks::of_document(&mut fields, faults);
-    // What an API server writes there by itself.
-    for field in SERVERS {
-        fields.optional(field);
-    }
     fields.finish(faults);
     Some((name?, namespace))
 }

@@ -7,7 +7,7 @@ use super::Is::{Flag, Foreign, Form, Mapping, Name, Number, One, Several, Text, 
 use crate::addon::AddonName;
 use crate::admit::hardware::{CPUS_MAX, DISK_MAX, GPUS_MAX, MEMORY_MAX};
 use crate::admit::manifest::{
-    API_VERSIONS, CLUSTER_NAME_MAX, ENGINE, POOL_NAME_MAX, PROVIDER_NAME_MAX, SERVERS,
+    API_VERSIONS, CLUSTER_NAME_MAX, ENGINE, POOL_NAME_MAX, PROVIDER_NAME_MAX,
 };
 use crate::admit::{gates, snapshots, upkeep};
 use crate::care::TaintEffect;
@@ -56,11 +56,6 @@ pub(super) const TOP: &[Field] = &[
         "What the manifest is called.",
     ),
     must("spec", Mapping(SPEC), "All that is declared."),
-    may(
-        "status",
-        Foreign("what an API server keeps"),
-        "In documents that came from an API server; it is not looked at.",
-    ),
 ];
 
 const METADATA: &[Field] = &[
@@ -80,22 +75,7 @@ const METADATA: &[Field] = &[
         Texts,
         "For other tools; none of them is kept.",
     ),
-    servers(0),
-    servers(1),
-    servers(2),
-    servers(3),
-    servers(4),
-    servers(5),
 ];
-
-/// What an API server writes into the metadata of its documents.
-const fn servers(at: usize) -> Field {
-    may(
-        SERVERS[at],
-        Foreign("what an API server writes"),
-        "In documents that came from an API server; it is not looked at.",
-    )
-}
 
 const SPEC: &[Field] = &[
     may(

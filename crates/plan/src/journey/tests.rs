@@ -66,6 +66,7 @@ fn an_upgrade_over_several_minors_is_told_to_its_end() {
                33  snapshot c1                                                   create        1 min
             34-42  3 of control, one at a time: drain, upgrade, uncordon         disturb      18 min
             43-48  2 of compute, one at a time: drain, upgrade, uncordon         disturb      12 min
+          disturbs  2 of compute, one at a time; 3 of control, one at a time
           ends ready after about 1 h 33 min, 5 machines touched
     "#]]
     .assert_eq(&journey(&world.view()).to_string());
@@ -84,6 +85,7 @@ fn an_upgrade_over_several_minors_is_told_to_its_end() {
                 6  drain c1                                                      disturb       2 min
                 7  upgrade c1                                                    in place      3 min
                 8  uncordon c1                                                   in place      1 min
+          disturbs  1 of control
           ends ready after about 14 min, 1 machine touched
     "#]]
     .assert_eq(&journey(&alone.view()).to_string());

@@ -31,8 +31,13 @@ impl Simulated {
     /// it was before where somebody else has begun it already.
     pub(super) fn before(&self, task: &Task, step: &Step) -> Option<Before> {
         self.chronicle.as_ref()?;
-        let saved = matches!(task.action, Action::Snapshot { .. }) && *step == Step::Done;
-        if saved || matches!(step, Step::UnderWay { .. }) {
+        // Who did these before was perhaps told otherwise.
+        let once = matches!(
+            task.action,
+            Action::Snapshot { .. } | Action::Init { .. } | Action::Join { .. }
+        );
+        let before_us = once && *step == Step::Done;
+        if before_us || matches!(step, Step::UnderWay { .. }) {
             return None;
         }
         let mut observed = Observed::default();

@@ -67,7 +67,7 @@ async fn an_empty_database_is_prepared_once() {
         submit(store, &text(&name, &[&name], 1, 1)).await.unwrap();
     }
     assert_eq!(stores[0].live_clusters().await.unwrap().len(), 4);
-    assert_eq!(Store::migrate(&url, None).unwrap(), (3, 3));
+    assert_eq!(Store::migrate(&url, None).unwrap(), (4, 4));
 }
 
 #[test]

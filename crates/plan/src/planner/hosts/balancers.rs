@@ -21,7 +21,7 @@ use std::net::Ipv4Addr;
 /// Load balancers that listen to something else than they should, or send it elsewhere.
 pub(in crate::planner) fn balance(draft: &mut Draft<'_>, cares: &Cares) {
     for place in &draft.survey.places {
-        if draft.is_busy(place) || !is_kept(draft, place) {
+        if draft.is_busy(place) || !is_heard(draft, cares, place) {
             continue;
         }
         match untold(draft, cares, place) {
@@ -36,6 +36,16 @@ pub(in crate::planner) fn balance(draft: &mut Draft<'_>, cares: &Cares) {
 fn is_kept(draft: &Draft<'_>, place: &Place<'_>) -> bool {
     let balancer = place.machine.role == Role::Balancer;
     balancer && (place.wanted || still_needed(draft, place).is_some())
+}
+
+/// Whether somebody may still be sent to nodes by a machine of a load balancer: it serves for some
+/// time to come, or until those are led away who look for the API there.
+fn is_heard(draft: &Draft<'_>, cares: &Cares, place: &Place<'_>) -> bool {
+    let desired = draft.view.desired;
+    let declared = || of_machine(&desired.balancers, place.machine);
+    let known = || declared().or_else(|| of_machine(&desired.former, place.machine));
+    let asked = || serves(place) && still_asked(draft, cares, place).is_some();
+    is_kept(draft, place) || known().is_some() && asked()
 }
 
 /// Whether a load balancer is to be told something now.
@@ -259,7 +269,8 @@ fn coming(draft: &Draft<'_>, forward: &Forward) -> Option<Reason> {
 /// who came in its place, or still sends to it.
 pub(in crate::planner) fn not_told_yet(draft: &Draft<'_>, cares: &Cares) -> Option<Reason> {
     let differs = |place: &&Place<'_>| {
-        let told = told(place).filter(|_| place.life == Life::Running && is_kept(draft, place));
+        let heard = || place.life == Life::Running && is_heard(draft, cares, place);
+        let told = told(place).filter(|_| heard());
         let given_up = || draft.cancelled(place.machine.id, Kind::Balance).is_some();
         let differs = |fact: &BalanceFact| {
             let wished = wished(draft, place, &roles(draft, cares, place));

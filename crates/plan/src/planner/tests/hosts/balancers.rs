@@ -304,6 +304,7 @@ fn who_is_replaced_together_finds_each_other_meanwhile() {
             tend     w2 (api > 10.8.48.2)
             tend     w1 (api > 10.8.48.2)
             balance  b2 (443 > 10.8.16.1 10.8.16.2) (6443 > 10.8.0.1)
+            balance  b1 (443 > 10.8.16.1 10.8.16.2) (6443 > 10.8.0.1)
             held     drain w1: one at a time, after b2
             held     delete b1: one at a time, after w2
             scheduled

@@ -1,6 +1,6 @@
 //! Plans a hundred clusters with ten pools each to their end, and tells how much memory that took.
 //!
-//! `fleet create` begins with nothing, `fleet upgrade` with clusters that serve. It reads no clock:
+//! `hundred create` begins with nothing, `hundred upgrade` with clusters that serve. It reads no clock:
 //! whoever runs it measures how long it takes (`cargo xtask bench plan`).
 
 #![expect(
