@@ -401,7 +401,7 @@ impl Reason {
         } else if let Self::Unnamed { name, provider } = self {
             write!(
                 f,
-                "{name} leads nowhere: nobody here makes records with {provider}"
+                "{name} is not looked after: nobody here makes records with {provider}"
             )
         } else if let Self::Unmatched { selector } = self {
             write!(f, "no machine was discovered that has {selector}")
@@ -539,7 +539,10 @@ impl fmt::Display for Reason {
             Self::NotReady => f.write_str("the node is not ready"),
             Self::Sick { because } => write!(f, "its node is not well: {because} (KUBE-013)"),
             Self::Unwell { addon, because } => write!(f, "{addon} is not well: {because}"),
-            Self::Claimed { thing, by } => write!(f, "{thing} is held by {by}"),
+            // What it is, and which: `address/203.0.113.5`.
+            Self::Claimed { thing, by } => {
+                write!(f, "{} is held by {by}", thing.replacen('/', " ", 1))
+            }
             Self::Window { opens } => write!(f, "waits for its window, which opens {opens}"),
             Self::Snapshot { before } => {
                 write!(f, "a snapshot of etcd comes before {before}")

@@ -33,7 +33,7 @@ async fn a_field_is_told_with_those_within_it() {
             "path": "spec.nodePools.dynamic[].spot",
             "required": false,
             "allowed": "true or false",
-            "about": "Whether machines are lent cheaply and may be taken back at any time. Never for a control plane; false where nothing is said. Cannot change while they serve."
+            "about": "Whether machines are lent cheaply and may be taken back at any time. Never for a control plane; false where nothing is said. Cannot change while they serve, unless the pool says replace: true."
           }
         ]
         --

@@ -8,7 +8,7 @@ use api::{Exit, WishRequest};
 /// Verbs about pools.
 #[derive(Debug, clap::Subcommand)]
 pub enum Verb {
-    /// Give a dynamic pool another size, until its manifest names another number
+    /// Give a dynamic pool another size, until its manifest names another count, or another is wished
     Scale(Scale),
 }
 

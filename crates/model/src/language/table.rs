@@ -146,7 +146,7 @@ const PROVIDER: &[Field] = &[
             must(
                 "commit",
                 Text,
-                "Which of its commits: a hash, a tag or a branch. Machines are made anew when another is named, and for a branch that moves only within a window or when somebody asks.",
+                "Which of its commits: a hash, a tag or a branch. Another word here is another kind of machine (see replace); a branch that moves by itself changes no machine.",
             ),
             may(
                 "path",
@@ -242,7 +242,7 @@ const DYNAMIC: &[Field] = &[
                 "The network through which machines are reached. Needed with openstack, and for nobody else.",
             ),
         ]),
-        "Whose machines, and where. Cannot change while they serve.",
+        "Whose machines, and where. Cannot change while they serve, unless the pool says replace: true.",
     ),
     may(
         "count",
@@ -264,17 +264,17 @@ const DYNAMIC: &[Field] = &[
     must(
         "serverType",
         Text,
-        "Which size, in the provider's words. Cannot change while they serve.",
+        "Which size, in the provider's words. Cannot change while they serve, unless the pool says replace: true.",
     ),
     must(
         "image",
         Text,
-        "Which system, in the provider's words. Cannot change while they serve.",
+        "Which system, in the provider's words. Cannot change while they serve, unless the pool says replace: true.",
     ),
     may(
         "storageDiskSize",
         Number(0, DISK_MAX),
-        "The data disk of compute machines in GB: 0 for none, else at least 50. Clouds give 50 where nothing is said. Cannot change while they serve.",
+        "The data disk of compute machines in GB: 0 for none, else at least 50. Clouds give 50 where nothing is said. Cannot change while they serve, unless the pool says replace: true.",
     ),
     may(
         "machineSpec",
@@ -305,12 +305,12 @@ const DYNAMIC: &[Field] = &[
                 "Which graphics processors. Needed with gcp where there are any.",
             ),
         ]),
-        "What a machine has, where its type does not say. Cannot change while they serve.",
+        "What a machine has, where its type does not say. Cannot change while they serve, unless the pool says replace: true.",
     ),
     may(
         "spot",
         Flag,
-        "Whether machines are lent cheaply and may be taken back at any time. Never for a control plane; false where nothing is said. Cannot change while they serve.",
+        "Whether machines are lent cheaply and may be taken back at any time. Never for a control plane; false where nothing is said. Cannot change while they serve, unless the pool says replace: true.",
     ),
     may(
         "replace",

@@ -307,7 +307,7 @@ async fn claims_count(store: &Store) {
     };
     assert_eq!(
         reason.to_string(),
-        "address/203.0.113.5 is held by attic-attic-01 of cluster attic in project default"
+        "address 203.0.113.5 is held by attic-attic-01 of cluster attic in project default"
     );
     // Machines that were there before there were quotas count: five and two, and none of the
     // cluster that was never planned.

@@ -228,7 +228,7 @@ pub(crate) async fn an_address_belongs_to_one_cluster(store: &Store) {
     };
     assert_eq!(
         reason.to_string(),
-        "address/203.0.113.5 is held by east-attic-01 of cluster east in project default"
+        "address 203.0.113.5 is held by east-attic-01 of cluster east in project default"
     );
     wanted.hold_back(machine, &reason);
     store.commit(wanted, at(2)).await.unwrap();

@@ -26,7 +26,7 @@ fn the_help_of_pool_scale() {
     check(
         "pool scale",
         &expect![[r"
-        Give a dynamic pool another size, until its manifest names another number
+        Give a dynamic pool another size, until its manifest names another count, or another is wished
         Usage: slipway pool scale [OPTIONS] <CLUSTER/POOL> <COUNT>
         Arguments:
           <CLUSTER/POOL>  The pool, of which cluster

@@ -26,7 +26,7 @@ fn a_record_that_nobody_makes_is_told_with_what_to_do() {
     let mut world = unnamed("c1 w1 b1", Provider::Cloud(Cloud::Cloudflare));
     let held = plan(&world.view());
     expect![[r#"
-        held     name b1: www.example.org leads nowhere: nobody here makes records with cloudflare
+        held     name b1: www.example.org is not looked after: nobody here makes records with cloudflare
         error
     "#]]
     .assert_eq(&picture(&held));
