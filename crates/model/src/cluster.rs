@@ -466,6 +466,34 @@ impl Origin {
         }
     }
 
+    /// Takes over the network of its pool, where it was made before pools had any.
+    pub fn take_subnet(&mut self, of_pool: &Self) {
+        if self.same_account(of_pool)
+            && let Self::Made { hardware, .. } = self
+            && let Self::Made {
+                hardware: of_pool, ..
+            } = of_pool
+            && hardware.subnet.is_none()
+        {
+            hardware.subnet = of_pool.subnet;
+        }
+    }
+
+    /// Whether both are made with the same account of a provider.
+    pub fn same_account(&self, other: &Self) -> bool {
+        match (self, other) {
+            (
+                Self::Made { provider, via, .. },
+                Self::Made {
+                    provider: there,
+                    via: via_there,
+                    ..
+                },
+            ) => provider == there && via == via_there,
+            (Self::Made { .. } | Self::Given { .. }, _) => false,
+        }
+    }
+
     /// The host through which it is reached, where not directly.
     pub const fn jump(&self) -> Option<&Jump> {
         match self {

@@ -10,6 +10,7 @@ use crate::dns::NamesFact;
 use crate::host::Fingerprint;
 use crate::id::{ClusterId, MachineId};
 use crate::mesh::{Heard, MeshFact, MeshKey};
+use crate::name::Name;
 use crate::snapshot::{RestoredFact, SnapshotsFact};
 use crate::time::Timestamp;
 use crate::version::Version;
@@ -341,6 +342,12 @@ impl Seen {
 }
 
 impl Observed {
+    /// The label by which somebody said that a node is to be left alone.
+    pub fn lock_of(&self, machine: &Name) -> Option<&str> {
+        let (told, _) = self.wellbeing.as_ref()?;
+        told.locks.get(machine.as_str()).map(String::as_str)
+    }
+
     /// Takes in one more observation unless something newer is known.
     pub fn see(&mut self, observation: Observation) {
         let Observation {

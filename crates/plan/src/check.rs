@@ -205,7 +205,8 @@ fn out_of_service(view: &View<'_>, plan: &Plan) -> Vec<Note> {
             broken.push("machines are taken out of service only within a window");
         }
         let mut tasks = plan.tasks.iter().filter(|of| of.machine.id == machine.id);
-        if tasks.any(|task| task.action.kind() == Kind::Drain) && locked(view, machine) {
+        let locked = view.observed.lock_of(&machine.name).is_some();
+        if tasks.any(|task| task.action.kind() == Kind::Drain) && locked {
             broken.push("a locked node is left alone");
         }
         notes.extend(broken.into_iter().map(|broken| Note {
@@ -225,12 +226,6 @@ fn out_of_service(view: &View<'_>, plan: &Plan) -> Vec<Note> {
         }
     }
     notes
-}
-
-/// Whether somebody locked the node of a machine.
-fn locked(view: &View<'_>, machine: &Machine) -> bool {
-    let told = view.observed.wellbeing.as_ref();
-    told.is_some_and(|(told, _)| told.locks.contains_key(machine.name.as_str()))
 }
 
 /// Whether a plan does no more to a machine than to renew certificates that end within days: no

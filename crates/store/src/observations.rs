@@ -137,20 +137,29 @@ pub(crate) fn of_cluster(tx: &mut dyn Tx, cluster: ClusterId) -> Result<Observed
         "SELECT at, since, format, fact FROM observations WHERE cluster = $1",
         &[cluster.into()],
     )?;
-    let mut sick: BTreeMap<MachineId, Timestamp> = BTreeMap::new();
+    let (mut silent, mut unready) = (BTreeMap::new(), BTreeMap::new());
     let mut observations = Vec::with_capacity(rows.len());
     for mut row in rows {
         let (at, since): (Timestamp, Option<Timestamp>) = (row.take()?, row.take()?);
         let fact: Fact = row.document()?;
         if let (Some(machine), Some(since)) = (fact.sick(), since) {
-            let known = sick.entry(machine).or_insert(since);
-            *known = since.min(*known);
+            let of_node = matches!(fact, Fact::Node(..));
+            let sick = if of_node { &mut unready } else { &mut silent };
+            sick.insert(machine, since);
         }
         observations.push(Observation { cluster, fact, at });
     }
     let mut observed = fold(observations);
-    observed.sick = sick;
+    // A node says by itself since when it does not serve, however long its machine was not entered.
+    silent.retain(|machine, _| !is_node(&observed, *machine));
+    silent.append(&mut unready);
+    observed.sick = silent;
     Ok(observed)
+}
+
+fn is_node(observed: &Observed, machine: MachineId) -> bool {
+    let seen = observed.machines.get(&machine);
+    seen.is_some_and(|seen| matches!(seen.node, Some((NodeFact::Joined { .. }, _))))
 }
 
 /// Takes in observations of one cluster; answers whether anything changed.

@@ -368,7 +368,10 @@ fn reshape(
 
 /// What admission demands of a declared cluster, asked of a wished one.
 fn sound(desired: &Desired) -> Result<(), WishError> {
-    let made = desired.machines.iter().map(|machine| (machine.role, 1));
+    // Those that come in place of others are no more of them.
+    let comes = |id| desired.rolls.iter().any(|roll| roll.coming.contains(&id));
+    let made = desired.machines.iter().filter(|machine| !comes(machine.id));
+    let made = made.map(|machine| (machine.role, 1));
     let metal = desired
         .metal
         .iter()

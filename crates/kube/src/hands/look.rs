@@ -36,7 +36,25 @@ pub(super) struct Looks {
     certificates: Arc<Mutex<BTreeMap<MachineId, Instant>>>,
     /// The members of etcd, as they were last told: one that is too sick to answer in time is not
     /// well for that.
-    etcd: Arc<Mutex<BTreeMap<ClusterId, Vec<Member>>>>,
+    etcd: Latest<Vec<Member>>,
+    /// The nodes that somebody locked, as they were last read: a list that did not come unlocks none.
+    locks: Latest<BTreeMap<String, String>>,
+}
+
+/// What was told last of each cluster.
+type Latest<T> = Arc<Mutex<BTreeMap<ClusterId, T>>>;
+
+/// What is told now, or else what was last told.
+fn latest<T: Clone + Default>(of: &Latest<T>, cluster: ClusterId, told: Option<T>) -> T {
+    let known = of.lock();
+    let mut known = known.unwrap_or_else(PoisonError::into_inner);
+    match told {
+        Some(told) => {
+            known.insert(cluster, told.clone());
+            told
+        }
+        None => known.get(&cluster).cloned().unwrap_or_default(),
+    }
 }
 
 impl Looks {
@@ -56,15 +74,16 @@ impl Looks {
 
     /// The members as they are told now, or else as they were last told.
     fn members(&self, cluster: ClusterId, told: Option<Vec<Member>>) -> Vec<Member> {
-        let etcd = self.etcd.lock();
-        let mut etcd = etcd.unwrap_or_else(PoisonError::into_inner);
-        match told.filter(|told| !told.is_empty()) {
-            Some(told) => {
-                etcd.insert(cluster, told.clone());
-                told
-            }
-            None => etcd.get(&cluster).cloned().unwrap_or_default(),
-        }
+        latest(&self.etcd, cluster, told.filter(|told| !told.is_empty()))
+    }
+
+    /// The locks as they are read now, or else as they were last read.
+    fn locks(
+        &self,
+        cluster: ClusterId,
+        nodes: Option<&[api::node::Node]>,
+    ) -> BTreeMap<String, String> {
+        latest(&self.locks, cluster, nodes.map(locks))
     }
 }
 
@@ -129,7 +148,7 @@ impl Kube {
             failing,
             etcd: self.looks.members(target.cluster, etcd),
             troubles: nodes.as_deref().map(troubles).unwrap_or_default(),
-            locks: nodes.as_deref().map(locks).unwrap_or_default(),
+            locks: self.looks.locks(target.cluster, nodes.as_deref()),
         };
         let begun = Fact::ControlPlane(ControlPlaneFact {
             initialised: true,

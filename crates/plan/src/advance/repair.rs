@@ -53,7 +53,8 @@ pub(super) fn when(view: &View<'_>, machine: &Machine, after: Duration) -> Optio
     let made = matches!(machine.origin, Origin::Made { .. });
     let comes = |roll: &Roll| roll.coming.contains(&machine.id);
     let ours = view.desired.rolls.iter().any(comes);
-    if !made || ours || at_work(view, machine) {
+    let locked = view.observed.lock_of(&machine.name).is_some();
+    if !made || ours || locked || at_work(view, machine) {
         return None;
     }
     if too_many(view) || !decided(view, machine) || !alone(view, machine) || is_crowded(view) {

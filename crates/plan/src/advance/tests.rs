@@ -17,7 +17,7 @@ use model::cluster::{Desired, Machine};
 use model::id::MachineId;
 use model::intent::{Intent, Wish};
 use model::name::Name;
-use model::observed::{MachineFact, NodeFact, Observed};
+use model::observed::{MachineFact, NodeFact, Observed, Wellbeing};
 use model::source;
 use model::task::{Action, Kind, Open, State, Task};
 use model::time::Timestamp;
@@ -565,6 +565,26 @@ fn nobody_is_replaced_when_too_many_do_not_serve_or_people_see_to_it() {
     life.wait(100);
     life.look();
     assert_eq!(advance(&life.view()), None);
+}
+
+#[test]
+fn a_node_that_somebody_locked_is_left_to_them() {
+    let mut life = Life::of(SAID);
+    life.sicken("edge-muscle-02");
+    let lock = (
+        "edge-muscle-02".to_owned(),
+        "slipway.dev/upgrade-lock".to_owned(),
+    );
+    let told = Wellbeing {
+        locks: BTreeMap::from([lock]),
+        ..Wellbeing::default()
+    };
+    life.observed.wellbeing = Some((told, life.now));
+    life.wait(100);
+    life.look();
+    assert_eq!(advance(&life.view()), None);
+    life.observed.wellbeing = None;
+    assert!(advance(&life.view()).is_some());
 }
 
 #[test]

@@ -305,8 +305,8 @@ impl<'a> Growing<'a> {
         let origin = origin?;
         let (mut told, mut old) = (false, false);
         for machine in kept {
-            let same = machine.origin.via() == origin.via();
-            if same && machine.origin.secret() != origin.secret() {
+            machine.origin.take_subnet(origin);
+            if machine.origin.same_account(origin) && machine.origin.secret() != origin.secret() {
                 let opened = machine.origin.clone();
                 machine.origin = opened.with_secret(origin.secret().cloned());
             }

@@ -235,9 +235,7 @@ impl<'a> Draft<'a> {
 
     /// Why a node may not be emptied: somebody said that it is to be left alone.
     pub(super) fn locked(&self, place: &Place<'_>) -> Option<Reason> {
-        let (told, _) = self.view.observed.wellbeing.as_ref()?;
-        let label = told.locks.get(place.machine.name.as_str())?;
-        let label = label.clone();
+        let label = self.view.observed.lock_of(&place.machine.name)?.to_owned();
         Some(Reason::Locked { label })
     }
 

@@ -109,6 +109,7 @@ contract! {
     observed:
         what_is_seen_late_changes_nothing,
         the_same_fact_again_is_no_change,
+        since_when_a_machine_does_not_serve_is_told_by_its_node_where_it_is_one,
         a_machine_is_shown_as_it_was_last_seen,
         what_changed_about_a_machine_is_kept_newest_first,
         what_is_past_its_time_is_swept,

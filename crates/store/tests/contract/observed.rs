@@ -4,7 +4,7 @@ use crate::fixture::{
     absent, at, cluster, events, name, plan, project, running, settle, submit, text, view,
 };
 use model::id::{JourneyId, Origin};
-use model::observed::{Fact, MachineFact, Observation, Source};
+use model::observed::{Fact, MachineFact, NodeFact, Observation, Source};
 use model::task::State;
 use model::time::Timestamp;
 use plan::Phase;
@@ -69,6 +69,45 @@ pub(crate) async fn the_same_fact_again_is_no_change(store: &Store) {
         store.live_clusters().await.unwrap()[0].probed_at,
         Some(at(5))
     );
+}
+
+pub(crate) async fn since_when_a_machine_does_not_serve_is_told_by_its_node_where_it_is_one(
+    store: &Store,
+) {
+    let east = cluster(store, "east", 1).await;
+    let machine = view(store, east).await.desired.machines[0].id;
+    let see = async |fact: Fact, when: Timestamp| {
+        let seen = vec![Observation {
+            cluster: east,
+            fact,
+            at: when,
+        }];
+        store.observe(east, seen, when).await.unwrap();
+        view(store, east).await.observed.sick.get(&machine).copied()
+    };
+    let silent = || {
+        let fact = MachineFact::Unreachable {
+            reference: "vm".to_owned(),
+            because: None,
+        };
+        Fact::Machine(machine, fact)
+    };
+    let node = |ready| {
+        let fact = NodeFact::Joined {
+            ready,
+            cordoned: false,
+            version: "v1.34.0".parse().unwrap(),
+            care: None,
+            asks: false,
+        };
+        Fact::Node(machine, fact)
+    };
+    assert_eq!(see(silent(), at(1)).await, Some(at(1)));
+    assert_eq!(see(silent(), at(5)).await, Some(at(1)), "all the while");
+    assert_eq!(see(node(true), at(6)).await, None, "it serves");
+    assert_eq!(see(node(false), at(90)).await, Some(at(90)));
+    assert_eq!(see(node(false), at(95)).await, Some(at(90)));
+    assert_eq!(see(node(true), at(96)).await, None);
 }
 
 pub(crate) async fn a_machine_is_shown_as_it_was_last_seen(store: &Store) {

@@ -109,6 +109,14 @@ fn former_api(draft: &Draft<'_>, place: &Place<'_>) -> Option<u32> {
     let desired = draft.view.desired;
     let moves = desired.api_balancer().is_some();
     let role = desired.former_api_role(place.machine).filter(|_| moves)?;
+    // Who comes stands at its address: nobody is led there any more, or it could never go.
+    let waited_for = |other: &Place<'_>| {
+        let there = at_its_address(draft.survey, other);
+        there.is_some_and(|there| there.machine.id == place.machine.id)
+    };
+    if draft.survey.wanted().any(waited_for) {
+        return None;
+    }
     told(place)?.healthy.get(&role.name).copied()
 }
 
