@@ -246,7 +246,7 @@ impl Declared {
         let mut compute = Vec::new();
         pools.push_str("    dynamic:\n");
         for (pool, provider, size) in self.sizes() {
-            let computes = !matches!(pool, "control" | "door");
+            let computes = !matches!(pool, "control" | "door" | "side");
             let made = (provider, self.server_type(computes));
             pools.push_str(&dynamic_pool(pool, made, &size, self.replacing));
             if computes {
