@@ -11,9 +11,6 @@ use model::id::ClusterId;
 use model::time::Timestamp;
 use plan::{Advance, Phase};
 
-/// Who moves it on.
-const AUTHOR: &str = "slipway";
-
 /// Events of the project among which the last word on a cluster is looked for: there is no index
 /// for it, and what is further back explains little.
 const LOOKED_AT: u32 = 5_000;
@@ -40,7 +37,7 @@ fn advanced(tx: &mut dyn Tx, cluster: ClusterId) -> Result<Option<String>, Error
         "SELECT c.project, c.name FROM clusters c
          JOIN desired d ON d.cluster = c.id AND d.generation = c.generation
          WHERE c.id = $1 AND d.author = $2",
-        &[cluster.into(), AUTHOR.into()],
+        &[cluster.into(), desired::BY_ITSELF.into()],
     )?;
     let Some(mut own) = own else { return Ok(None) };
     let (project, name): (String, String) = (own.take()?, own.take()?);
@@ -75,7 +72,7 @@ fn advance(tx: &mut dyn Tx, step: &Advance, now: Timestamp) -> Result<(), Commit
     let Some(view) = clusters::view(tx, next.cluster)? else {
         return Err(CommitError::Stale);
     };
-    desired::store(tx, next, Some(&view.desired), AUTHOR, now)?;
+    desired::store(tx, next, Some(&view.desired), desired::BY_ITSELF, now)?;
     note(
         tx,
         (&next.project, now),

@@ -18,6 +18,9 @@ use model::time::Timestamp;
 use plan::{Phase, Summary};
 use std::collections::BTreeMap;
 
+/// Who changes a cluster when nobody asked for it.
+pub(crate) const BY_ITSELF: &str = "slipway";
+
 impl Store {
     /// The generations of a cluster's desired state, newest first.
     pub async fn desired_generations(

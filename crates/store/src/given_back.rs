@@ -8,9 +8,6 @@ use crate::{clusters, desired, intents};
 use model::id::ClusterId;
 use model::time::Timestamp;
 
-/// Who changes a cluster when nobody asked for it.
-const AUTHOR: &str = "slipway";
-
 impl Store {
     /// Has the pools of a cluster go back to what there is, where somebody wished for more than
     /// can be made; answers whether there was such a pool.
@@ -32,7 +29,13 @@ fn give_back(tx: &mut dyn Tx, cluster: ClusterId, now: Timestamp) -> Result<bool
         intents::end(tx, intent, now)?;
     }
     clusters::unplan(tx, cluster)?;
-    desired::store(tx, &back.desired, Some(&view.desired), AUTHOR, now)?;
+    desired::store(
+        tx,
+        &back.desired,
+        Some(&view.desired),
+        desired::BY_ITSELF,
+        now,
+    )?;
     for told in back.told {
         note(
             tx,

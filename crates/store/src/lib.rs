@@ -6,8 +6,9 @@
 //! written once, in portable words, against a small body (`body.rs`) that `SQLite` fills.
 //!
 //! **Invariant:** every change of desired state goes through `plan::expand`,
-//! `plan::retire` or `plan::give_back`, in the transaction that stores it. Nothing here decides what to do
-//! next and nothing here touches the world.
+//! `plan::retire` or `plan::give_back`, in the transaction that stores it, or through
+//! `plan::advance`, whose step is stored only while what it was made from is current. Nothing
+//! here decides what to do next and nothing here touches the world.
 
 mod advance;
 mod audit;
