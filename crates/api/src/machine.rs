@@ -339,6 +339,7 @@ impl From<&(NodeFact, model::time::Timestamp)> for NodeSeen {
                 version,
                 care: _,
                 asks: _,
+                gated: _,
             } => Self {
                 joined: true,
                 ready: *ready,

@@ -61,7 +61,7 @@ pub struct JourneyCluster {
     /// Who is taken out of service on the way, by pool.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disturbs: Vec<JourneyDisturbed>,
-    /// What nodes must pass on the way before they serve again, by their names.
+    /// What nodes must pass on the way before they serve, by their names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gates: Vec<String>,
     /// What its machines cost a month before and after; not told where nobody pays for any.

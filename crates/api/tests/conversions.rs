@@ -86,6 +86,7 @@ fn a_machine_shows_what_should_be_beside_what_was_seen() {
         version: "v1.35.2".parse().unwrap(),
         care: None,
         asks: false,
+        gated: false,
     };
     let seen = Seen {
         names: None,

@@ -165,6 +165,7 @@ impl Cast {
         let join = Action::Join {
             version,
             care: self.care(&self.compute, 1),
+            gated: false,
         };
         let (control, compute) = (&self.control, &self.compute);
         if !self.hosts() {
@@ -192,6 +193,7 @@ impl Cast {
         let join = Action::Join {
             version: self.version,
             care: self.care(&self.given, 1),
+            gated: false,
         };
         let upgrade = Action::Upgrade {
             version: self.next_version,

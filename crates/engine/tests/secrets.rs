@@ -78,13 +78,14 @@ impl Hands {
             version,
             care: Some(care.fingerprint()),
             asks: false,
+            gated: false,
         };
         let mut facts = self.facts.lock().unwrap();
         match &task.action {
             Action::Create | Action::Prepare => {
                 facts.insert((machine.id, 0), Fact::Machine(machine.id, running));
             }
-            Action::Init { version, care, .. } | Action::Join { version, care } => {
+            Action::Init { version, care, .. } | Action::Join { version, care, .. } => {
                 *self.started.lock().unwrap() = true;
                 let fact = Fact::Node(machine.id, joined(*version, care));
                 facts.insert((machine.id, 1), fact);

@@ -62,7 +62,7 @@ driver::kinds! {
     /// A host that cannot run Kubernetes.
     NoPlace = "KUBE-030", Person, "Kubernetes needs a host with systemd: on the sandbox, of serverType systemd";
     /// A gate did not let a node back.
-    GateShut = "KUBE-031", Person, "mend what the gate complains of and ask again with `slipway task retry`, or change the gate in the manifest; the node serves nobody and the next one waits until then";
+    GateShut = "KUBE-031", Person, "mend what the gate complains of and ask again with `slipway task retry`, or change the gate in the manifest; the node serves nobody and the next one waits until then, unless it came in place of another: then it is taken back, and another comes by itself";
     /// An add-on that keeps volumes cannot go while there are any.
     VolumesLeft = "KUBE-050", Person, "delete the claims whose volumes these are, or name the add-on in the manifest again";
 }

@@ -91,7 +91,14 @@ impl Kube {
             Action::Init { version, care, .. } => {
                 self.init(cx, task, around, (*version, care)).await
             }
-            Action::Join { version, care } => self.join(cx, task, around, (*version, care)).await,
+            Action::Join {
+                version,
+                care,
+                gated,
+            } => {
+                self.join(cx, (task, around), (*version, care), *gated)
+                    .await
+            }
             Action::Tend { care } => self.tend(cx, task, around, care).await,
             Action::Upgrade { version } => self.upgrade(cx, task, around, *version).await,
             Action::Install { addons, remove } => {

@@ -1,5 +1,5 @@
-//! What must pass before a node that was taken out of service serves again, and before the next one
-//! is taken out.
+//! What must pass before a node that was taken out of service serves again, or one that comes in place
+//! of another serves at all, and before the next one is taken out.
 
 use crate::name::Name;
 use serde::{Deserialize, Serialize};

@@ -195,6 +195,10 @@ pub enum NodeFact {
         /// Whether its kubelet asks for a certificate to serve with, and nobody has answered.
         #[serde(default, skip_serializing_if = "is_false")]
         asks: bool,
+        /// Whether it came in place of another, and takes no workloads because its gates have not let
+        /// it pass yet.
+        #[serde(default, skip_serializing_if = "is_false")]
+        gated: bool,
     },
 }
 
@@ -202,7 +206,7 @@ pub enum NodeFact {
     clippy::trivially_copy_pass_by_ref,
     reason = "serde passes what it asks about by reference"
 )]
-const fn is_false(flag: &bool) -> bool {
+pub(crate) const fn is_false(flag: &bool) -> bool {
     !*flag
 }
 
@@ -334,6 +338,13 @@ pub struct Seen {
 }
 
 impl Seen {
+    /// Whether it is a node of its cluster, ready or not. Kubernetes keeps the names of the dead: who
+    /// is seen to be gone is none.
+    pub const fn is_node(&self) -> bool {
+        let there = !matches!(self.machine, Some((MachineFact::Absent, _)));
+        there && matches!(self.node, Some((NodeFact::Joined { .. }, _)))
+    }
+
     /// Whether names lead to it, there or not: they must be taken back.
     pub fn is_named(&self) -> bool {
         let names = self.names.as_ref();

@@ -12,6 +12,7 @@ use crate::kubernetes::Kubernetes;
 use crate::mesh::Mesh;
 use crate::name::Name;
 use crate::network::Network;
+use crate::observed::is_false;
 use crate::secret::SecretRef;
 use crate::snapshot::{Destination, Restoring, Taking};
 use crate::time::Timestamp;
@@ -142,6 +143,10 @@ pub enum Action {
         /// What its node carries, and where it finds the API.
         #[serde(default)]
         care: Care,
+        /// Whether it takes no workloads until its gates have let it pass: it comes in place of
+        /// another.
+        #[serde(default, skip_serializing_if = "is_false")]
+        gated: bool,
     },
     /// Have the node carry what it should, and find the API where it is.
     Tend {

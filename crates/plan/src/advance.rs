@@ -125,11 +125,8 @@ fn balances(view: &View<'_>, machine: &Machine) -> bool {
 
 /// Whether a machine is a node, ready or not, by what was last seen.
 fn joined(view: &View<'_>, machine: &Machine) -> bool {
-    let Some(seen) = view.observed.machines.get(&machine.id) else {
-        return false;
-    };
-    let there = !matches!(seen.machine, Some((MachineFact::Absent, _)));
-    there && matches!(seen.node, Some((NodeFact::Joined { .. }, _)))
+    let seen = view.observed.machines.get(&machine.id);
+    seen.is_some_and(Seen::is_node)
 }
 
 /// Whether a machine was seen to be gone, and nothing is under way that could have made it since.

@@ -124,6 +124,13 @@ fn alone(view: &View<'_>, task: &Task) -> Vec<&'static str> {
     if kind == Kind::Uncordon && passed != desired.disruption.gates {
         broken.push("a node serves again when its gates have passed");
     }
+    let mut rolls = desired.rolls.iter();
+    let comes = rolls.any(|roll| roll.coming.contains(&task.machine.id));
+    if let Action::Join { gated, .. } = &task.action
+        && *gated != (comes && !desired.disruption.gates.is_empty())
+    {
+        broken.push("who comes in place of others, and nobody else, has gates to pass");
+    }
     broken.extend(host(view, task));
     broken.extend(addons::alone(view, task));
     broken.extend(tending::alone(view, task));
@@ -195,7 +202,10 @@ fn out_of_service(view: &View<'_>, plan: &Plan) -> Vec<Note> {
         .desired
         .all()
         .filter(|machine| joined(view, machine.id))
-        .filter(|machine| begins(machine.id) || row(machine.id) || !serves(view, machine.id))
+        .filter(|machine| {
+            let missed = !serves(view, machine.id) && !gated(view, machine.id);
+            begins(machine.id) || row(machine.id) || missed
+        })
         .collect();
     let mut notes = Vec::new();
     for machine in view.desired.all().filter(|machine| begins(machine.id)) {
@@ -382,6 +392,12 @@ fn node<'a>(view: &View<'a>, machine: MachineId) -> Option<&'a NodeFact> {
 
 fn joined(view: &View<'_>, machine: MachineId) -> bool {
     matches!(node(view, machine), Some(NodeFact::Joined { .. }))
+}
+
+/// Whether a node waits at its gates, and would serve if they let it: nobody misses it yet.
+fn gated(view: &View<'_>, machine: MachineId) -> bool {
+    let node = node(view, machine);
+    ready(view, machine) && matches!(node, Some(NodeFact::Joined { gated: true, .. }))
 }
 
 fn ready(view: &View<'_>, machine: MachineId) -> bool {

@@ -389,13 +389,9 @@ fn versions(known: Known<'_>) -> impl Iterator<Item = Version> {
 
 /// Machines that were last seen as nodes of the cluster.
 fn nodes(observed: &Observed) -> BTreeSet<MachineId> {
-    let joined = |seen: &Seen| matches!(seen.node, Some((NodeFact::Joined { .. }, _)));
-    observed
-        .machines
-        .iter()
-        .filter(|(_, seen)| joined(seen))
-        .map(|(id, _)| *id)
-        .collect()
+    let machines = observed.machines.iter();
+    let nodes = machines.filter(|(_, seen)| seen.is_node());
+    nodes.map(|(id, _)| *id).collect()
 }
 
 /// Machines that were last seen as nodes of the cluster, or as those of a load balancer that was

@@ -43,8 +43,8 @@ impl World {
     ///
     /// `c1` is a control machine, `w1` a worker; one that is seen and not wanted is to
     /// leave. Behind the name: nothing for a ready node, `.` booting, `~` running and not
-    /// joined, `?` unreachable, `!` not ready, `/` cordoned by us, `x` seen to be absent,
-    /// `-` never seen, `@35` or `@35.8` for its version. `have` starts with `*` when a control
+    /// joined, `?` unreachable, `!` not ready, `/` cordoned by us, `|` waiting at its gates, `x` seen
+    /// to be absent, `-` never seen, `@35` or `@35.8` for its version. `have` starts with `*` when a control
     /// plane was once started though no member is left.
     pub(crate) fn new(version: &str, want: &str, have: &str) -> Self {
         let wanted: Vec<_> = want.split_whitespace().map(machine).collect();
@@ -140,7 +140,7 @@ impl World {
             .chars()
             .filter(|c| !c.is_ascii_alphanumeric() || *c == 'x')
             .collect();
-        let name = bare.trim_end_matches(['.', '~', '?', '!', '/', 'x', '-']);
+        let name = bare.trim_end_matches(['.', '~', '?', '!', '/', '|', 'x', '-']);
         let machine = machine(name);
         let marked = |mark: char| marks.contains(&mark);
         let reference = || "vm".to_owned();
@@ -164,10 +164,11 @@ impl World {
             .any(|mark| matches!(mark, '-' | 'x' | '.' | '~'));
         let node = joined.then(|| NodeFact::Joined {
             ready: !marked('!'),
-            cordoned: marked('/'),
+            cordoned: marked('/') || marked('|'),
             version: version(minor),
             care: None,
             asks: false,
+            gated: marked('|'),
         });
         self.observed.initialised |= joined && machine.role == Role::Control;
         let seen = Seen {

@@ -4,6 +4,7 @@
 
 use model::addon::{Addon, AddonName};
 use model::balancer::{Balance, BalanceFact};
+use model::care::Care;
 use model::cluster::{Machine, Origin, Role};
 use model::mesh::{Mesh, MeshKey};
 use model::observed::{CertificatesFact, HostFact, MachineFact, NodeFact, Observed, Seen};
@@ -40,39 +41,28 @@ pub fn predict(observed: &mut Observed, machine: &Machine, action: &Action, now:
         | Action::Install { .. }
         | Action::Snapshot { .. }
         | Action::Restore { .. } => {}
-        Action::Init { version, care, .. } | Action::Join { version, care } => {
-            seen.node = Some((
-                NodeFact::Joined {
-                    ready: true,
-                    cordoned: false,
-                    version: *version,
-                    care: Some(care.fingerprint()),
-                    asks: false,
-                },
-                now,
-            ));
-            if machine.role == Role::Control {
-                seen.certificates = Some((certified(now), now));
-            }
-        }
+        Action::Init { version, care, .. } => comes(seen, machine, (*version, care, false), now),
+        Action::Join {
+            version,
+            care,
+            gated,
+        } => comes(seen, machine, (*version, care, *gated), now),
         Action::Tend { care: told } => {
             if let Some((NodeFact::Joined { care, asks, .. }, _)) = &mut seen.node {
                 *asks = false;
                 *care = Some(told.fingerprint());
             }
         }
-        Action::Drain => change(seen, |cordoned, _, _| *cordoned = true),
-        Action::Uncordon | Action::Readmit { .. } => {
-            change(seen, |cordoned, _, _| *cordoned = false);
-        }
+        Action::Drain => serves(seen, false),
+        Action::Uncordon | Action::Readmit { .. } => serves(seen, true),
         Action::Upgrade { version } => {
             // Whoever was left half done before is ready again.
-            change(seen, |_, ready, runs| (*ready, *runs) = (true, *version));
+            change(seen, |ready, runs| (*ready, *runs) = (true, *version));
             // kubeadm renews certificates on its way.
             renewed(seen, now);
         }
         Action::Renew { .. } => {
-            change(seen, |_, ready, _| *ready = true);
+            change(seen, |ready, _| *ready = true);
             renewed(seen, now);
         }
         Action::Leave => seen.node = Some((NodeFact::Absent, now)),
@@ -212,19 +202,43 @@ fn renewed(seen: &mut Seen, now: Timestamp) {
     }
 }
 
-/// Changes whether a node is cordoned and ready, and what it runs, where it is one.
-fn change(seen: &mut Seen, edit: impl FnOnce(&mut bool, &mut bool, &mut Version)) {
+/// A machine is a node from now on.
+fn comes(
+    seen: &mut Seen,
+    machine: &Machine,
+    (version, care, gated): (Version, &Care, bool),
+    now: Timestamp,
+) {
+    let node = NodeFact::Joined {
+        ready: true,
+        cordoned: gated,
+        version,
+        care: Some(care.fingerprint()),
+        asks: false,
+        gated,
+    };
+    seen.node = Some((node, now));
+    if machine.role == Role::Control {
+        seen.certificates = Some((certified(now), now));
+    }
+}
+
+/// Takes a node out of service, or lets it serve. Whoever does so has made an end of its coming.
+fn serves(seen: &mut Seen, does: bool) {
     if let Some((
         NodeFact::Joined {
-            cordoned,
-            ready,
-            version,
-            care: _,
-            asks: _,
+            cordoned, gated, ..
         },
         _,
     )) = &mut seen.node
     {
-        edit(cordoned, ready, version);
+        (*cordoned, *gated) = (!does, false);
+    }
+}
+
+/// Changes whether a node is ready, and what it runs, where it is one.
+fn change(seen: &mut Seen, edit: impl FnOnce(&mut bool, &mut Version)) {
+    if let Some((NodeFact::Joined { ready, version, .. }, _)) = &mut seen.node {
+        edit(ready, version);
     }
 }

@@ -187,7 +187,7 @@ fn upkeep_has_a_snapshot_before_its_upgrade_and_gates_beside_every_node() {
                17  drain shop-graphics-01                                        disturb       2 min
                18  upgrade shop-graphics-01                                      in place      3 min
                19  uncordon shop-graphics-01                                     in place      1 min
-          gates  a node serves again, and others are upgraded, when these let it pass: disks, smoke
+          gates  a node serves, and others are upgraded or go, when these let it pass: disks, smoke
           disturbs  2 of compute, one at a time; 3 of control, one at a time; 1 of graphics
           ends ready after about 37 min, 6 machines touched
     "#]].assert_eq(&journeys);

@@ -14,7 +14,7 @@ use model::dns::NamesFact;
 use model::id::{ClusterId, MachineId};
 use model::name::Name;
 use model::observed::{
-    Fact, HostFact, MachineFact, NodeFact, Observation, Observed, Source, Wellbeing, fold,
+    Fact, HostFact, MachineFact, NodeFact, Observation, Observed, Seen, Source, Wellbeing, fold,
 };
 use model::time::Timestamp;
 use std::collections::BTreeMap;
@@ -151,15 +151,13 @@ pub(crate) fn of_cluster(tx: &mut dyn Tx, cluster: ClusterId) -> Result<Observed
     }
     let mut observed = fold(observations);
     // A node says by itself since when it does not serve, however long its machine was not entered.
-    silent.retain(|machine, _| !is_node(&observed, *machine));
+    silent.retain(|machine, _| {
+        let seen = observed.machines.get(machine);
+        !seen.is_some_and(Seen::is_node)
+    });
     silent.append(&mut unready);
     observed.sick = silent;
     Ok(observed)
-}
-
-fn is_node(observed: &Observed, machine: MachineId) -> bool {
-    let seen = observed.machines.get(&machine);
-    seen.is_some_and(|seen| matches!(seen.node, Some((NodeFact::Joined { .. }, _))))
 }
 
 /// Takes in observations of one cluster; answers whether anything changed.
@@ -475,12 +473,13 @@ fn said_of_node(fact: &NodeFact) -> String {
             version,
             care: _,
             asks: _,
+            gated,
         } => {
             let ready = if *ready { "ready" } else { "not ready" };
-            let cordoned = if *cordoned {
-                ", takes no new workloads"
-            } else {
-                ""
+            let cordoned = match (*gated, *cordoned) {
+                (true, _) => ", waits at its gates",
+                (false, true) => ", takes no new workloads",
+                (false, false) => "",
             };
             format!("the node is {ready}{cordoned}, Kubernetes {version}")
         }

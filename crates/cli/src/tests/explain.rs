@@ -14,7 +14,7 @@ async fn a_field_is_told_with_those_within_it() {
         &expect![[r#"
             exit 0
             spec.kubernetes.clusters[].upgradeGates  a list of mappings
-              What each node has to pass after its upgrade before it serves again and the next one goes.
+              What a node has to pass before it serves again after its upgrade, or in place of another, and before the next one goes.
 
             * name                    What people call it; unique in the cluster.
               command                 A program and its arguments, run on the node's machine as root. 0 lets the node pass.

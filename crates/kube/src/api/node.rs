@@ -7,6 +7,7 @@ use kube_client::Api;
 use kube_client::api::{DeleteParams, ListParams, Patch, Preconditions};
 use serde_json::{Map, Value, json};
 
+use super::wish::GATED;
 use super::{Door, patched};
 use crate::error::{Error, Kind};
 
@@ -81,6 +82,12 @@ impl Node {
         LOCKS
             .into_iter()
             .find(|lock| self.labels.contains_key(*lock))
+    }
+
+    /// Whether it takes no pods because its gates have not let it pass yet. Who lets it take some by
+    /// hand has let it pass.
+    pub fn gated(&self) -> bool {
+        self.cordoned && self.annotations.contains_key(GATED)
     }
 }
 
@@ -163,9 +170,20 @@ impl Door {
         self.schedulable(name, "cordon", true).await
     }
 
-    /// Lets the node take pods again.
+    /// Lets the node take pods again, or for the first time.
     pub async fn uncordon(&self, name: &str) -> Result<(), Error> {
         self.schedulable(name, "uncordon", false).await
+    }
+
+    /// Forgets that the node has gates to pass since it came: it has served.
+    pub async fn forget_gates(&self, name: &str) -> Result<(), Error> {
+        let what = format!("change the annotation {GATED} of node {name}");
+        self.change_node(name, &what, |node| {
+            let annotations = node.metadata.annotations.as_mut();
+            annotations.and_then(|annotations| annotations.remove(GATED));
+            Ok(())
+        })
+        .await
     }
 
     /// Removes the node and all that is known of it; one that is gone already is fine.
@@ -287,7 +305,12 @@ impl Door {
     }
 
     async fn schedulable(&self, name: &str, verb: &str, cordoned: bool) -> Result<(), Error> {
-        let patch = Patch::Merge(json!({ "spec": { "unschedulable": cordoned.then_some(true) } }));
+        let mut patch = json!({ "spec": { "unschedulable": cordoned.then_some(true) } });
+        if !cordoned {
+            // At once: half of it would leave a node of which nobody knows whose it is to serve.
+            patch["metadata"] = json!({ "annotations": { GATED: null } });
+        }
+        let patch = Patch::Merge(patch);
         self.ask(
             &format!("{verb} node {name}"),
             self.all_nodes().patch(name, &patched(), &patch),
@@ -326,6 +349,10 @@ fn difference(old: &core::Node, new: &core::Node) -> Option<Value> {
     let provider = |node: &core::Node| node.spec.as_ref().and_then(|spec| spec.provider_id.clone());
     if provider(old) != provider(new) {
         spec.insert("providerID".to_owned(), json!(provider(new)));
+    }
+    let closed = |node: &core::Node| node.spec.as_ref().and_then(|spec| spec.unschedulable);
+    if closed(old) != closed(new) {
+        spec.insert("unschedulable".to_owned(), json!(closed(new)));
     }
     if metadata.is_empty() && spec.is_empty() {
         return None;

@@ -20,6 +20,10 @@ pub const OURS: &str = "slipway.dev/ours";
 /// The taint with which nodes come, so that they take no pods before they carry what they should.
 pub const COMING: &str = "slipway.dev/coming";
 
+/// The annotation of a node that came in place of another and takes no pods before its gates have let
+/// it pass. Without it nobody could tell such a node from one that somebody cordoned.
+pub const GATED: &str = "slipway.dev/gated";
+
 /// What a node should carry; what others put there stays.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Wish {
@@ -33,6 +37,8 @@ pub struct Wish {
     pub provider_id: Option<String>,
     /// What the node remembers of having been told all this.
     pub told: Option<Fingerprint>,
+    /// Whether it takes no pods until its gates have let it pass; else that stays as it is.
+    pub gated: bool,
 }
 
 /// What of a node is ours, as it is remembered.
@@ -73,6 +79,10 @@ fn bring(node: &mut core::Node, wish: &Wish) -> Result<(), Error> {
     let taints = spec.taints.get_or_insert_default();
     merge_taints(taints, &wish.taints, &mut ours.taints);
     taints.retain(|taint| taint.key != COMING);
+    if wish.gated {
+        spec.unschedulable = Some(true);
+        annotations.insert(GATED.to_owned(), "true".to_owned());
+    }
     name_provider(spec, wish, node.metadata.name.as_deref())?;
     if spec.taints.as_ref().is_some_and(Vec::is_empty) {
         spec.taints = None;

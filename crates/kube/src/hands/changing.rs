@@ -133,7 +133,9 @@ impl Kube {
         around: &Around,
     ) -> Result<Done, Trouble> {
         let (door, _) = self.door(cx, task.cluster, &around.through).await?;
-        door.refuse_locked(task.machine.name.as_str()).await?;
+        let name = task.machine.name.as_str();
+        door.refuse_locked(name).await?;
+        door.forget_gates(name).await?;
         emptied(cx, &door, task).await?;
         self.seen(cx, task, &door).await
     }

@@ -50,7 +50,7 @@ impl Kube {
         let door = self
             .opened(cx, task.cluster, &task.machine, &kubeconfig.value)
             .await?;
-        self.bring(cx, &door, &task.machine, care).await?;
+        self.bring(cx, &door, &task.machine, (care, false)).await?;
         // Where somebody else connects pods, nobody can before there is an API to ask.
         let until = match around.kubernetes.through_mesh() {
             Some(_) => Until::Ready,
@@ -72,9 +72,9 @@ impl Kube {
     pub(super) async fn join(
         &self,
         cx: &Context,
-        task: &Task,
-        around: &Around,
+        (task, around): (&Task, &Around),
         (version, care): (Version, &Care),
+        gated: bool,
     ) -> Result<Done, Trouble> {
         let (door, member) = self.door(cx, task.cluster, &around.through).await?;
         let node = self.node(cx, task, around, (version, care)).await?;
@@ -102,7 +102,7 @@ impl Kube {
             cx.log("it has joined already");
             self.registered(cx, task, &door).await?;
         }
-        self.bring(cx, &door, &task.machine, care).await?;
+        self.bring(cx, &door, &task.machine, (care, gated)).await?;
         let node = (&task.machine, version);
         let ready = self.ready(cx, &door, node, Until::Ready).await?;
         self.certify(cx, &door, &task.machine).await?;

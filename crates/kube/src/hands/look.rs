@@ -285,6 +285,7 @@ pub(super) fn fact(node: &api::node::Node, asks: bool) -> Option<NodeFact> {
         version: node.kubelet.parse().ok()?,
         care: node.care(),
         asks,
+        gated: node.gated(),
     })
 }
 

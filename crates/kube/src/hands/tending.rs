@@ -35,7 +35,7 @@ impl Kube {
         recipe::done(&report)?;
         let stale = kubeadm::stale_pods(&report);
         self.renew_proxies(cx, &door, machine, &stale).await?;
-        self.bring(cx, &door, machine, care).await?;
+        self.bring(cx, &door, machine, (care, false)).await?;
         self.answer(cx, &door, machine).await?;
         self.seen(cx, task, &door).await
     }
@@ -80,15 +80,19 @@ impl Kube {
         Ok(())
     }
 
-    /// Has a node carry what it should, as soon as the API knows it.
+    /// Has a node carry what it should, as soon as the API knows it. One with gates to pass takes no
+    /// pods from before it loses the taint with which it came.
     pub(super) async fn bring(
         &self,
         cx: &Context,
         door: &Door,
         machine: &Machine,
-        care: &Care,
+        (care, gated): (&Care, bool),
     ) -> Result<(), Trouble> {
-        let wish = &wish(machine, care);
+        let wish = &Wish {
+            gated,
+            ..wish(machine, care)
+        };
         let name = machine.name.as_str();
         let bring = || async move { door.bring_node(name, wish).await.map(Ok) };
         patiently(cx, name, bring).await
@@ -143,5 +147,6 @@ fn wish(machine: &Machine, care: &Care) -> Wish {
         taints: taints.collect(),
         provider_id: Some(provider_id(machine)),
         told: Some(care.fingerprint()),
+        gated: false,
     }
 }

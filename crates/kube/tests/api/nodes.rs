@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::carried::CARE;
 use kube::api::node::Taint;
-use kube::api::wish::{COMING, OURS, Wish};
+use kube::api::wish::{COMING, GATED, OURS, Wish};
 use kube::error::Kind;
 use kube_client::Api;
 use kube_client::api::{Patch, PatchParams};
@@ -90,7 +90,7 @@ async fn only_what_is_ours_is_taken_away() {
             taint("dedicated", "db", "NoExecute"),
         ],
         provider_id: Some("slipway://1".to_owned()),
-        told: None,
+        ..Wish::default()
     };
     door.bring_node("ours", &wish).await.unwrap();
     let first = door.node("ours").await.unwrap();
@@ -136,6 +136,63 @@ async fn only_what_is_ours_is_taken_away() {
     };
     let error = door.bring_node("ours", &other).await.unwrap_err();
     assert_eq!(error.kind, Kind::Rejected, "{error}");
+}
+
+#[tokio::test]
+async fn a_node_with_gates_to_pass_takes_no_pods_until_it_has() {
+    let test = "a_node_with_gates_to_pass_takes_no_pods_until_it_has";
+    let Some((door, somebody)) = both(test).await else {
+        return;
+    };
+    let mut comes = node("gated");
+    comes["spec"] = json!({ "taints": [{ "key": COMING, "effect": "NoSchedule" }] });
+    make(&door, comes).await;
+    let told = Fingerprint::of_text("once");
+    let wish = Wish {
+        told: Some(told.clone()),
+        gated: true,
+        ..Wish::default()
+    };
+    for _ in 0..2 {
+        door.bring_node("gated", &wish).await.unwrap();
+        let seen = door.node("gated").await.unwrap();
+        assert!(seen.cordoned && seen.gated(), "{seen:?}");
+        assert_eq!(seen.care(), Some(told.clone()), "{seen:?}");
+        assert!(!seen.taints.iter().any(|taint| taint.key == COMING));
+    }
+    // Who is told something else still waits.
+    let wish = Wish {
+        gated: false,
+        ..wish
+    };
+    door.bring_node("gated", &wish).await.unwrap();
+    assert!(door.node("gated").await.unwrap().gated());
+    door.uncordon("gated").await.unwrap();
+    let seen = door.node("gated").await.unwrap();
+    assert!(!seen.cordoned && !seen.gated() && !seen.annotations.contains_key(GATED));
+    // Who is cordoned by hand has no gates to pass, nor has who was let pass by hand.
+    door.cordon("gated").await.unwrap();
+    assert!(!door.node("gated").await.unwrap().gated());
+    door.bring_node(
+        "gated",
+        &Wish {
+            gated: true,
+            ..wish
+        },
+    )
+    .await
+    .unwrap();
+    let nodes: Api<Node> = Api::all(somebody);
+    let open = Patch::Merge(json!({ "spec": { "unschedulable": null } }));
+    nodes
+        .patch("gated", &PatchParams::default(), &open)
+        .await
+        .unwrap();
+    assert!(!door.node("gated").await.unwrap().gated());
+    door.forget_gates("gated").await.unwrap();
+    door.cordon("gated").await.unwrap();
+    assert!(!door.node("gated").await.unwrap().gated());
+    door.delete_node("gated", None).await.unwrap();
 }
 
 #[tokio::test]
@@ -251,6 +308,7 @@ async fn what_a_node_was_told_is_remembered_until_somebody_changes_it() {
         taints: vec![taint("slow", "", "PreferNoSchedule")],
         provider_id: None,
         told: Some(told.clone()),
+        gated: false,
     };
     let bring = async || {
         door.bring_node("told", &wish).await.unwrap();

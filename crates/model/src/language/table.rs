@@ -484,7 +484,7 @@ const CLUSTER: &[Field] = &[
     may(
         "upgradeGates",
         Several(&Mapping(GATE)),
-        "What each node has to pass after its upgrade before it serves again and the next one goes.",
+        "What a node has to pass before it serves again after its upgrade, or in place of another, and before the next one goes.",
     ),
     may(
         "podNetwork",

@@ -90,7 +90,8 @@ pub(super) fn coming<'a>(view: &View<'a>, roll: &Roll) -> impl Iterator<Item = &
     of_pool(view, roll).filter(|machine| roll.coming.contains(&machine.id))
 }
 
-/// Whether those of the new kind serve, and nothing of their coming is left to be done.
+/// Whether those of the new kind serve, which they do when their gates have let them pass, and
+/// nothing of their coming is left to be done.
 fn have_come(view: &View<'_>, coming: &[&Machine]) -> bool {
     if !coming.iter().all(|machine| serves(view, machine)) {
         return false;

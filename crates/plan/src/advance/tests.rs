@@ -3,6 +3,7 @@
 mod balancers;
 mod edited;
 mod first;
+mod gates;
 mod tight;
 mod vain;
 

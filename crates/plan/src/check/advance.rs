@@ -6,6 +6,7 @@ use crate::expand::growing::Stand;
 use crate::planner::View;
 use model::cluster::{Desired, Machine, Origin};
 use model::name::Name;
+use model::observed::NodeFact;
 use model::upkeep::Failed;
 use std::collections::BTreeSet;
 
@@ -40,6 +41,12 @@ pub fn check_advance(view: &View<'_>, step: &Advance) -> Vec<Note> {
             );
         }
     }
+    for newcomer in past_its_gates(view, after) {
+        note(
+            &newcomer.name,
+            "nobody goes for one that has not passed its gates",
+        );
+    }
     let old: BTreeSet<_> = before.all().map(|machine| machine.id).collect();
     for new in after.all().filter(|machine| !old.contains(&machine.id)) {
         let mut others = after.all().filter(|other| other.id != new.id);
@@ -69,6 +76,22 @@ pub fn check_advance(view: &View<'_>, step: &Advance) -> Vec<Note> {
         note(&after.name, "an upgrade goes on to what is declared");
     }
     notes
+}
+
+/// Those that stand for others from now on, and wait at their gates.
+fn past_its_gates<'a>(view: &View<'a>, after: &'a Desired) -> impl Iterator<Item = &'a Machine> {
+    let comes = |desired: &Desired, machine: &Machine| {
+        let mut rolls = desired.rolls.iter();
+        rolls.any(|roll| roll.coming.contains(&machine.id))
+    };
+    let (before, observed) = (view.desired, view.observed);
+    let waits = |machine: &&Machine| {
+        let seen = observed.machines.get(&machine.id);
+        let node = seen.and_then(|seen| seen.node.as_ref());
+        matches!(node, Some((NodeFact::Joined { gated: true, .. }, _)))
+    };
+    let machines = after.machines.iter().filter(waits);
+    machines.filter(move |machine| comes(before, machine) && !comes(after, machine))
 }
 
 /// How many machines there are without those that come in place of others.

@@ -122,7 +122,11 @@ impl History {
         let version = desired.version;
         for machine in &desired.machines {
             let care = model::care::Care::default();
-            let join = Action::Join { version, care };
+            let join = Action::Join {
+                version,
+                care,
+                gated: false,
+            };
             crate::predict(&mut self.observed, machine, &join, NOW);
         }
         self

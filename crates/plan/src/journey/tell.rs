@@ -46,7 +46,7 @@ impl fmt::Display for Journey {
             let gates: Vec<_> = self.gates.iter().map(Name::as_str).collect();
             writeln!(
                 f,
-                "  gates  a node serves again, and others are upgraded, when these let it pass: {}",
+                "  gates  a node serves, and others are upgraded or go, when these let it pass: {}",
                 gates.join(", ")
             )?;
         }

@@ -8,7 +8,7 @@ use super::draft::Draft;
 use super::hosts::{self, balancers};
 use super::names;
 use super::snapshots;
-use super::survey::{Life, Place, Survey, count};
+use super::survey::{Life, Node, Place, Survey, count};
 use super::tending::{Cares, still_asked};
 use crate::advance::replaced_at;
 use crate::held::Reason;
@@ -16,6 +16,7 @@ use model::cluster::{Desired, Machine, Origin, Role};
 use model::name::Name;
 use model::observed::MachineFact;
 use model::task::{Action, Kind, Open, State};
+use model::upkeep::Roll;
 use model::version::Version;
 
 /// How many of `members` must be ready so that etcd can decide.
@@ -143,8 +144,7 @@ pub(super) fn start_control_plane(draft: &mut Draft<'_>, cares: &Cares) {
     } else if let Some(reason) = cannot_join(draft.survey) {
         draft.hold(first, Kind::Join, reason);
     } else {
-        let (version, care) = (join_version(draft), cares.wished(first));
-        draft.want(first, Action::Join { version, care });
+        draft.want(first, join(draft, cares, first));
     }
     for place in waiting {
         if place.machine.id != first.machine.id {
@@ -230,9 +230,19 @@ fn join_version(draft: &Draft<'_>) -> Version {
     })
 }
 
+/// How a machine joins. One that comes in place of others has gates to pass before it serves.
+fn join(draft: &Draft<'_>, cares: &Cares, place: &Place<'_>) -> Action {
+    let desired = draft.view.desired;
+    let comes = |roll: &Roll| roll.coming.contains(&place.machine.id);
+    Action::Join {
+        version: join_version(draft),
+        care: cares.wished(place),
+        gated: !desired.disruption.gates.is_empty() && desired.rolls.iter().any(comes),
+    }
+}
+
 /// Workers, all at once, as soon as the control plane can do without one of its members.
 pub(super) fn join_compute(draft: &mut Draft<'_>, cares: &Cares) {
-    let version = join_version(draft);
     let wanted = count(
         draft
             .survey
@@ -266,8 +276,7 @@ pub(super) fn join_compute(draft: &mut Draft<'_>, cares: &Cares) {
                 draft.hold(place, Kind::Join, Reason::ControlPlane { waiting_for });
             }
             (None, Some(_) | None) => {
-                let care = cares.wished(place);
-                draft.want(place, Action::Join { version, care });
+                draft.want(place, join(draft, cares, place));
             }
         }
     }
@@ -282,7 +291,8 @@ fn unborn(desired: &Desired) -> Option<Reason> {
     })
 }
 
-/// Nodes that we took out of service and have nothing left to do to.
+/// Nodes that we took out of service and have nothing left to do to, and those that came in place of
+/// others and wait at their gates.
 pub(super) fn uncordon(draft: &mut Draft<'_>) {
     let version = draft.version;
     for place in draft.survey.wanted() {
@@ -290,7 +300,12 @@ pub(super) fn uncordon(draft: &mut Draft<'_>) {
         if place.life == Life::Unreachable {
             continue;
         }
-        if place.slot && node.cordoned && node.ready && node.version >= version {
+        let due = if place.slot {
+            node.cordoned && node.version >= version
+        } else {
+            node.gated
+        };
+        if node.ready && due {
             draft.want(place, readmission(draft.view.desired));
         } else if !node.ready && place.open.is_none() {
             let reason = replaced(draft.view, place, unready(draft.view, place));
@@ -626,7 +641,8 @@ fn first_of<'s, 'a>(nodes: &[&'s Place<'a>]) -> Option<&'s Place<'a>> {
 
 /// Whether the node serves nobody any more, or was told not to.
 fn out_already(place: &Place<'_>) -> bool {
-    place.slot || place.life == Life::Unreachable || place.node.is_some_and(|node| !node.ready)
+    let idle = |node: Node| !node.ready || node.gated;
+    place.slot || place.life == Life::Unreachable || place.node.is_some_and(idle)
 }
 
 /// Whether a drain was begun and has not ended: the node takes no new workloads, and may
@@ -652,7 +668,9 @@ fn remove_node(
             .or_else(|| draft.locked(place))
             .or_else(|| draft.over_budget(place))
     };
-    let drained = begun && !place.in_service() && !draining(place);
+    // Who never served has nothing to be moved off, whatever was begun.
+    let idle = !place.slot && place.node.is_some_and(|node| node.gated);
+    let drained = begun && !place.in_service() && (idle || !draining(place));
     let action = if drained {
         Action::Leave
     } else {

@@ -100,6 +100,8 @@ pub(super) struct Node {
     pub(super) version: Version,
     /// Whether its kubelet asks for a certificate.
     pub(super) asks: bool,
+    /// Whether it came in place of another and its gates have not let it pass: it never served.
+    pub(super) gated: bool,
 }
 
 impl Node {
@@ -118,10 +120,13 @@ impl Place<'_> {
             && self.node.is_some_and(|node| node.ready)
     }
 
-    /// Whether it is a node that should serve and does not, or that we took out of service.
+    /// Whether it is a node that should serve and does not, or that we took out of service. One that
+    /// waits at its gates never served.
     pub(super) fn out_of_service(&self) -> bool {
-        self.node.is_some()
-            && (self.slot || !self.reachable() || !self.node.is_some_and(Node::serves))
+        self.node.is_some_and(|node| {
+            let missed = !self.reachable() || !node.ready || node.cordoned && !node.gated;
+            self.slot || missed
+        })
     }
 
     /// Whether it is a node that does what it should.
@@ -385,11 +390,13 @@ fn node(seen: Option<&Seen>) -> Option<Node> {
             version,
             care: _,
             asks,
+            gated,
         } => Some(Node {
             ready: *ready,
             cordoned: *cordoned,
             version: *version,
             asks: *asks,
+            gated: *gated,
         }),
     }
 }

@@ -332,14 +332,17 @@ impl<'w> Life<'w> {
             let ours = self.ledger.iter().any(|slot| slot.machine == machine.id);
             if let Some((
                 NodeFact::Joined {
-                    ready, cordoned, ..
+                    ready,
+                    cordoned,
+                    gated,
+                    ..
                 },
                 _,
             )) = &mut seen.node
             {
                 *ready = true;
                 // Who was cordoned by hand is taken back by hand.
-                *cordoned &= ours;
+                *cordoned &= ours || *gated;
             }
         }
     }

@@ -167,6 +167,7 @@ fn upgraded(world: &World) -> Judged<()> {
         *sight = Sight::Node {
             ready: true,
             cordoned: false,
+            gated: false,
             old: true,
         };
     }

@@ -146,6 +146,7 @@ fn sighted(world: &World, desired: &Desired, observed: &mut Observed) {
             Sight::Node {
                 ready,
                 cordoned,
+                gated,
                 old,
             } => {
                 let version = Version {
@@ -159,6 +160,7 @@ fn sighted(world: &World, desired: &Desired, observed: &mut Observed) {
                     version,
                     care: None,
                     asks: false,
+                    gated,
                 };
                 (running, machine.role.is_node().then_some(node))
             }

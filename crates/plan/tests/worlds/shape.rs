@@ -14,6 +14,7 @@ pub(crate) enum Sight {
     Node {
         ready: bool,
         cordoned: bool,
+        gated: bool,
         old: bool,
     },
     Lost,
@@ -25,8 +26,11 @@ pub(crate) fn sight() -> impl Strategy<Value = Sight> {
         1 => Just(Sight::Absent),
         1 => Just(Sight::Booting),
         2 => Just(Sight::Running),
-        6 => (prop::bool::weighted(0.9), prop::bool::weighted(0.2), any::<bool>())
-            .prop_map(|(ready, cordoned, old)| Sight::Node { ready, cordoned, old }),
+        6 => (prop::bool::weighted(0.9), prop::bool::weighted(0.2), any::<(bool, bool)>())
+            .prop_map(|(ready, cordoned, (gated, old))| {
+                let gated = cordoned && gated;
+                Sight::Node { ready, cordoned, gated, old }
+            }),
         1 => Just(Sight::Lost),
     ]
 }

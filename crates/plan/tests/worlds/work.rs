@@ -53,6 +53,7 @@ fn begun(desired: &Desired, observed: &Observed, machine: &Machine, kind: Kind) 
         Kind::Join => Action::Join {
             version,
             care: Care::default(),
+            gated: false,
         },
         Kind::Install => Action::Install {
             addons: desired.addons.clone(),

@@ -371,6 +371,7 @@ fn seen(task: &Task, at: Timestamp) -> Vec<Observation> {
                 version,
                 care: care.map(Care::fingerprint),
                 asks: false,
+                gated: false,
             },
         )
     };
@@ -389,7 +390,7 @@ fn seen(task: &Task, at: Timestamp) -> Vec<Observation> {
                 node(true, false, *version, Some(care)),
             ]
         }
-        Action::Join { version, care } => vec![node(true, false, *version, Some(care))],
+        Action::Join { version, care, .. } => vec![node(true, false, *version, Some(care))],
         Action::Upgrade { version } => vec![node(true, true, *version, None)],
         Action::Leave => vec![Fact::Node(id, NodeFact::Absent)],
         Action::Delete | Action::Release => {

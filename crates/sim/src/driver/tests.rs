@@ -584,6 +584,7 @@ async fn a_driver_for_kubernetes_alone_borrows_machines_and_gives_them_back() {
         let join = Action::Join {
             version,
             care: Care::default(),
+            gated: false,
         };
         assert_eq!(act(given, join).await, "done, 1 seen, 0 kept");
     }

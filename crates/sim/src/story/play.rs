@@ -541,9 +541,14 @@ fn seen(seen: &Seen) -> String {
             version,
             care: _,
             asks: _,
+            gated,
         }) => {
             let ready = if *ready { "ready" } else { "not ready" };
-            let cordoned = if *cordoned { ", cordoned" } else { "" };
+            let cordoned = match (*gated, *cordoned) {
+                (true, _) => ", waits at its gates",
+                (false, true) => ", cordoned",
+                (false, false) => "",
+            };
             format!("{machine}, {ready} node {version}{cordoned}")
         }
     }

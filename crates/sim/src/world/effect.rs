@@ -179,6 +179,9 @@ pub(crate) enum Change {
         version: Version,
         #[serde(default)]
         told: Told,
+        /// Whether it takes no workloads before its gates have let it pass.
+        #[serde(default, skip_serializing_if = "is_false")]
+        gated: bool,
     },
     /// Add-ons come and go.
     Install {
@@ -249,9 +252,14 @@ impl Change {
                 version: *version,
                 told: Told::of(care),
             },
-            Action::Join { version, care } => Self::Join {
+            Action::Join {
+                version,
+                care,
+                gated,
+            } => Self::Join {
                 version: *version,
                 told: Told::of(care),
+                gated: *gated,
             },
             Action::Install { addons, remove } => Self::Install {
                 addons: addons.clone(),

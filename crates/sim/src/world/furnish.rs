@@ -72,12 +72,15 @@ impl State {
             care,
             // Nobody here asks for certificates.
             asks: _,
+            gated,
         }) = node
         {
             let kube = self.clusters.entry(cluster).or_default();
             let mut node = Node::joined(machine.name.clone(), machine.role, on, *version);
             node.told.care.clone_from(care);
-            if *cordoned {
+            if *gated {
+                node.duty = Duty::Gated;
+            } else if *cordoned {
                 node.duty = Duty::Drained;
             }
             kube.nodes.insert(machine.id, node);

@@ -539,6 +539,7 @@ impl State {
                 version: node.version,
                 care: node.told.care.clone(),
                 asks: false,
+                gated: node.duty == Duty::Gated,
             },
         };
         Some(Fact::Node(machine.id, node))

@@ -74,6 +74,7 @@ impl State {
             (!self.ready(node, now), ", not ready"),
             (node.duty == Duty::Cordoned, ", cordoned"),
             (node.duty == Duty::Drained, ", drained"),
+            (node.duty == Duty::Gated, ", waits at its gates"),
         ] {
             if is {
                 line.push_str(word);

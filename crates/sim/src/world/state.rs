@@ -144,6 +144,8 @@ pub(crate) enum Duty {
     Cordoned,
     /// They have moved elsewhere.
     Drained,
+    /// None were ever let onto it: its gates have not let it pass yet.
+    Gated,
 }
 
 /// What is being done to a node.
@@ -341,7 +343,7 @@ impl State {
             | Change::Restore { .. }
             | Change::Uncordon => {}
             Change::Drain => self.edit(of, |node| {
-                if node.duty == Duty::Serves {
+                if matches!(node.duty, Duty::Serves | Duty::Gated) {
                     node.duty = Duty::Cordoned;
                 }
             }),
@@ -386,7 +388,16 @@ impl State {
                 kube.saved.since = at;
                 self.join(at, of, *version, told);
             }
-            Change::Join { version, told } => self.join(at, of, *version, told),
+            Change::Join {
+                version,
+                told,
+                gated,
+            } => {
+                self.join(at, of, *version, told);
+                if *gated {
+                    self.edit(of, |node| node.duty = Duty::Gated);
+                }
+            }
             Change::Tend { told } => {
                 self.watch_led(at, of, told);
                 self.edit(of, |node| node.told = told.clone());

@@ -198,9 +198,11 @@ impl State {
         let alone = members.filter(|node| node.role == Role::Control).count() == 1;
         let out = kube.nodes.values().filter(|node| {
             let idle = node.duty != Duty::Serves || node.course != Course::Steady;
-            idle && self.carries(node, at)
+            // Who never served is missed by nobody.
+            idle && node.duty != Duty::Gated && self.carries(node, at)
         });
-        let (out, drained) = (out.count(), node.duty == Duty::Drained || !serves);
+        let empty = matches!(node.duty, Duty::Drained | Duty::Gated);
+        let (out, drained) = (out.count(), empty || !serves);
         let steady = serves && node.duty == Duty::Serves;
         let equipped = self.equipped_beside(of, at);
         let mut broken = Vec::new();

@@ -238,6 +238,7 @@ pub(crate) fn effect(task: &Task, now: Timestamp) -> Vec<Observation> {
                 version,
                 care: care.map(Care::fingerprint),
                 asks: false,
+                gated: false,
             },
         )
     };
@@ -250,7 +251,7 @@ pub(crate) fn effect(task: &Task, now: Timestamp) -> Vec<Observation> {
                 joined(*version, false, Some(care)),
             ]
         }
-        Action::Join { version, care } => vec![joined(*version, false, Some(care))],
+        Action::Join { version, care, .. } => vec![joined(*version, false, Some(care))],
         Action::Tend { care } => vec![joined("v1.34.1".parse().unwrap(), false, Some(care))],
         Action::Upgrade { version } => vec![joined(*version, false, None)],
         Action::Drain => vec![joined("v1.34.1".parse().unwrap(), true, None)],

@@ -99,6 +99,7 @@ pub(crate) async fn since_when_a_machine_does_not_serve_is_told_by_its_node_wher
             version: "v1.34.0".parse().unwrap(),
             care: None,
             asks: false,
+            gated: false,
         };
         Fact::Node(machine, fact)
     };

@@ -564,6 +564,7 @@ fn works() -> [Option<Action>; 6] {
         Some(Action::Join {
             version,
             care: care(),
+            gated: false,
         }),
         Some(Action::Tend { care: care() }),
         Some(Action::Drain),
@@ -667,6 +668,7 @@ fn every_wish_is_fulfilled_or_can_be_withdrawn() {
             let join = Action::Join {
                 version: world.desired.version,
                 care,
+                gated: false,
             };
             world.open("w1", join, State::Stuck, Some("no luck"))
         } else {

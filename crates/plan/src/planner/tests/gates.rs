@@ -1,11 +1,12 @@
 //! Gates: no node serves again before they let it, and no other one is taken out before that.
 
 use super::{drawn, judged};
-use crate::fixture::World;
+use crate::fixture::{World, machine};
 use crate::journey::journey;
 use expect_test::expect;
 use model::gate::Gate;
 use model::task::{Action, State};
+use model::upkeep::Roll;
 
 const GATED: &str = r#"{"unavailable":2,"gates":[{"name":"ceph","check":{"command":["ceph"]},"patience":{"secs":600,"nanos":0}}]}"#;
 
@@ -127,7 +128,7 @@ fn a_journey_tells_what_nodes_must_pass() {
                 2  drain 2 of compute                                            disturb       2 min
                 3  upgrade 2 of compute                                          in place      3 min
                 4  uncordon 2 of compute                                         in place      1 min
-          gates  a node serves again, and others are upgraded, when these let it pass: ceph
+          gates  a node serves, and others are upgraded or go, when these let it pass: ceph
           disturbs  3 of compute, 2 at a time
           ends ready after about 7 min, 3 machines touched
     "#]]
@@ -150,6 +151,88 @@ fn the_checker_lets_nobody_pass_who_has_not_been_asked() {
         &half(),
         &expect![[r#"
             w1: a node serves again when its gates have passed
+        "#]],
+    );
+}
+
+#[test]
+fn the_checker_lets_nobody_come_in_place_of_others_without_gates() {
+    let comes = || {
+        let mut world = World::new("1.34.0", "c1 w1 w2", "c1 w1 w2~").allow(GATED);
+        let newcomer = machine("w2");
+        world.desired.rolls.push(Roll {
+            pool: newcomer.pool,
+            role: newcomer.role,
+            balancer: None,
+            origin: newcomer.origin,
+            surge: 1,
+            coming: vec![newcomer.id],
+            failed: None,
+        });
+        world
+    };
+    let mut another = comes();
+    another.desired.rolls.clear();
+    judged(
+        &another,
+        &comes(),
+        &expect![[r#"
+        w2: who comes in place of others, and nobody else, has gates to pass
+    "#]],
+    );
+    judged(
+        &comes(),
+        &another,
+        &expect![[r#"
+        w2: who comes in place of others, and nobody else, has gates to pass
+    "#]],
+    );
+}
+
+#[test]
+fn who_waits_at_its_gates_is_asked_and_missed_by_nobody() {
+    // It is out of nobody's budget: another node is upgraded meanwhile.
+    drawn(
+        &World::new("1.35.0", "c1 w1 w2", "c1@35 w1|@35 w2").allow(GATED),
+        &expect![[r#"
+            uncordon w1 (gates ceph)
+            drain    w2
+            scheduled
+        "#]],
+    );
+    drawn(
+        &World::new("1.34.0", "c1 w1 w2", "c1 w1|! w2").allow(GATED),
+        &expect![[r#"
+            held     join w1: the node is not ready
+            scheduled
+        "#]],
+    );
+    // Nobody declares gates any more.
+    drawn(
+        &World::new("1.34.0", "c1 w1 w2", "c1 w1| w2"),
+        &expect![[r#"
+            uncordon w1
+            scheduled
+        "#]],
+    );
+}
+
+#[test]
+fn who_is_taken_back_from_its_gates_has_nothing_to_be_moved_off() {
+    drawn(
+        &World::new("1.34.0", "c1 w1", "c1 w1 w2| w3|").allow("{\"unavailable\":2}"),
+        &expect![[r#"
+            leave    w2
+            leave    w3
+            scheduled
+        "#]],
+    );
+    drawn(
+        &World::new("1.34.0", "c1 w1", "c1 w1 w2| w3|"),
+        &expect![[r#"
+            leave    w2
+            held     drain w3: one at a time, after w2
+            scheduled
         "#]],
     );
 }

@@ -108,6 +108,7 @@ fn a_cluster_that_has_come_to_a_stone_goes_on() {
     let join = Action::Join {
         version: "1.33.0".parse().unwrap(),
         care: model::care::Care::default(),
+        gated: false,
     };
     let comes = toward("1.34.4", "c1@34.4 w1~").open("w1", join, State::Running, None);
     moves(&comes, &expect!["stays"]);

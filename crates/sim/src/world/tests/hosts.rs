@@ -314,6 +314,7 @@ async fn served(world: &World) -> [Machine; 3] {
         Action::Join {
             version,
             care: Care::default(),
+            gated: false,
         },
     )
     .await;

@@ -53,7 +53,11 @@ fn what_waits_for_one_who_is_gone_is_begun_anew() {
     let version = "1.34.0".parse().unwrap();
     let world = World::hosts("c1 w1").after(5);
     let care = crate::care::care(&world.desired, &host("w1"), &[host("c1").address]);
-    let join = Action::Join { version, care };
+    let join = Action::Join {
+        version,
+        care,
+        gated: false,
+    };
     let mut world = world.open("w1", join, State::Waiting, Some("c0 is silent"));
     assert_eq!(
         tasks(&world, Kind::Join).len(),

@@ -241,6 +241,7 @@ fn a_machine_on_which_something_fails_is_told_of_its_peers_all_the_same() {
         Action::Join {
             version,
             care: model::care::Care::default(),
+            gated: false,
         },
         State::Stuck,
         Some("no route"),
