@@ -125,8 +125,9 @@ impl Run<'_> {
             }
             Disturbance::ByChance(..) | Disturbance::None => false,
         };
-        let tried = self.calm.text.contains("  provider refuses ");
-        (stuck || tried) && self.calm.text.contains(" replacing ")
+        let text = &self.calm.text;
+        let tried = text.contains("  provider refuses ") || text.contains(" is shut\n");
+        (stuck || tried) && text.contains(" replacing ")
     }
 
     /// What was not as it must be.
