@@ -5,6 +5,7 @@ use driver::Driver;
 use futures_util::FutureExt as _;
 use model::id::ClusterId;
 use model::time::Timestamp;
+use plan::Held;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -103,24 +104,32 @@ async fn planned<D: Driver>(shared: Arc<Shared<D>>, cluster: ClusterId) -> Resul
     })
 }
 
+/// What becomes of the desired state of a cluster.
+enum Moved {
+    /// It is another one now.
+    On,
+    /// It stays. The checker objects to the steps that are told here; else there is none to make.
+    Not(Vec<Held>),
+}
+
 /// Has the desired state of a cluster move on, where what was seen gives a reason.
 async fn moved_on<D: Driver>(
     shared: &Shared<D>,
     cluster: ClusterId,
     known: &ClusterView,
     now: Timestamp,
-) -> Result<bool, Later> {
+) -> Result<Moved, Later> {
     let view = known.view(now);
     let Some(step) = plan::advance(&view) else {
-        return Ok(false);
+        return Ok(Moved::Not(Vec::new()));
     };
-    if let Some(note) = plan::check_advance(&view, &step).first() {
-        tracing::error!(%note, "a step of {cluster} was stopped by the checker: {note}");
-        return Ok(false);
+    let notes = plan::check_advance(&view, &step);
+    if !notes.is_empty() {
+        return Ok(Moved::Not(step.stopped(&notes)));
     }
     tracing::info!(because = step.because, "{cluster} moves on");
     match shared.store.advance(step, now).await {
-        Ok(()) | Err(CommitError::Stale | CommitError::Refused { .. }) => Ok(true),
+        Ok(()) | Err(CommitError::Stale | CommitError::Refused { .. }) => Ok(Moved::On),
         Err(CommitError::Store(error)) => {
             tracing::error!(%error, "could not move {cluster} on: {error}");
             Err(Later(cluster))
@@ -149,9 +158,10 @@ async fn pass<D: Driver>(shared: &Shared<D>, cluster: ClusterId) -> Result<(), L
             return Ok(());
         }
         let now = shared.clock.now();
-        if moved_on(shared, cluster, &known, now).await? {
-            continue;
-        }
+        let stopped = match moved_on(shared, cluster, &known, now).await? {
+            Moved::On => continue,
+            Moved::Not(stopped) => stopped,
+        };
         if plan::give_back(known.known(), now).is_some() {
             if let Err(error) = shared.store.give_back(cluster, now).await {
                 tracing::error!(%error, "could not give back what cannot be made: {error}");
@@ -167,10 +177,17 @@ async fn pass<D: Driver>(shared: &Shared<D>, cluster: ClusterId) -> Result<(), L
             tracing::error!(%note, "a plan of {cluster} was stopped by the checker: {note}");
             plan.stop(&notes);
         }
+        // What else there is to do goes on.
+        for held in &stopped {
+            plan.tell(held.clone());
+        }
         let (tasks, held) = (plan.tasks.len(), plan.held.len());
         tracing::debug!(tasks, held, "planned");
         if known.is_told(&plan) {
             return Ok(());
+        }
+        for held in &stopped {
+            tracing::error!("a step of {cluster} was stopped by the checker: {held}");
         }
         loop {
             match shared.store.commit(plan.clone(), now).await {

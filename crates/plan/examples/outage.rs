@@ -1,7 +1,7 @@
 //! Plans clusters of which a third fell sick at once, and tells what a pass comes to.
 //!
-//! `outage large` is one cluster of 3,000 nodes, `outage many` a thousand of 30. The words `few` and
-//! `rolling` behind it let fewer fall sick than would stop repairs, and have a pool become another kind
+//! `outage large` is one cluster of 3,000 nodes, `outage many` a thousand of 30. The words `half` and
+//! `rolling` behind it let more fall sick than are repaired, and have all pools become another kind
 //! meanwhile. It reads no clock: whoever runs it measures how long it takes; `none` instead of
 //! either makes the clusters and plans nothing.
 
@@ -27,9 +27,9 @@ const BORN: Timestamp = Timestamp::from_millis(1_000);
 /// Pools of compute machines.
 const POOLS: u32 = 3;
 
-/// Who falls sick: every third node of its pool, or one of thirty.
+/// Who falls sick: every third node, or every second.
 const EVERY: usize = 3;
-const EVERY_FEW: usize = 30;
+const EVERY_HALF: usize = 2;
 
 fn manifest(nodes: u32, kind: &str) -> String {
     let pool = |name: &str, count: u32| {
@@ -111,16 +111,19 @@ fn sicken(desired: &Desired, observed: &mut Observed, every: usize, now: Timesta
 
 /// What the engine does in one pass, and how much comes of it.
 fn pass(desired: &Desired, observed: &Observed, now: Timestamp) -> Result<usize, String> {
-    let view = view(desired, observed, now);
-    if let Some(step) = advance(&view) {
-        return match check_advance(&view, &step).first() {
-            None => Ok(1),
-            Some(note) => Err(note.to_string()),
-        };
+    let (mut desired, mut told) = (desired.clone(), 0);
+    loop {
+        let view = view(&desired, observed, now);
+        let Some(step) = advance(&view) else { break };
+        if let Some(note) = check_advance(&view, &step).first() {
+            return Err(note.to_string());
+        }
+        (desired, told) = (step.desired, told + 1);
     }
+    let view = view(&desired, observed, now);
     let planned = plan(&view);
     match check(&view, &planned).first() {
-        None => Ok(planned.tasks.len() + planned.held.len()),
+        None => Ok(told + planned.tasks.len() + planned.held.len()),
         Some(note) => Err(note.to_string()),
     }
 }
@@ -130,7 +133,7 @@ fn run(words: &[String]) -> Result<usize, String> {
     let (nodes, clusters) = match words.first().map(String::as_str) {
         Some("large" | "none") => (3_000, 1),
         Some("many") => (30, 1_000),
-        _ => return Err("usage: outage large|many|none [few] [rolling]".to_owned()),
+        _ => return Err("usage: outage large|many|none [half] [rolling]".to_owned()),
     };
     let mut desired = expanded(nodes, "small", &[])?;
     let mut observed = built(&desired);
@@ -143,7 +146,7 @@ fn run(words: &[String]) -> Result<usize, String> {
         };
         desired = expanded(nodes, "large", &[known])?;
     }
-    let every = if said("few") { EVERY_FEW } else { EVERY };
+    let every = if said("half") { EVERY_HALF } else { EVERY };
     let now = BORN.plus(Duration::from_mins(20));
     sicken(&desired, &mut observed, every, now);
     if said("none") {

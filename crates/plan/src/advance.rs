@@ -11,8 +11,10 @@ mod hop;
 mod repair;
 mod roll;
 
+use crate::check::Note;
 use crate::expand::growing::{Births, Stand, key};
-use crate::planner::{View, cancelled, plan, restores};
+use crate::held::{Held, Reason};
+use crate::planner::{Plan, View, cancelled, restores};
 use model::cluster::{Desired, Machine, Origin, Role};
 use model::id::MachineId;
 use model::intent::Wish;
@@ -20,7 +22,10 @@ use model::observed::{MachineFact, NodeFact, Seen};
 use model::task::{Kind, State};
 use model::time::Timestamp;
 use std::collections::BTreeSet;
+use std::ops::Deref;
 use std::time::Duration;
+
+pub(crate) use repair::Ward;
 
 /// The next generation of a cluster that moves on by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +34,31 @@ pub struct Advance {
     pub desired: Desired,
     /// Why, in one sentence.
     pub because: String,
+}
+
+impl Advance {
+    /// What people are told of a step that the checker stops.
+    pub fn stopped(&self, notes: &[Note]) -> Vec<Held> {
+        let named = |machine: &&Machine, note: &Note| machine.name == note.machine;
+        let held = notes.iter().map(|note| {
+            let mut goes = self.desired.leaving.iter();
+            let mut stays = self.desired.machines.iter();
+            let kind = match goes.find(|machine| named(machine, note)) {
+                Some(machine) if machine.role == Role::Balancer => Kind::Delete,
+                None if stays.any(|machine| machine.name == note.machine) => Kind::Create,
+                Some(_) | None => Kind::Drain,
+            };
+            Held {
+                kind,
+                machine: note.machine.clone(),
+                machines: 1,
+                reason: Reason::Stopped {
+                    rule: format!("{} (in the step: {})", note.broken, self.because),
+                },
+            }
+        });
+        held.collect()
+    }
 }
 
 /// Attempts after which a failure is one of the machine, not of the hour.
@@ -57,7 +87,7 @@ pub fn advance(view: &View<'_>) -> Option<Advance> {
         desired: &before,
         ..*view
     };
-    let (mut desired, because) = match repair::look(view) {
+    let (mut desired, because) = match repair::look(view, &Ward::of(view)) {
         repair::Look::Due(machine, after) => repair::replaced(view, machine, after),
         repair::Look::Later(_) => roll::next(view).or_else(|| hop::next(view))?,
     };
@@ -67,11 +97,11 @@ pub fn advance(view: &View<'_>) -> Option<Advance> {
 }
 
 /// When to look for a step again, though nothing may have happened.
-pub(crate) fn wake(view: &View<'_>) -> Option<Timestamp> {
+pub(crate) fn wake(view: &View<'_>, ward: &Ward<'_>) -> Option<Timestamp> {
     if view.desired.tombstone || !view.observed.initialised {
         return None;
     }
-    let sick = match repair::look(view) {
+    let sick = match repair::look(view, ward) {
         repair::Look::Due(..) => None,
         repair::Look::Later(at) => at,
     };
@@ -82,10 +112,13 @@ pub(crate) fn wake(view: &View<'_>) -> Option<Timestamp> {
 }
 
 /// When another takes the place of a machine that does not serve, where nothing changes until then.
-pub(crate) fn replaced_at(view: &View<'_>, machine: &Machine) -> Option<Timestamp> {
-    let after = view.desired.repair.after?;
+pub(crate) fn replaced_at(
+    view: &View<'_>,
+    ward: &Ward<'_>,
+    machine: &Machine,
+) -> Option<Timestamp> {
     let there = !view.desired.tombstone && !is_paused(view) && view.observed.initialised;
-    repair::when(view, machine, after).filter(|_| there)
+    ward.when(view, machine).filter(|_| there)
 }
 
 fn is_paused(view: &View<'_>) -> bool {
@@ -139,7 +172,11 @@ pub(crate) fn is_gone(view: &View<'_>, machine: &Machine) -> bool {
 
 /// How the work that lets a machine serve failed, where it did for good or again and again. What
 /// nobody wants any more was done by somebody else, and what is begun anew may still go well.
-fn failed(view: &View<'_>, machine: &Machine) -> Option<String> {
+fn failed(
+    view: &View<'_>,
+    planned: &impl Deref<Target = Plan>,
+    machine: &Machine,
+) -> Option<String> {
     let mut open = view.open.iter();
     let open = open.find(|open| open.machine == machine.id)?;
     let error = open.error.as_ref()?;
@@ -151,8 +188,7 @@ fn failed(view: &View<'_>, machine: &Machine) -> Option<String> {
     if !given_up || !is_of_coming(open.action.kind()) {
         return None;
     }
-    let next = plan(view);
-    let goes_on = next.withdraw.contains(&open.id) || next.reopen.contains(&open.id);
+    let goes_on = planned.withdraw.contains(&open.id) || planned.reopen.contains(&open.id);
     (!goes_on).then(|| format!("{} {}: {error}", open.action.kind(), machine.name))
 }
 

@@ -123,6 +123,18 @@ impl Plan {
         self.release.clear();
     }
 
+    /// Tells of something that waits and that the planner alone does not know of.
+    pub fn tell(&mut self, held: Held) {
+        if self.held.contains(&held) {
+            return;
+        }
+        if held.reason.owner() == Owner::Person {
+            self.summary.phase = Phase::Error;
+            self.summary.message = held.to_string();
+        }
+        self.held.push(held);
+    }
+
     /// Moves the tasks on one machine to what is held: the store found them impossible now.
     pub fn hold_back(&mut self, machine: MachineId, reason: &Reason) {
         let (back, go): (Vec<_>, Vec<_>) = std::mem::take(&mut self.tasks)

@@ -10,12 +10,114 @@ use crate::blast::Limits;
 use crate::expand::growing::Stand;
 use crate::planner::View;
 use model::cluster::{Desired, Machine, Origin, Role};
+use model::id::MachineId;
 use model::observed::{MachineFact, NodeFact};
-use model::task::{Open, State};
+use model::task::State;
 use model::time::Timestamp;
-use model::upkeep::{Failed, Roll};
-use std::collections::BTreeSet;
+use model::upkeep::Failed;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+
+/// What is the same for everybody who does not serve: looked up once, however many fell sick.
+#[derive(Default)]
+pub(crate) struct Ward<'a> {
+    /// How long one may not serve; nothing where everybody does, or people see to it.
+    after: Option<Duration>,
+    /// Whether nobody can be replaced, whoever it is.
+    closed: bool,
+    /// How many members the control plane has, and which of them are well.
+    members: usize,
+    well: BTreeSet<MachineId>,
+    /// How many of each pool are on the way.
+    coming: BTreeMap<Stand<'a>, usize>,
+    /// Pools of which one goes that is not well.
+    going: BTreeSet<Stand<'a>>,
+    /// Machines that somebody works on.
+    busy: BTreeSet<MachineId>,
+    /// Machines that we took out of service.
+    out: BTreeSet<MachineId>,
+    /// Machines that come in place of others.
+    newcomers: BTreeSet<MachineId>,
+}
+
+impl<'a> Ward<'a> {
+    /// Looks up what there is to know where anybody does not serve.
+    pub(crate) fn of(view: &View<'a>) -> Self {
+        let desired = view.desired;
+        let sick = !view.observed.sick.is_empty();
+        let Some(after) = desired.repair.after.filter(|_| sick) else {
+            return Self::default();
+        };
+        let mut ward = Self {
+            after: Some(after),
+            closed: too_many(view) || is_crowded(view),
+            ..Self::default()
+        };
+        let members = desired.all();
+        let members = members.filter(|of| of.role == Role::Control && joined(view, of));
+        for member in members {
+            ward.members += 1;
+            if is_well(view, member) {
+                ward.well.insert(member.id);
+            }
+        }
+        for machine in desired.machines.iter().filter(|of| comes(view, of)) {
+            *ward.coming.entry(Stand::of(machine)).or_default() += 1;
+        }
+        let going = desired.leaving.iter().filter(|of| goes(view, of));
+        ward.going = going.map(Stand::of).collect();
+        let running = view.open.iter();
+        let running = running.filter(|open| open.state == State::Running);
+        ward.busy = running.map(|open| open.machine).collect();
+        ward.out = view.ledger.iter().map(|row| row.machine).collect();
+        let rolls = desired.rolls.iter();
+        ward.newcomers = rolls.flat_map(|roll| roll.coming.iter().copied()).collect();
+        ward
+    }
+
+    /// When a machine is to be replaced, where nothing changes until then.
+    pub(super) fn when(&self, view: &View<'_>, machine: &Machine) -> Option<Timestamp> {
+        let since = *view.observed.sick.get(&machine.id)?;
+        let (after, seen_at) = (self.after?, silent_at(view, machine)?);
+        let made = matches!(machine.origin, Origin::Made { .. });
+        let locked = view.observed.lock_of(&machine.name).is_some();
+        let spared = locked || self.newcomers.contains(&machine.id);
+        if !made || spared || self.closed || self.is_at_work(view, machine) {
+            return None;
+        }
+        if !self.decides_without(machine) || !self.is_alone(view, machine) {
+            return None;
+        }
+        let due = since.plus(after);
+        let before = view.desired.repaired.get(&machine.pool);
+        let due = before.map_or(due, |before| due.max(before.due()));
+        Some(seen_again(view, seen_at, due))
+    }
+
+    /// Whether somebody works on it, or we took it out of service. We take nobody's power: who does
+    /// not answer at all is lost, even in the middle of an upgrade.
+    fn is_at_work(&self, view: &View<'_>, machine: &Machine) -> bool {
+        let seen = view.observed.machines.get(&machine.id);
+        let seen = seen.and_then(|seen| seen.machine.as_ref());
+        let lost = matches!(seen, Some((MachineFact::Unreachable { .. }, _)));
+        let ours = !lost && self.out.contains(&machine.id);
+        ours || self.busy.contains(&machine.id)
+    }
+
+    /// Whether the others of the control plane can decide without it.
+    fn decides_without(&self, machine: &Machine) -> bool {
+        let well = self.well.len() - usize::from(self.well.contains(&machine.id));
+        well > self.members / 2
+    }
+
+    /// Whether nobody else of its pool is on the way. Who goes and is well goes for another reason,
+    /// and may wait for this one.
+    fn is_alone(&self, view: &View<'_>, machine: &Machine) -> bool {
+        let stand = Stand::of(machine);
+        let coming = self.coming.get(&stand).copied().unwrap_or_default();
+        coming == usize::from(comes(view, machine)) && !self.going.contains(&stand)
+    }
+}
 
 /// What a look at those that do not serve finds.
 pub(super) enum Look<'a> {
@@ -26,44 +128,19 @@ pub(super) enum Look<'a> {
 }
 
 /// Looks for a machine to replace.
-pub(super) fn look<'a>(view: &View<'a>) -> Look<'a> {
-    let Some(after) = view
-        .desired
-        .repair
-        .after
-        .filter(|_| !view.observed.sick.is_empty())
-    else {
+pub(super) fn look<'a>(view: &View<'a>, ward: &Ward<'_>) -> Look<'a> {
+    let Some(after) = ward.after else {
         return Look::Later(None);
     };
     let mut again: Option<Timestamp> = None;
     for machine in &view.desired.machines {
-        match when(view, machine, after) {
+        match ward.when(view, machine) {
             None => {}
             Some(at) if at > view.now => again = Some(again.map_or(at, |known| known.min(at))),
             Some(_) => return Look::Due(machine, after),
         }
     }
     Look::Later(again)
-}
-
-/// When a machine is to be replaced, where nothing changes until then.
-pub(super) fn when(view: &View<'_>, machine: &Machine, after: Duration) -> Option<Timestamp> {
-    let since = *view.observed.sick.get(&machine.id)?;
-    let seen_at = silent_at(view, machine)?;
-    let made = matches!(machine.origin, Origin::Made { .. });
-    let comes = |roll: &Roll| roll.coming.contains(&machine.id);
-    let ours = view.desired.rolls.iter().any(comes);
-    let locked = view.observed.lock_of(&machine.name).is_some();
-    if !made || ours || locked || at_work(view, machine) {
-        return None;
-    }
-    if too_many(view) || !decided(view, machine) || !alone(view, machine) || is_crowded(view) {
-        return None;
-    }
-    let due = since.plus(after);
-    let before = view.desired.repaired.get(&machine.pool);
-    let due = before.map_or(due, |before| due.max(before.due()));
-    Some(seen_again(view, seen_at, due))
 }
 
 /// What is due, or when to look again: who was not seen lately may have come back.
@@ -74,19 +151,6 @@ pub(super) fn seen_again(view: &View<'_>, seen_at: Timestamp, due: Timestamp) ->
     } else {
         due
     }
-}
-
-/// Whether somebody works on it, or we took it out of service. We take nobody's power: who does not
-/// answer at all is lost, even in the middle of an upgrade.
-fn at_work(view: &View<'_>, machine: &Machine) -> bool {
-    let running = |open: &&Open| open.state == State::Running;
-    let mut running = view.open.iter().filter(running);
-    let mut rows = view.ledger.iter();
-    let seen = view.observed.machines.get(&machine.id);
-    let seen = seen.and_then(|seen| seen.machine.as_ref());
-    let lost = matches!(seen, Some((MachineFact::Unreachable { .. }, _)));
-    let ours = !lost && rows.any(|row| row.machine == machine.id);
-    ours || running.any(|open| open.machine == machine.id)
 }
 
 /// When it was last seen that it does not serve. A node that is ready does, whoever cannot enter
@@ -110,38 +174,21 @@ fn too_many(view: &View<'_>) -> bool {
     sick > 1 && sick * 100 > nodes().count() * limit
 }
 
-/// Whether the others of the control plane can decide without it.
-fn decided(view: &View<'_>, but: &Machine) -> bool {
-    let members = view
-        .desired
-        .all()
-        .filter(|machine| machine.role == Role::Control && joined(view, machine));
-    let members: Vec<_> = members.collect();
-    let well = members
-        .iter()
-        .filter(|machine| machine.id != but.id && is_well(view, machine));
-    well.count() > members.len() / 2
+/// Whether a machine that is to stay is on the way.
+fn comes(view: &View<'_>, machine: &Machine) -> bool {
+    match machine.role {
+        Role::Control | Role::Compute => !joined(view, machine),
+        Role::Balancer => !balances(view, machine),
+    }
 }
 
-/// Whether nobody else of its pool is on the way. Who goes and is well goes for another reason, and
-/// may wait for this one.
-fn alone(view: &View<'_>, machine: &Machine) -> bool {
-    let stand = Stand::of(machine);
-    let comes = |other: &Machine| {
-        let there = match other.role {
-            Role::Control | Role::Compute => joined(view, other),
-            Role::Balancer => balances(view, other),
-        };
-        stand.holds(other) && other.id != machine.id && !there
+/// Whether a machine that leaves is not gone yet, and not well.
+fn goes(view: &View<'_>, machine: &Machine) -> bool {
+    let there = match machine.role {
+        Role::Control | Role::Compute => joined(view, machine),
+        Role::Balancer => !is_gone(view, machine),
     };
-    let goes = |other: &Machine| {
-        let there = match other.role {
-            Role::Control | Role::Compute => joined(view, other),
-            Role::Balancer => !is_gone(view, other),
-        };
-        stand.holds(other) && there && !is_well(view, other)
-    };
-    !view.desired.machines.iter().any(comes) && !view.desired.leaving.iter().any(goes)
+    there && !is_well(view, machine)
 }
 
 /// Another takes its place.

@@ -3,27 +3,36 @@
 
 use super::repair::{seen_again, silent_at};
 use super::{dismiss, failed, hire, is_crowded, is_gone, is_of_coming, joined, listed, serves};
-use crate::planner::{View, plan};
+use crate::planner::{Plan, View, plan};
 use model::cluster::{Desired, Machine, Role};
 use model::id::MachineId;
 use model::task::Open;
 use model::time::Timestamp;
 use model::upkeep::{Failed, Repair, Roll};
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Deref;
 
 /// The next step of the first pool that has one.
 pub(super) fn next(view: &View<'_>) -> Option<(Desired, String)> {
     let mut rolls = view.desired.rolls.iter().enumerate();
-    rolls.find_map(|(at, roll)| step(view, at, roll))
+    // What the planner would do is the same for all of them, and mostly nobody needs to know.
+    let planned = LazyCell::new(|| plan(view));
+    rolls.find_map(|(at, roll)| step(view, &planned, at, roll))
 }
 
-fn step(view: &View<'_>, at: usize, roll: &Roll) -> Option<(Desired, String)> {
+fn step(
+    view: &View<'_>,
+    planned: &impl Deref<Target = Plan>,
+    at: usize,
+    roll: &Roll,
+) -> Option<(Desired, String)> {
     let mut next = view.desired.clone();
     let (coming, rest): (Vec<_>, Vec<_>) =
         of_pool(view, roll).partition(|machine| roll.coming.contains(&machine.id));
     let failures = coming
         .iter()
-        .filter_map(|machine| Some((machine.id, failed_to_come(view, machine)?)));
+        .filter_map(|machine| Some((machine.id, failed_to_come(view, planned, machine)?)));
     let failures: BTreeMap<_, _> = failures.collect();
     if !failures.is_empty() {
         return take_back(view, at, &coming, failures);
@@ -33,7 +42,7 @@ fn step(view: &View<'_>, at: usize, roll: &Roll) -> Option<(Desired, String)> {
         .filter(|machine| !roll.is_new(machine))
         .collect();
     if !coming.is_empty() {
-        if !have_come(view, &coming) {
+        if !have_come(view, planned, &coming) {
             return None;
         }
         let go = relieved(view, roll, &rest, &coming);
@@ -92,27 +101,30 @@ pub(super) fn coming<'a>(view: &View<'a>, roll: &Roll) -> impl Iterator<Item = &
 
 /// Whether those of the new kind serve, which they do when their gates have let them pass, and
 /// nothing of their coming is left to be done.
-fn have_come(view: &View<'_>, coming: &[&Machine]) -> bool {
+fn have_come(view: &View<'_>, planned: &impl Deref<Target = Plan>, coming: &[&Machine]) -> bool {
     if !coming.iter().all(|machine| serves(view, machine)) {
         return false;
     }
-    let next = plan(view);
-    let kept = |open: &&Open| !next.withdraw.contains(&open.id);
+    let kept = |open: &&Open| !planned.withdraw.contains(&open.id);
     let open = view.open.iter().filter(kept);
     let open = open.map(|open| (open.machine, open.action.kind()));
-    let begun = next.tasks.iter();
+    let begun = planned.tasks.iter();
     let begun = begun.map(|task| (task.machine.id, task.action.kind()));
     let mut left = open.chain(begun).filter(|(_, kind)| is_of_coming(*kind));
     !left.any(|(id, _)| coming.iter().any(|machine| machine.id == id))
 }
 
 /// How a machine of the new kind failed, where it did.
-fn failed_to_come(view: &View<'_>, machine: &Machine) -> Option<String> {
+fn failed_to_come(
+    view: &View<'_>,
+    planned: &impl Deref<Target = Plan>,
+    machine: &Machine,
+) -> Option<String> {
     let sick = || {
         let due = given_up_at(view, machine)?;
         (due <= view.now).then(|| format!("{} does not serve", machine.name))
     };
-    failed(view, machine).or_else(sick)
+    failed(view, planned, machine).or_else(sick)
 }
 
 /// When a machine of the new kind that does not serve is given up, where nothing changes until then.
@@ -174,7 +186,7 @@ fn relieved<'a>(
     let rest = rest.iter().copied();
     let rest = rest.filter(|machine| !roll.is_new(machine) || sick(machine));
     let mut go: Vec<_> = rest.chain(coming.iter().copied()).collect();
-    go.sort_by_key(|machine| (serves(view, machine), roll.is_new(machine), machine.ordinal));
+    go.sort_by_cached_key(|machine| (serves(view, machine), roll.is_new(machine), machine.ordinal));
     go.truncate(coming.len());
     go
 }

@@ -4,6 +4,7 @@ mod balancers;
 mod edited;
 mod first;
 mod gates;
+mod stopped;
 mod tight;
 mod vain;
 

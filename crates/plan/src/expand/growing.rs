@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
 /// Where machines stand: their pool, what they do, and for which load balancer.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Stand<'a> {
     pub(crate) pool: &'a Name,
     pub(crate) role: Role,

@@ -4,7 +4,7 @@ use super::around::{around, reaches};
 use super::renewal;
 use super::survey::{Life, Place, Survey, cancelled, count, given_up};
 use super::{Plan, View};
-use crate::advance;
+use crate::advance::{self, Ward};
 use crate::held::{Held, Owner, Reason, Scope};
 use crate::hops;
 use crate::ledger::{Slot, spent};
@@ -47,6 +47,8 @@ pub(super) struct Draft<'a> {
     closed: Option<Timestamp>,
     /// When to plan again in any case.
     wake: Option<Timestamp>,
+    /// Who does not serve, and what is known of all of them.
+    ward: Ward<'a>,
 }
 
 impl<'a> Draft<'a> {
@@ -75,6 +77,7 @@ impl<'a> Draft<'a> {
             member: survey.members().find(|place| changing(place)).map(named),
             closed: budgets.windows.opens(view.now),
             wake: None,
+            ward: Ward::of(view),
             paused: paused.map(|intent| intent.author.as_str()),
         }
     }
@@ -274,6 +277,11 @@ impl<'a> Draft<'a> {
         given_up(self.view, place)
     }
 
+    /// When another takes the place of a machine that does not serve, where nothing changes until then.
+    pub(super) fn replaced_at(&self, place: &Place<'_>) -> Option<Timestamp> {
+        advance::replaced_at(self.view, &self.ward, place.machine)
+    }
+
     /// Who asked that this be left undone.
     pub(super) fn cancelled(&self, machine: MachineId, kind: Kind) -> Option<String> {
         cancelled(self.view, machine, kind).map(str::to_owned)
@@ -375,7 +383,7 @@ impl<'a> Draft<'a> {
         let summary = self.summary();
         let opens = self.held.iter().filter_map(|held| held.reason.opens());
         let renewals = renewal::times(view, self.survey);
-        let upkeep = advance::wake(view);
+        let upkeep = advance::wake(view, &self.ward);
         let wake = opens.chain(renewals).chain(upkeep).chain(self.wake).min();
         Plan {
             cluster: view.desired.cluster,

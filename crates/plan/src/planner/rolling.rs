@@ -14,6 +14,9 @@ pub(super) fn tell(draft: &mut Draft<'_>) {
     let view = draft.view;
     for roll in &view.desired.rolls {
         let old = |place: &&Place<'_>| roll.holds(place.machine) && !roll.is_new(place.machine);
+        let Some(reason) = reason(draft, roll) else {
+            continue;
+        };
         let old: Vec<_> = draft.survey.wanted().filter(old).copied().collect();
         for place in old {
             let ends = if place.machine.role.is_node() {
@@ -21,9 +24,7 @@ pub(super) fn tell(draft: &mut Draft<'_>) {
             } else {
                 Kind::Delete
             };
-            if let Some(reason) = reason(draft, roll) {
-                draft.hold(&place, ends, reason);
-            }
+            draft.hold(&place, ends, reason.clone());
         }
     }
 }

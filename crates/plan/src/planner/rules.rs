@@ -10,7 +10,6 @@ use super::names;
 use super::snapshots;
 use super::survey::{Life, Node, Place, Survey, count};
 use super::tending::{Cares, still_asked};
-use crate::advance::replaced_at;
 use crate::held::Reason;
 use model::cluster::{Desired, Machine, Origin, Role};
 use model::name::Name;
@@ -51,7 +50,7 @@ pub(super) fn create(draft: &mut Draft<'_>) {
             Life::Unreachable if being_made(place) => draft.let_end(place, Kind::Create),
             Life::Unreachable => {
                 let reason = out_of_reach(draft, place);
-                let reason = replaced(draft.view, place, reason);
+                let reason = replaced(draft, place, reason);
                 draft.hold(place, serves_by(place), reason);
             }
             Life::Running => {}
@@ -308,15 +307,15 @@ pub(super) fn uncordon(draft: &mut Draft<'_>) {
         if node.ready && due {
             draft.want(place, readmission(draft.view.desired));
         } else if !node.ready && place.open.is_none() {
-            let reason = replaced(draft.view, place, unready(draft.view, place));
+            let reason = replaced(draft, place, unready(draft.view, place));
             draft.hold(place, Kind::Join, reason);
         }
     }
 }
 
 /// Whether somebody else takes the place of one that does not serve.
-fn replaced(view: &View<'_>, place: &Place<'_>, reason: Reason) -> Reason {
-    match replaced_at(view, place.machine) {
+fn replaced(draft: &Draft<'_>, place: &Place<'_>, reason: Reason) -> Reason {
+    match draft.replaced_at(place) {
         Some(due) => Reason::Repair {
             because: reason.to_string(),
             due,

@@ -10,7 +10,7 @@ use model::observed::{HostFact, MachineFact, NodeFact, Seen};
 use model::task::{Kind, Open, State};
 use model::time::Timestamp;
 use model::version::Version;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 /// One machine and all that is known of it.
@@ -246,6 +246,8 @@ impl<'a> Survey<'a> {
     pub(super) fn of(view: &View<'a>) -> Self {
         let open: BTreeMap<MachineId, &Open> =
             view.open.iter().map(|open| (open.machine, open)).collect();
+        let rows: BTreeSet<_> = view.ledger.iter().map(|row| row.machine).collect();
+        let blocked: BTreeSet<_> = view.blocked.iter().collect();
         let mut recipes = Recipes::new();
         let mut place = |machine: &'a Machine, wanted: bool| {
             let seen = view.observed.machines.get(&machine.id);
@@ -267,7 +269,7 @@ impl<'a> Survey<'a> {
                     .and_then(|seen| seen.certificates.as_ref())
                     .map(|(fact, _)| fact.end),
                 slot: false,
-                blocked: view.blocked.contains(&machine.name),
+                blocked: blocked.contains(&machine.name),
                 equipment: Equipment {
                     fit: Fit::Whole,
                     goes_on: false,
@@ -277,7 +279,7 @@ impl<'a> Survey<'a> {
             if machine.origin.is_host() {
                 place.equipment = place.compared(view, &mut recipes);
             }
-            let row = view.ledger.iter().any(|slot| slot.machine == machine.id);
+            let row = rows.contains(&machine.id);
             let works = place.equips() || open.is_some() && !place.doing(Kind::Equip);
             place.slot = row && node.is_some_and(|node| works || !node.serves());
             place

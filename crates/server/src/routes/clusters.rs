@@ -110,7 +110,7 @@ pub(crate) async fn why(
     let chain = crate::aside(move || {
         let view = seen.view(now);
         let mut plan = plan::plan(&view);
-        hold_claimed(&mut plan, &row.held);
+        tell_stored(&mut plan, &row.held);
         let mut causes = plan::why(&view, &plan).into_iter();
         // How it stands comes first, then how that came about, then what it waits for.
         let state = causes.next();
@@ -163,9 +163,16 @@ pub(crate) async fn generation(
     Ok(Json((&desired).into()))
 }
 
-/// Holds back what the store held back when it was last asked: only the store knows that
-/// somebody else has what a task needs, and the planner alone would call the task due.
-fn hold_claimed(plan: &mut Plan, stored: &[Held]) {
+/// Tells what was last told and the planner alone cannot know: only the store knows that somebody else
+/// has what a task needs, and the planner would call the task due; and the checker is asked by whoever
+/// commits.
+fn tell_stored(plan: &mut Plan, stored: &[Held]) {
+    let stopped = stored
+        .iter()
+        .filter(|held| matches!(held.reason, Reason::Stopped { .. }));
+    for held in stopped {
+        plan.tell(held.clone());
+    }
     let claimed = stored
         .iter()
         .filter(|held| matches!(held.reason, Reason::Claimed { .. } | Reason::Quota { .. }));
