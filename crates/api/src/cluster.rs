@@ -139,10 +139,31 @@ pub struct ClusterView {
     /// Its load balancers, in the order in which they were declared.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub load_balancers: Vec<LoadBalancerView>,
+    /// Newer modules that its pools could be made from.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub newer_modules: Vec<NewerModulesView>,
     /// Its machines: those to stay, then those to leave.
     pub machines: Vec<MachineView>,
     /// Tasks that are not finished.
     pub open_tasks: Vec<TaskView>,
+}
+
+/// Newer modules that a pool could be made from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NewerModulesView {
+    /// Which pool.
+    pub pool: String,
+    /// The tag or the branch that its provider names, such as `github.com/org/modules@main`.
+    pub reference: String,
+    /// The commit that its machines are made from.
+    pub from: String,
+    /// The commit to which the tag or the branch leads.
+    pub to: String,
+    /// Since when it does; null where nobody knows.
+    pub since: Option<Time>,
+    /// What takes them.
+    pub next_action: String,
 }
 
 /// A load balancer of a cluster.

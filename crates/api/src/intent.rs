@@ -65,6 +65,11 @@ pub enum WishRequest {
         /// Which snapshot.
         snapshot: String,
     },
+    /// The machines of a pool are made from the newer modules that are offered, one after the other.
+    Update {
+        /// Which pool.
+        pool: String,
+    },
 }
 
 /// A wish that was stored.
@@ -134,6 +139,13 @@ pub enum WishView {
         /// Which snapshot.
         snapshot: String,
     },
+    /// The machines of a pool are made from newer modules.
+    Update {
+        /// Which pool.
+        pool: String,
+        /// The commit that was offered then.
+        commit: String,
+    },
 }
 
 impl From<&Wish> for WishView {
@@ -165,6 +177,10 @@ impl From<&Wish> for WishView {
             Wish::Snapshot => Self::Snapshot {},
             Wish::Restore { snapshot } => Self::Restore {
                 snapshot: snapshot.to_string(),
+            },
+            Wish::Update { pool, commit } => Self::Update {
+                pool: pool.to_string(),
+                commit: commit.as_ref().map(ToString::to_string).unwrap_or_default(),
             },
         }
     }
@@ -201,6 +217,7 @@ impl std::fmt::Display for WishView {
             Self::Pause {} => f.write_str("pause"),
             Self::Snapshot {} => f.write_str("snapshot of etcd"),
             Self::Restore { snapshot } => write!(f, "restore etcd from {snapshot}"),
+            Self::Update { pool, commit } => write!(f, "update {pool} to {commit:.10}"),
         }
     }
 }
@@ -226,6 +243,7 @@ mod tests {
             r#"{"pause":{}}"#,
             r#"{"snapshot":{}}"#,
             r#"{"restore":{"snapshot":"20260307T020000Z-0a1b2c3d"}}"#,
+            r#"{"update":{"pool":"compute"}}"#,
         ] {
             let request = read(wish).unwrap();
             assert_eq!(serde_json::to_string(&request.wish).unwrap(), wish);

@@ -39,7 +39,7 @@ pub use audit::{AuditView, Broken, Verification};
 pub use client::{Client, Events, LogSignal, Signal, TaskLog};
 pub use cluster::{
     CauseView, ClusterGeneration, ClusterHead, ClusterState, ClusterSummary, ClusterView, HeldView,
-    LoadBalancerView, Owner, Ready, WhyView,
+    LoadBalancerView, NewerModulesView, Owner, Ready, WhyView,
 };
 pub use event::EventView;
 pub use guest::{GuestRequest, GuestView};

@@ -196,6 +196,22 @@ impl std::fmt::Display for JumpHostView {
 }
 
 impl OriginView {
+    /// What the machine is made with, in one line; nothing of where it is.
+    pub fn made_with(&self) -> String {
+        match self {
+            Self::Made {
+                server_type,
+                image,
+                hardware,
+                ..
+            } => {
+                let more = hardware.as_ref().map(|hardware| format!(", {hardware}"));
+                format!("{server_type}, {image}{}", more.unwrap_or_default())
+            }
+            Self::Given { .. } => "given".to_owned(),
+        }
+    }
+
     /// The host through which the machine is reached, where not directly.
     pub const fn jump_host(&self) -> Option<&JumpHostView> {
         match self {

@@ -24,6 +24,9 @@ pub struct Accepted {
     pub unchanged: u32,
     /// The path to look at to see how it goes.
     pub follow: String,
+    /// What else there is to know of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// Where a manifest stands: what its neediest cluster says.

@@ -64,6 +64,16 @@ pub struct JourneyCluster {
     /// What nodes must pass on the way before they serve, by their names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gates: Vec<String>,
+    /// Machines whose port of the API is open to the world at some time, and was not before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub opens: Vec<String>,
+    /// Machines whose port of the API is shut at some time, and was not before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shuts: Vec<String>,
+    /// Names that somebody gave up, each with the machine to which it leads and that goes: they stay
+    /// behind.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leaves: Vec<String>,
     /// What its machines cost a month before and after; not told where nobody pays for any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<JourneyCost>,

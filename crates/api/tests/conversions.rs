@@ -90,6 +90,7 @@ fn a_machine_shows_what_should_be_beside_what_was_seen() {
     };
     let seen = Seen {
         names: None,
+        port: None,
         machine: Some((running, Timestamp::from_millis(0))),
         host: None,
         certificates: None,

@@ -57,9 +57,11 @@ pub(crate) fn read(file: &Path) -> Result<String, Error> {
     })
 }
 
-/// The part of a manifest that says which one it is; the rest may be as wrong as it likes.
+/// The part of a document that says which one it is; the rest may be as wrong as it likes.
 #[derive(Deserialize)]
 struct Named {
+    #[serde(default)]
+    kind: String,
     metadata: Metadata,
 }
 
@@ -68,12 +70,20 @@ struct Metadata {
     name: String,
 }
 
+/// Documents that stand beside a manifest, which names them.
+const BESIDE: &str = "TemplateGitReference";
+
 /// The name of the manifest in `text`, which was read from `file`.
 pub(crate) fn name(text: &str, file: &Path) -> Result<String, Error> {
-    let named: Named = serde_saphyr::from_str(text).map_err(|_| Error::NoName {
+    let nameless = || Error::NoName {
         file: file.to_owned(),
-    })?;
-    Ok(named.metadata.name)
+    };
+    let documents: Vec<Named> = serde_saphyr::from_multiple(text).map_err(|_| nameless())?;
+    let mut manifests = documents.into_iter().filter(|of| of.kind != BESIDE);
+    match (manifests.next(), manifests.next()) {
+        (Some(named), None) => Ok(named.metadata.name),
+        (Some(_) | None, _) => Err(nameless()),
+    }
 }
 
 #[cfg(test)]
@@ -121,5 +131,12 @@ mod tests {
         assert_eq!(name(text, file).unwrap(), "hello");
         assert!(name("spec: {}", file).is_err());
         assert!(name("{{{", file).is_err());
+        let beside = "kind: TemplateGitReference\nmetadata: {name: ours}\n";
+        assert_eq!(
+            name(&format!("{beside}---\n{text}"), file).unwrap(),
+            "hello"
+        );
+        assert!(name(&format!("{text}---\n{text}"), file).is_err());
+        assert!(name(beside, file).is_err());
     }
 }

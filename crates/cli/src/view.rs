@@ -211,7 +211,8 @@ const fn ends(wish: &WishView) -> &'static str {
         | WishView::Retry { .. }
         | WishView::Cancel { .. }
         | WishView::Snapshot {}
-        | WishView::Restore { .. } => "when fulfilled",
+        | WishView::Restore { .. }
+        | WishView::Update { .. } => "when fulfilled",
         WishView::Pause {} => "when withdrawn",
     }
 }

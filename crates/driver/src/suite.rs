@@ -64,6 +64,11 @@ pub trait Fixture: Sync {
     /// How long a driver may take to notice that it is to stop.
     fn soon(&self) -> Duration;
 
+    /// How what came of a task, by looks at what it touches before and after it, differs from what
+    /// was foreseen.
+    fn unforeseen(&self, task: &Task, before: &[Observation], after: &[Observation])
+    -> Vec<String>;
+
     /// The secrets that machines of a cast name; what comes of tasks is kept besides.
     fn secrets(&self) -> Arc<dyn Open> {
         Arc::new(NoSecrets)
@@ -482,6 +487,10 @@ pub async fn contract<F: Fixture>(fixture: &F) -> Report {
     report.note(
         "what an attempt saw, the next look sees too",
         Box::pin(rules::observations_agree(Play::of(fixture))).await,
+    );
+    report.note(
+        "a task leads where it is foreseen to lead",
+        Box::pin(rules::led_where_foreseen(Play::of(fixture))).await,
     );
     report.note(
         "an attempt that is cancelled before it starts begins nothing",

@@ -140,16 +140,26 @@ async fn moved_on<D: Driver>(
 /// The pass could not be finished; this cluster needs another.
 struct Later(ClusterId);
 
+/// A cluster could not be read: where another version stored it, people are told.
+async fn unread<D: Driver>(shared: &Shared<D>, cluster: ClusterId, error: &store::Error) -> Later {
+    tracing::error!(%error, "could not read {cluster}: {error}");
+    if error.is_unreadable() {
+        let now = shared.clock.now();
+        let told = shared.store.tell_unreadable(cluster, error, now);
+        if let Err(error) = told.await {
+            tracing::error!(%error, "could not tell of {cluster}: {error}");
+        }
+    }
+    Later(cluster)
+}
+
 #[tracing::instrument(name = "plan", skip_all, fields(cluster = %cluster))]
 async fn pass<D: Driver>(shared: &Shared<D>, cluster: ClusterId) -> Result<(), Later> {
     for _ in 0..OVERTAKEN_MAX {
         let known = match shared.store.cluster_view(cluster).await {
             Ok(Some(known)) => known,
             Ok(None) => return Ok(()),
-            Err(error) => {
-                tracing::error!(%error, "could not read {cluster}: {error}");
-                return Err(Later(cluster));
-            }
+            Err(error) => return Err(unread(shared, cluster, &error).await),
         };
         if known.is_unseen() {
             // Whoever looks at it puts it on the agenda again.

@@ -82,7 +82,7 @@ impl Hands {
         };
         let mut facts = self.facts.lock().unwrap();
         match &task.action {
-            Action::Create | Action::Prepare => {
+            Action::Create | Action::CreateExposed | Action::Prepare => {
                 facts.insert((machine.id, 0), Fact::Machine(machine.id, running));
             }
             Action::Init { version, care, .. } | Action::Join { version, care, .. } => {
@@ -106,6 +106,8 @@ impl Hands {
             | Action::Mesh { .. }
             | Action::Balance { .. }
             | Action::Name { .. }
+            | Action::Expose
+            | Action::Shut
             | Action::Install { .. } => {}
         }
     }

@@ -28,6 +28,7 @@ use crate::ssh::{self, Connections};
 use crate::{mesh, playbook};
 use driver::{Context, Driver, Outcome, Output, Target};
 use entry::{Entry, Pins};
+pub use made::lacks;
 use model::cluster::{Machine, Origin};
 use model::host::Recipe;
 use model::id::ClusterId;
@@ -155,7 +156,7 @@ impl Hosts {
         let machine = &task.machine;
         match &task.action {
             Action::Key => self.key(cx, task).await,
-            Action::Create => self.create(cx, task).await,
+            Action::Create | Action::CreateExposed => self.create(cx, task).await,
             Action::Prepare => self.prepare(cx, task).await,
             Action::Equip { recipe } => self.equip(cx, task, recipe).await,
             Action::Mesh { mesh } => self.mesh(cx, task, mesh).await,
@@ -172,6 +173,7 @@ impl Hosts {
                 self.release(cx, task).await?;
                 Ok((vec![(cx.now(), gone(machine))], Vec::new()))
             }
+            Action::Expose | Action::Shut => Err(unlent(machine)),
             Action::Name { .. }
             | Action::Init { .. }
             | Action::Join { .. }
@@ -216,11 +218,8 @@ impl Hosts {
 
     async fn create(&self, cx: &Context, task: &Task) -> Result<Done, Error> {
         let machine = &task.machine;
-        if let Some(cloud) = lender(machine)
-            && !makes(Provider::Cloud(cloud))
-        {
-            let what = format!("nobody here makes machines of {}", cloud.as_str());
-            return Err(Error::new(Kind::NoHands, what));
+        if lender(machine).is_some_and(|cloud| !makes(Provider::Cloud(cloud))) {
+            return Err(unlent(machine));
         }
         self.make(cx, task.cluster, machine).await?;
         let claim = self.claim(cx, task).await?;
@@ -483,7 +482,6 @@ fn apart(mesh: &Mesh) -> Result<(), Error> {
     }
 }
 
-/// Who lends the machine, where that is somebody else whom this build does not reach.
 /// Whether somebody here makes machines of a provider.
 pub const fn makes(via: Provider) -> bool {
     match via {
@@ -492,6 +490,14 @@ pub const fn makes(via: Provider) -> bool {
     }
 }
 
+/// Nobody here reaches who lends the machine.
+fn unlent(machine: &Machine) -> Error {
+    let lender = lender(machine).map_or("that kind", Cloud::as_str);
+    let what = format!("nobody here makes machines of {lender}");
+    Error::new(Kind::NoHands, what)
+}
+
+/// Who lends the machine, where that is somebody else whom this build does not reach.
 const fn lender(machine: &Machine) -> Option<Cloud> {
     match machine.origin {
         Origin::Made {

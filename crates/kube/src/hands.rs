@@ -113,11 +113,14 @@ impl Kube {
             Action::Restore { restoring } => self.restore(cx, task, restoring).await,
             Action::Key
             | Action::Create
+            | Action::CreateExposed
             | Action::Prepare
             | Action::Equip { .. }
             | Action::Mesh { .. }
             | Action::Balance { .. }
             | Action::Name { .. }
+            | Action::Expose
+            | Action::Shut
             | Action::Delete
             | Action::Release => {
                 let what = format!("{} is nothing that Kubernetes does", task.action.kind());

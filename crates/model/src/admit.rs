@@ -25,10 +25,10 @@ mod references;
 mod secrets;
 mod sizes;
 pub(crate) mod snapshots;
-mod templates;
+pub(crate) mod templates;
 pub(crate) mod upkeep;
 
-pub use manifest::admit;
+pub use manifest::{admit, admit_all};
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,9 @@
 //! One cluster as it should be, down to the last machine.
 
 mod differs;
+mod modules;
+
+pub use differs::Difference;
 
 use crate::addon::Addon;
 use crate::balancer::Protocol;
@@ -18,6 +21,7 @@ use crate::scaling::Autoscaler;
 use crate::secret::SecretRef;
 use crate::snapshot::EtcdBackup;
 use crate::task::Kind;
+use crate::templates::Templates;
 use crate::upkeep::{Failed, Repair, Roll};
 use crate::version::Version;
 use serde::{Deserialize, Serialize};
@@ -309,6 +313,21 @@ pub struct Machine {
     pub origin: Origin,
 }
 
+impl Machine {
+    /// Whether the firewall of a cloud stands between the world and the API on it. Nobody looks
+    /// after one before machines that were given, or that are this machine's own.
+    pub const fn has_firewall(&self) -> bool {
+        let cloud = matches!(
+            self.origin,
+            Origin::Made {
+                via: Provider::Cloud(_),
+                ..
+            }
+        );
+        cloud && matches!(self.role, Role::Control)
+    }
+}
+
 /// What a machine does in its cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -357,6 +376,10 @@ impl std::fmt::Display for Role {
 /// Where a machine comes from, with all that its maker must know.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "most machines are made: the large one is the usual one"
+)]
 pub enum Origin {
     /// We create it.
     Made {
@@ -516,7 +539,8 @@ impl Origin {
                 secret.iter().cloned().collect::<Vec<_>>()
             }
         };
-        own.into_iter().chain(jump)
+        let modules = self.templates().and_then(Templates::secret);
+        own.into_iter().chain(jump).chain(modules)
     }
 
     /// Whether what was begun on `other` may go on: it opens the same account, or enters by the
@@ -524,13 +548,19 @@ impl Origin {
     pub fn entered_like(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Given { .. }, Self::Given { .. }) => self == other,
-            (Self::Made { .. }, _) | (_, Self::Made { .. }) => self.secret() == other.secret(),
+            (Self::Made { .. }, _) | (_, Self::Made { .. }) => {
+                let opens = |of: &Self| {
+                    let modules = of.templates().and_then(Templates::secret);
+                    (of.secret().cloned(), modules)
+                };
+                opens(self) == opens(other)
+            }
         }
     }
 
     /// Whether both make machines alike, whatever opens the account.
     pub fn made_like(&self, other: &Self) -> bool {
-        *self == other.clone().with_secret(self.secret().cloned())
+        *self == other.clone().opened_like(self)
     }
 
     /// The same with another secret.
@@ -544,14 +574,17 @@ impl Origin {
 
     /// The secrets without which work of this kind should not be begun.
     ///
-    /// Providers are asked to make a machine and to destroy it; in between they are not
-    /// needed. A given machine is always entered with its key, and that of the host in front of
+    /// Providers are asked to make a machine, to open and shut its port, and to destroy it; in
+    /// between they are not needed. A given machine is always entered with its key, and that of the host in front of
     /// it. A drain needs them too, because what follows does, and nothing is taken out of service
     /// to wait there. Only to bring it back into service none is needed, and to name it, which
     /// others do.
     pub fn secrets_for(&self, kind: Kind) -> impl Iterator<Item = SecretRef> {
         let needed = match self {
-            Self::Made { .. } => matches!(kind, Kind::Create | Kind::Delete),
+            Self::Made { .. } => matches!(
+                kind,
+                Kind::Create | Kind::Expose | Kind::Shut | Kind::Delete
+            ),
             Self::Given { .. } => !matches!(kind, Kind::Uncordon | Kind::Name),
         };
         self.secrets().filter(move |_| needed)

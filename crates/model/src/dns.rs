@@ -156,6 +156,21 @@ pub struct NamesFact {
     pub address: Option<IpAddr>,
     /// Which ones.
     pub names: Vec<Entry>,
+    /// Whoever was asked for them: what others answer for is not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<Provider>,
+}
+
+impl NamesFact {
+    /// Whether somebody asks this provider for names.
+    pub fn knows(&self, via: Provider) -> bool {
+        self.asked.contains(&via)
+    }
+
+    /// Whether both say that the same names lead to the same place.
+    pub fn leads_like(&self, other: &Self) -> bool {
+        (&self.address, &self.names) == (&other.address, &other.names)
+    }
 }
 
 impl Entry {
@@ -209,7 +224,19 @@ impl Naming {
         NamesFact {
             address: (!self.names.is_empty()).then_some(self.address),
             names: self.names.clone(),
+            asked: self.asked(),
         }
+    }
+
+    /// Who is asked for these names, each once.
+    fn asked(&self) -> Vec<Provider> {
+        let mut asked = Vec::new();
+        for entry in self.names.iter().chain(&self.former) {
+            if !asked.contains(&entry.via) {
+                asked.push(entry.via);
+            }
+        }
+        asked
     }
 }
 

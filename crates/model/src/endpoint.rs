@@ -4,7 +4,7 @@
 //! therefore says at which address to ask and which name to expect there: certificates bear the
 //! name alone, so that the API can move and they still fit.
 
-use crate::cluster::{Desired, Machine};
+use crate::cluster::{Desired, Machine, Role};
 use crate::kubernetes::{API_PORT, api_name};
 use crate::name::Name;
 use crate::observed::{MachineFact, Observed};
@@ -39,14 +39,14 @@ pub struct NoAddress;
 impl Endpoint {
     /// The API of a cluster that should be so and was seen so.
     pub fn of(desired: &Desired, observed: &Observed) -> Self {
-        let addresses = desired.api();
+        let addresses = open_doors(desired, observed).unwrap_or_else(|| desired.api());
         let serves = |machine: &&Machine| addresses.contains(&machine.address);
         let behind = |machine: &Machine| Behind {
             machine: machine.name.clone(),
             address: machine.address,
             outside: outside(machine, observed),
         };
-        let machines = desired.machines.iter().filter(serves);
+        let machines = desired.all().filter(serves);
         Self {
             name: api_name(&desired.name),
             machines: machines.map(behind).collect(),
@@ -103,6 +103,32 @@ impl Endpoint {
     }
 }
 
+/// Where people are let in while the API is on its way to a machine: ports open before anybody is
+/// led there, and what passed it on goes on with that. Nothing where it is where it should be.
+fn open_doors(desired: &Desired, observed: &Observed) -> Option<Vec<Ipv4Addr>> {
+    if desired.api_balancer().is_some() {
+        return None;
+    }
+    let control = |machine: &&Machine| machine.role == Role::Control;
+    let mut members = desired.machines.iter().filter(control);
+    let shut = |machine: &Machine| machine.has_firewall() && !observed.lets_in(machine.id);
+    if !members.clone().next().is_some_and(shut) {
+        return None;
+    }
+    if let Some(open) = members.find(|machine| !shut(machine)) {
+        return Some(vec![open.address]);
+    }
+    let passes = |machine: &&Machine| {
+        let role = desired.former_api_role(machine);
+        let seen = observed.machines.get(&machine.id);
+        let told = seen.and_then(|seen| seen.host.as_ref()?.0.balance.as_ref());
+        role.zip(told)
+            .is_some_and(|(role, told)| told.healthy.contains_key(&role.name))
+    };
+    let before: Vec<_> = desired.all().filter(passes).map(|of| of.address).collect();
+    (!before.is_empty()).then_some(before)
+}
+
 /// Where a machine was last seen to run.
 fn outside(machine: &Machine, observed: &Observed) -> Option<IpAddr> {
     let seen = observed.machines.get(&machine.id)?;
@@ -118,9 +144,12 @@ fn outside(machine: &Machine, observed: &Observed) -> Option<IpAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::balancer::Protocol;
-    use crate::cluster::{Balancer, Forward, Role};
+    use crate::balancer::{BalanceFact, Protocol};
+    use crate::cluster::{Balancer, Forward, Origin};
+    use crate::host::Fingerprint;
     use crate::observed::Seen;
+    use crate::observed::{HostFact, PortFact};
+    use crate::provider::{Cloud, Provider};
     use crate::time::Timestamp;
 
     /// A cluster with two control machines, and two machines of a load balancer.
@@ -284,5 +313,76 @@ users:
             .collect();
         assert_eq!(told, ["gate-01", "gate-02"]);
         assert_eq!(endpoint.outside(), Some([192, 0, 2, 9].into()));
+    }
+
+    /// The machines at a cloud, and a load balancer that passed the API on before.
+    fn at_a_cloud(desired: &mut Desired) {
+        for machine in &mut desired.machines {
+            machine.origin = Origin::Made {
+                provider: "sky".parse().unwrap(),
+                via: Provider::Cloud(Cloud::Hetzner),
+                region: "north".to_owned(),
+                zone: None,
+                server_type: "small".to_owned(),
+                image: "debian-12".to_owned(),
+                hardware: crate::hardware::Hardware::default(),
+                secret: None,
+            };
+        }
+        let mut gate = desired.machines[0].clone();
+        gate.id = "machine-0c5w3k9qj2m5x".parse().unwrap();
+        gate.name = "gate-01".parse().unwrap();
+        gate.role = Role::Balancer;
+        gate.address = [10, 8, 0, 3].into();
+        gate.balancer = Some("gate".parse().unwrap());
+        desired.machines.push(gate);
+        desired.former.push(Balancer {
+            dns: None,
+            name: "gate".parse().unwrap(),
+            roles: vec![Forward {
+                name: "api".parse().unwrap(),
+                protocol: Protocol::Tcp,
+                port: API_PORT,
+                target_port: API_PORT,
+                target_pools: vec!["brain".parse().unwrap()],
+                proxy_protocol: false,
+                sticky: false,
+            }],
+        });
+    }
+
+    #[test]
+    fn nobody_is_sent_to_a_port_that_is_shut_while_there_is_another_way() {
+        let mut desired = desired();
+        at_a_cloud(&mut desired);
+        let all: Vec<_> = (0..3).map(|at| (at, running("192.0.2.1"))).collect();
+        let mut observed = seen(&desired, &all);
+        let asked = |observed: &Observed| -> Vec<String> {
+            let endpoint = Endpoint::of(&desired, observed);
+            let names = endpoint.machines.iter();
+            names.map(|behind| behind.machine.to_string()).collect()
+        };
+        // There is no other way.
+        assert_eq!(asked(&observed), ["edge-brain-01"]);
+        let told = BalanceFact {
+            told: Fingerprint::of(&()),
+            healthy: [("api".parse().unwrap(), 2)].into(),
+        };
+        let host = HostFact {
+            balance: Some(told),
+            ..HostFact::default()
+        };
+        let at = Timestamp::from_millis(1);
+        let of = |at: usize| desired.machines[at].id;
+        observed.machines.get_mut(&of(2)).unwrap().host = Some((host, at));
+        assert_eq!(asked(&observed), ["gate-01"]);
+        let mut opened = |machine: usize, open: bool| {
+            let seen = observed.machines.get_mut(&of(machine)).unwrap();
+            seen.port = Some((PortFact { open }, at));
+            asked(&observed)
+        };
+        assert_eq!(opened(0, false), ["gate-01"]);
+        assert_eq!(opened(1, true), ["edge-brain-02"]);
+        assert_eq!(opened(0, true), ["edge-brain-01"]);
     }
 }

@@ -1,6 +1,8 @@
 //! What is wrong with an input: every fault at once, each with its place.
 
+use crate::name::Name;
 use serde::{Deserialize, Serialize};
+use std::net::Ipv4Addr;
 
 /// One thing wrong with a document.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -68,6 +70,49 @@ impl std::fmt::Display for Fault {
     }
 }
 
+/// A fault unless a living cluster has it already: what it was made with cannot change, and whoever
+/// edits something else must not be kept from it by a rule that came later.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Doubt {
+    /// What is wrong where nobody lives with it.
+    pub fault: Fault,
+    /// What must be so already.
+    pub about: About,
+}
+
+/// What a doubt is about. Who knows which clusters live can tell whether it is new.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum About {
+    /// The networks of clusters, which lie over one another.
+    Apart,
+    /// What a cluster is made with.
+    Made {
+        /// Which cluster.
+        cluster: Name,
+    },
+    /// Machines of a pool in a cluster.
+    Pool {
+        /// Which cluster.
+        cluster: Name,
+        /// Which pool.
+        pool: Name,
+    },
+    /// A given machine in a cluster, or one on the way to it.
+    Endpoint {
+        /// Which cluster.
+        cluster: Name,
+        /// Where the machine stands.
+        endpoint: Ipv4Addr,
+    },
+    /// How many machines a cluster has.
+    Room {
+        /// Which cluster.
+        cluster: Name,
+        /// How many it would have.
+        machines: u32,
+    },
+}
+
 /// More faults than anybody mends in one go; the rest are only counted.
 const FAULTS_MAX: usize = 200;
 
@@ -75,13 +120,15 @@ const FAULTS_MAX: usize = 200;
 #[derive(Debug, Default)]
 pub struct Faults {
     found: Vec<Fault>,
+    /// Which of those are doubts, and about what.
+    doubts: Vec<(usize, About)>,
     beyond: usize,
 }
 
 impl Faults {
     /// Notes one fault.
     pub fn note(&mut self, path: impl Into<String>, code: Code, message: impl Into<String>) {
-        if self.found.len() < FAULTS_MAX {
+        if self.found.len() - self.doubts.len() < FAULTS_MAX {
             self.found.push(Fault {
                 path: path.into(),
                 code,
@@ -92,9 +139,35 @@ impl Faults {
         }
     }
 
-    /// Whether nothing is wrong so far.
+    /// Notes what is a fault unless a living cluster has it already.
+    pub fn doubt(
+        &mut self,
+        path: impl Into<String>,
+        code: Code,
+        message: impl Into<String>,
+        about: About,
+    ) {
+        self.doubts.push((self.found.len(), about));
+        self.found.push(Fault {
+            path: path.into(),
+            code,
+            message: message.into(),
+        });
+    }
+
+    /// Whether nothing is wrong for certain so far.
     pub fn is_empty(&self) -> bool {
-        self.found.is_empty()
+        self.found.len() == self.doubts.len() && self.beyond == 0
+    }
+
+    /// The doubts alone, in the order of the document.
+    pub fn into_doubts(self) -> Vec<Doubt> {
+        let Self { found, doubts, .. } = self;
+        let doubt = |(at, about): (usize, About)| {
+            let fault = found.get(at)?.clone();
+            Some(Doubt { fault, about })
+        };
+        doubts.into_iter().filter_map(doubt).collect()
     }
 
     /// The faults in the order of the document, with a last line for those beyond counting.

@@ -4,6 +4,7 @@ use crate::id::{IntentId, MachineId, TaskId};
 use crate::name::Name;
 use crate::snapshot::SnapshotId;
 use crate::task::Kind;
+use crate::templates::Commit;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -75,6 +76,14 @@ pub enum Wish {
         /// Which snapshot.
         snapshot: SnapshotId,
     },
+    /// The machines of a pool are made from newer modules, one after the other.
+    Update {
+        /// Which pool.
+        pool: Name,
+        /// The commit that was offered when the wish was made; whatever else its branch leads to
+        /// since then was not wished. Nothing before that is filled in.
+        commit: Option<Commit>,
+    },
 }
 
 impl Wish {
@@ -89,6 +98,7 @@ impl Wish {
             Self::Pause => "pause",
             Self::Snapshot => "snapshot",
             Self::Restore { .. } => "restore",
+            Self::Update { .. } => "update",
         }
     }
 }

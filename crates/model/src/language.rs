@@ -9,6 +9,7 @@ mod table;
 pub use schema::schema;
 
 use crate::admit::fields::alike;
+use crate::admit::templates::KIND;
 use std::fmt;
 
 /// One field of a mapping.
@@ -102,6 +103,7 @@ impl fmt::Display for Is {
 pub fn all() -> Vec<Placed> {
     let mut found = Vec::new();
     gather("", table::TOP, &mut found);
+    gather(KIND, table::TEMPLATES, &mut found);
     found
 }
 

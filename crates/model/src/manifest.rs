@@ -8,6 +8,7 @@ use crate::care::Marks;
 use crate::cluster::Forward;
 use crate::disruption::{PoolBudget, UNAVAILABLE_DEFAULT, Windows};
 use crate::dns;
+use crate::fault::Doubt;
 use crate::gate::Gate;
 use crate::hardware::Hardware;
 use crate::host::{Playbooks, Proxy};
@@ -54,6 +55,9 @@ pub struct Manifest {
     /// The load balancers, in the order in which they were written.
     #[serde(default)]
     pub balancers: Vec<Balancer>,
+    /// What only living clusters may have. Who expands it has judged that, so it is not kept.
+    #[serde(skip)]
+    pub doubts: Vec<Doubt>,
 }
 
 /// One load balancer as declared.
@@ -83,11 +87,18 @@ pub struct Account {
     /// Whose modules machines are made with, where not the built-in ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub templates: Option<Templates>,
+    /// What opens the repository of these modules, where it is not open to everybody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub templates_secret: Option<Named>,
 }
 
 /// An account as documents have it: before there were secrets, only whose hands reach it.
 #[derive(Deserialize)]
 #[serde(untagged)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it lives while a document is read"
+)]
 enum Stored {
     Hands(Provider),
     Whole {
@@ -95,23 +106,31 @@ enum Stored {
         secret: Option<Named>,
         #[serde(default)]
         templates: Option<Templates>,
+        #[serde(default)]
+        templates_secret: Option<Named>,
     },
 }
 
 impl From<Stored> for Account {
     fn from(stored: Stored) -> Self {
-        let (via, secret, templates) = match stored {
-            Stored::Hands(via) => (via, None, None),
+        match stored {
+            Stored::Hands(via) => Self {
+                via,
+                secret: None,
+                templates: None,
+                templates_secret: None,
+            },
             Stored::Whole {
                 via,
                 secret,
                 templates,
-            } => (via, secret, templates),
-        };
-        Self {
-            via,
-            secret,
-            templates,
+                templates_secret,
+            } => Self {
+                via,
+                secret,
+                templates,
+                templates_secret,
+            },
         }
     }
 }
@@ -368,6 +387,7 @@ mod tests {
             via: Provider::Simulated,
             secret: None,
             templates: None,
+            templates_secret: None,
         };
         assert!(read.providers.values().all(|found| *found == account));
         let said_nothing = PoolBudget::default();

@@ -12,6 +12,7 @@ use crate::id::{ClusterId, MachineId};
 use crate::mesh::{Heard, MeshFact, MeshKey};
 use crate::name::Name;
 use crate::snapshot::{RestoredFact, SnapshotsFact};
+use crate::templates::{Commit, Reference};
 use crate::time::Timestamp;
 use crate::version::Version;
 use serde::{Deserialize, Serialize};
@@ -53,6 +54,12 @@ pub enum Fact {
     Restored(RestoredFact),
     /// The names that lead to a machine of a load balancer.
     Names(MachineId, NamesFact),
+    /// Whether the world reaches the API on a control machine.
+    Port(MachineId, PortFact),
+    /// The commit to which a tag or a branch of a repository leads.
+    Commit(Reference, CommitFact),
+    /// That a tag or a branch could not be looked up.
+    Unresolved(Reference, UnresolvedFact),
 }
 
 /// Who saw a fact; with the object it names the row that a newer one replaces.
@@ -77,6 +84,12 @@ pub enum Source {
     Restores,
     /// Whoever answers for names of DNS.
     Names,
+    /// The firewall of the provider.
+    Firewall,
+    /// Whoever keeps a repository of modules.
+    Repository,
+    /// Whoever asks there, where nobody answers.
+    Lookup,
 }
 
 impl Source {
@@ -92,6 +105,9 @@ impl Source {
             Self::Snapshots => "snapshots",
             Self::Restores => "restores",
             Self::Names => "names",
+            Self::Firewall => "firewall",
+            Self::Repository => "repository",
+            Self::Lookup => "lookup",
         }
     }
 }
@@ -111,7 +127,19 @@ impl Fact {
             | Self::Addons(_)
             | Self::Snapshots(_)
             | Self::Restored(_)
-            | Self::Names(..) => None,
+            | Self::Names(..)
+            | Self::Port(..)
+            | Self::Commit(..)
+            | Self::Unresolved(..) => None,
+        }
+    }
+
+    /// The tag or the branch it is about, where it is about one.
+    pub const fn reference(&self) -> Option<&Reference> {
+        if let Self::Commit(reference, _) | Self::Unresolved(reference, _) = self {
+            Some(reference)
+        } else {
+            None
         }
     }
 
@@ -122,12 +150,15 @@ impl Fact {
             | Self::Node(machine, _)
             | Self::Host(machine, _)
             | Self::Certificates(machine, _)
-            | Self::Names(machine, _) => Some(*machine),
+            | Self::Names(machine, _)
+            | Self::Port(machine, _) => Some(*machine),
             Self::ControlPlane(_)
             | Self::Access(_)
             | Self::Addons(_)
             | Self::Snapshots(_)
-            | Self::Restored(_) => None,
+            | Self::Restored(_)
+            | Self::Commit(..)
+            | Self::Unresolved(..) => None,
         }
     }
 
@@ -143,6 +174,9 @@ impl Fact {
             Self::Snapshots(_) => Source::Snapshots,
             Self::Restored(_) => Source::Restores,
             Self::Names(..) => Source::Names,
+            Self::Port(..) => Source::Firewall,
+            Self::Commit(..) => Source::Repository,
+            Self::Unresolved(..) => Source::Lookup,
         }
     }
 }
@@ -263,6 +297,50 @@ pub struct CertificatesFact {
     pub end: Timestamp,
 }
 
+/// The port of the API on a control machine, as the firewall of its provider has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PortFact {
+    /// Whether the world reaches it.
+    pub open: bool,
+}
+
+/// To which commit a tag or a branch leads.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommitFact {
+    /// The commit.
+    pub commit: Commit,
+}
+
+/// Why nobody knows to which commit a tag or a branch leads.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnresolvedFact {
+    /// What was said, and what would help.
+    pub because: String,
+    /// Whether somebody must change something; else it is looked up again.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub lasting: bool,
+}
+
+/// A tag or a branch as it was last looked up.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Followed {
+    /// The commit to which it leads, and when that was last seen.
+    pub commit: Option<(Commit, Timestamp)>,
+    /// Since when it leads there.
+    pub since: Option<Timestamp>,
+    /// Why it could not be looked up, and when.
+    pub unresolved: Option<(UnresolvedFact, Timestamp)>,
+}
+
+impl Followed {
+    /// What is wrong with the repository, unless it has answered since.
+    pub fn trouble(&self) -> Option<&UnresolvedFact> {
+        let (trouble, at) = self.unresolved.as_ref()?;
+        let answered = self.commit.as_ref().is_some_and(|(_, seen)| seen >= at);
+        (!answered).then_some(trouble)
+    }
+}
+
 /// What opens the machines of a cluster: the public half of a key that is sealed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccessFact {
@@ -319,6 +397,8 @@ pub struct Observed {
     pub machines: BTreeMap<MachineId, Seen>,
     /// Machines that do not serve as they should, and since when.
     pub sick: BTreeMap<MachineId, Timestamp>,
+    /// Tags and branches of the repositories whose modules machines are made with.
+    pub followed: BTreeMap<Reference, Followed>,
 }
 
 /// One machine as it was last seen, from every side.
@@ -335,6 +415,9 @@ pub struct Seen {
     /// The names that lead to it, where it is one of a load balancer and somebody can ask for them,
     /// and since when we believe so.
     pub names: Option<(NamesFact, Timestamp)>,
+    /// Whether the world reaches the API on it, where a provider decides that and was asked, and
+    /// since when we believe so.
+    pub port: Option<(PortFact, Timestamp)>,
 }
 
 impl Seen {
@@ -357,6 +440,18 @@ impl Observed {
     pub fn lock_of(&self, machine: &Name) -> Option<&str> {
         let (told, _) = self.wellbeing.as_ref()?;
         told.locks.get(machine.as_str()).map(String::as_str)
+    }
+
+    /// Whether the firewall before a machine was seen to let the world reach the API.
+    pub fn lets_in(&self, machine: MachineId) -> bool {
+        let port = self.machines.get(&machine).and_then(|seen| seen.port);
+        port.is_some_and(|(port, _)| port.open)
+    }
+
+    /// The commit to which a tag or a branch leads, as far as anybody knows.
+    pub fn commit_of(&self, reference: &Reference) -> Option<&Commit> {
+        let (commit, _) = self.followed.get(reference)?.commit.as_ref()?;
+        Some(commit)
     }
 
     /// Takes in one more observation unless something newer is known.
@@ -387,6 +482,21 @@ impl Observed {
                     fact,
                     at,
                 );
+            }
+            Fact::Port(machine, fact) => {
+                replace(
+                    &mut self.machines.entry(machine).or_default().port,
+                    fact,
+                    at,
+                );
+            }
+            Fact::Commit(reference, fact) => {
+                let followed = self.followed.entry(reference).or_default();
+                replace(&mut followed.commit, fact.commit, at);
+            }
+            Fact::Unresolved(reference, fact) => {
+                let followed = self.followed.entry(reference).or_default();
+                replace(&mut followed.unresolved, fact, at);
             }
             Fact::Addons(fact) => replace(&mut self.addons, fact.addons, at),
             Fact::Snapshots(fact) => replace(&mut self.snapshots, fact, at),
@@ -463,6 +573,43 @@ mod tests {
         );
     }
 
+    #[test]
+    fn a_repository_that_does_not_answer_leaves_what_it_said_before() {
+        let origin = Origin {
+            parent: "a",
+            name: "b",
+            ordinal: 1,
+            incarnation: 0,
+        };
+        let reference = Reference {
+            repository: "example.org/a/b".to_owned(),
+            name: "main".to_owned(),
+        };
+        let commit = Commit::to_come();
+        let trouble = UnresolvedFact {
+            because: "it does not answer".to_owned(),
+            lasting: false,
+        };
+        let seen = |fact, millis| Observation {
+            cluster: ClusterId::derive(origin),
+            fact,
+            at: Timestamp::from_millis(millis),
+        };
+        let led = |millis| {
+            let commit = commit.clone();
+            let fact = Fact::Commit(reference.clone(), CommitFact { commit });
+            seen(fact, millis)
+        };
+        let silent = seen(Fact::Unresolved(reference.clone(), trouble.clone()), 20);
+        for (at, told) in [(10, Some(&trouble)), (20, None), (30, None)] {
+            for order in [[silent.clone(), led(at)], [led(at), silent.clone()]] {
+                let observed = fold(order);
+                assert_eq!(observed.commit_of(&reference), Some(&commit));
+                assert_eq!(observed.followed[&reference].trouble(), told, "{at}");
+            }
+        }
+    }
+
     /// Facts as they were stored before anybody asked how a control plane is.
     #[test]
     fn what_was_stored_of_a_control_plane_before_is_still_read() {
@@ -471,6 +618,22 @@ mod tests {
         assert_eq!(read, Fact::ControlPlane(ControlPlaneFact::started()));
         let again = serde_json::to_string(&read).unwrap();
         assert_eq!(again, stored, "what nobody asked is not stored");
+    }
+
+    #[test]
+    fn a_port_is_stored_beside_what_else_is_seen_of_a_machine() {
+        let machine: MachineId = "machine-0c5w3k9qj2m4x".parse().unwrap();
+        let fact = Fact::Port(machine, PortFact { open: true });
+        let stored = serde_json::to_string(&fact).unwrap();
+        assert_eq!(
+            stored,
+            r#"{"port":["machine-0c5w3k9qj2m4x",{"open":true}]}"#
+        );
+        assert_eq!(serde_json::from_str::<Fact>(&stored).unwrap(), fact);
+        assert_eq!(
+            (fact.machine(), fact.source()),
+            (Some(machine), Source::Firewall)
+        );
     }
 
     #[test]

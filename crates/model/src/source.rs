@@ -55,12 +55,38 @@ pub enum Error {
     },
 }
 
+/// The most documents that a text may hold.
+const DOCUMENTS_MAX: usize = 100;
+
 /// Reads one document.
 pub fn parse(text: &str) -> Result<Value, Error> {
+    short(text)?;
+    serde_saphyr::from_str_with_options(text, bounds(1)).map_err(|error| syntax(&error))
+}
+
+/// Reads all documents of a text, which `---` keeps apart; those in which nothing stands are left out.
+pub fn parse_all(text: &str) -> Result<Vec<Value>, Error> {
+    short(text)?;
+    let documents = serde_saphyr::from_multiple_with_options(text, bounds(DOCUMENTS_MAX));
+    documents.map_err(|error| syntax(&error))
+}
+
+fn short(text: &str) -> Result<(), Error> {
     if text.len() > BYTES_MAX {
         return Err(Error::TooLong { len: text.len() });
     }
-    let options = serde_saphyr::options! {
+    Ok(())
+}
+
+fn syntax(error: &serde_saphyr::Error) -> Error {
+    Error::Syntax {
+        reason: reason(error),
+    }
+}
+
+/// How much is read of so many documents together.
+fn bounds(documents: usize) -> serde_saphyr::Options {
+    serde_saphyr::options! {
         duplicate_keys: DuplicateKeyPolicy::Error,
         strict_booleans: true,
         with_snippet: false,
@@ -68,7 +94,7 @@ pub fn parse(text: &str) -> Result<Value, Error> {
             max_depth: DEPTH_MAX,
             max_nodes: NODES_MAX,
             max_events: NODES_MAX * 2,
-            max_documents: 1,
+            max_documents: documents,
             max_aliases: 1_000,
             max_anchors: 1_000,
             max_total_scalar_bytes: BYTES_MAX,
@@ -77,10 +103,7 @@ pub fn parse(text: &str) -> Result<Value, Error> {
             max_total_replayed_events: NODES_MAX,
             max_replay_stack_depth: DEPTH_MAX,
         },
-    };
-    serde_saphyr::from_str_with_options(text, options).map_err(|error| Error::Syntax {
-        reason: reason(&error),
-    })
+    }
 }
 
 /// What the reader tripped over, in words that are not the library's.
@@ -103,7 +126,12 @@ fn reason(error: &serde_saphyr::Error) -> String {
         | Yaml::AliasReplayStackDepthExceeded { .. } => "its aliases repeat too much".to_owned(),
         Yaml::NonFiniteFloat { .. } => "a number is not finite".to_owned(),
         Yaml::Budget { breach, .. } => match breach {
-            BudgetBreach::Documents { .. } => "it holds more than one document".to_owned(),
+            BudgetBreach::Documents { documents: 2 } => {
+                "it holds more than one document".to_owned()
+            }
+            BudgetBreach::Documents { .. } => {
+                format!("it holds more than {DOCUMENTS_MAX} documents")
+            }
             BudgetBreach::Depth { .. } => format!("it is nested deeper than {DEPTH_MAX} levels"),
             _ => format!("it holds or repeats more than {NODES_MAX} values"),
         },

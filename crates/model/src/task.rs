@@ -75,10 +75,13 @@ impl Task {
             Action::Restore { restoring } => restoring.nodes.clone(),
             Action::Key
             | Action::Create
+            | Action::CreateExposed
             | Action::Prepare
             | Action::Equip { .. }
             | Action::Balance { .. }
             | Action::Name { .. }
+            | Action::Expose
+            | Action::Shut
             | Action::Init { .. }
             | Action::Join { .. }
             | Action::Install { .. }
@@ -104,6 +107,8 @@ pub enum Action {
     Key,
     /// Have the provider make the machine, and wait until it answers.
     Create,
+    /// The same, with the port of the API open to the world from the start.
+    CreateExposed,
     /// Take a given machine into use: it answers and is clean.
     Prepare,
     /// Bring a host to what its purpose needs: packages, settings, services, a key for the mesh.
@@ -126,6 +131,10 @@ pub enum Action {
         /// Which names, and where it answers.
         naming: Naming,
     },
+    /// Have the provider let the world reach the API on it.
+    Expose,
+    /// Have the provider keep the world from the API on it.
+    Shut,
     /// Start the first control plane of the cluster on it.
     Init {
         /// Which Kubernetes.
@@ -210,6 +219,8 @@ pub enum Kind {
     Mesh,
     Balance,
     Name,
+    Expose,
+    Shut,
     Init,
     Join,
     Install,
@@ -256,12 +267,14 @@ impl Action {
     pub const fn kind(&self) -> Kind {
         match self {
             Self::Key => Kind::Key,
-            Self::Create => Kind::Create,
+            Self::Create | Self::CreateExposed => Kind::Create,
             Self::Prepare => Kind::Prepare,
             Self::Equip { .. } => Kind::Equip,
             Self::Mesh { .. } => Kind::Mesh,
             Self::Balance { .. } => Kind::Balance,
             Self::Name { .. } => Kind::Name,
+            Self::Expose => Kind::Expose,
+            Self::Shut => Kind::Shut,
             Self::Init { .. } => Kind::Init,
             Self::Join { .. } => Kind::Join,
             Self::Install { .. } => Kind::Install,
@@ -288,11 +301,14 @@ impl Action {
             Self::Restore { restoring } => Some(&restoring.from),
             Self::Key
             | Self::Create
+            | Self::CreateExposed
             | Self::Prepare
             | Self::Equip { .. }
             | Self::Mesh { .. }
             | Self::Balance { .. }
             | Self::Name { .. }
+            | Self::Expose
+            | Self::Shut
             | Self::Init { .. }
             | Self::Join { .. }
             | Self::Install { .. }
@@ -326,11 +342,14 @@ impl Action {
             }
             Self::Key
             | Self::Create
+            | Self::CreateExposed
             | Self::Prepare
             | Self::Equip { .. }
             | Self::Mesh { .. }
             | Self::Balance { .. }
             | Self::Name { .. }
+            | Self::Expose
+            | Self::Shut
             | Self::Install { .. }
             | Self::Tend { .. }
             | Self::Drain
@@ -351,11 +370,14 @@ impl Action {
             Self::Init { care, .. } | Self::Join { care, .. } | Self::Tend { care } => Some(care),
             Self::Key
             | Self::Create
+            | Self::CreateExposed
             | Self::Prepare
             | Self::Equip { .. }
             | Self::Mesh { .. }
             | Self::Balance { .. }
             | Self::Name { .. }
+            | Self::Expose
+            | Self::Shut
             | Self::Install { .. }
             | Self::Drain
             | Self::Upgrade { .. }
@@ -373,7 +395,7 @@ impl Action {
 
 impl Kind {
     /// Every kind, in the order of a machine's life.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 22] = [
         Self::Key,
         Self::Create,
         Self::Prepare,
@@ -381,6 +403,8 @@ impl Kind {
         Self::Mesh,
         Self::Balance,
         Self::Name,
+        Self::Expose,
+        Self::Shut,
         Self::Init,
         Self::Join,
         Self::Install,
@@ -406,6 +430,8 @@ impl Kind {
             Self::Mesh => "mesh",
             Self::Balance => "balance",
             Self::Name => "name",
+            Self::Expose => "expose",
+            Self::Shut => "shut",
             Self::Init => "init",
             Self::Join => "join",
             Self::Install => "install",
@@ -443,6 +469,8 @@ impl Kind {
             | Self::Mesh
             | Self::Balance
             | Self::Name
+            | Self::Expose
+            | Self::Shut
             | Self::Delete
             | Self::Release => false,
         }
@@ -458,6 +486,8 @@ impl Kind {
             | Self::Mesh
             | Self::Balance
             | Self::Name
+            | Self::Expose
+            | Self::Shut
             | Self::Install
             | Self::Tend
             | Self::Upgrade
@@ -481,6 +511,8 @@ impl Kind {
             | Self::Mesh
             | Self::Balance
             | Self::Name
+            | Self::Expose
+            | Self::Shut
             | Self::Join
             | Self::Install
             | Self::Tend

@@ -85,6 +85,7 @@ fn view<'a>(desired: &'a Desired, observed: &'a Observed) -> View<'a> {
         intents: &[],
         blocked: &[],
         missing: &[],
+        claimed: &[],
         parent: 0,
         now: NOW,
     }

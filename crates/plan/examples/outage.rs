@@ -77,6 +77,7 @@ fn view<'a>(desired: &'a Desired, observed: &'a Observed, now: Timestamp) -> Vie
         intents: &[],
         blocked: &[],
         missing: &[],
+        claimed: &[],
         parent: 0,
         now,
     }

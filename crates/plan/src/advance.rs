@@ -1,15 +1,20 @@
 //! What desired state becomes because of what was seen: nobody has asked, and nothing was declared
 //! anew.
 //!
-//! Three things move it on. A pool whose machines are to be made in another way goes there by a few at
+//! Four things move it on. A pool whose machines are to be made in another way goes there by a few at
 //! a time, and back when the new kind fails; a machine that has not served for long is replaced.
 //! Both only add machines, or move some from those that stay to those that leave. An upgrade over
-//! several minor releases goes from one stepping stone to the next. What follows is the planner's,
-//! with all its rules.
+//! several minor releases goes from one stepping stone to the next. And where modules are named by a
+//! branch, the commit that somebody saw is noted with what is made from it, and a newer one is taken
+//! when it may be. What follows is the planner's, with all its rules.
 
 mod hop;
+mod modules;
 mod repair;
 mod roll;
+
+pub(crate) use modules::foreseen;
+pub use modules::{Offer, Taken, offers};
 
 use crate::check::Note;
 use crate::expand::growing::{Births, Stand, key};
@@ -74,10 +79,20 @@ const LOOK_AGAIN: Duration = Duration::from_mins(1);
 /// One step, where there is one to make now.
 pub fn advance(view: &View<'_>) -> Option<Advance> {
     let idle = view.desired.rolls.is_empty() && view.desired.stone.is_none();
-    if idle && view.observed.sick.is_empty() {
+    let unseen = view.observed.sick.is_empty() && view.observed.followed.is_empty();
+    let mut wishes = view.intents.iter().map(|intent| &intent.wish);
+    let asked = wishes.any(|wish| matches!(wish, Wish::Update { .. }));
+    if idle && unseen && !asked {
         return None;
     }
-    if view.desired.tombstone || is_paused(view) || restores(view) || !view.observed.initialised {
+    if view.desired.tombstone || is_paused(view) || restores(view) {
+        return None;
+    }
+    if let Some((mut desired, because)) = modules::pin(view) {
+        desired.generation = desired.generation.next();
+        return Some(Advance { desired, because });
+    }
+    if !view.observed.initialised {
         return None;
     }
     // Who is gone keeps neither a name nor an address from those that come.
@@ -89,7 +104,9 @@ pub fn advance(view: &View<'_>) -> Option<Advance> {
     };
     let (mut desired, because) = match repair::look(view, &Ward::of(view)) {
         repair::Look::Due(machine, after) => repair::replaced(view, machine, after),
-        repair::Look::Later(_) => roll::next(view).or_else(|| hop::next(view))?,
+        repair::Look::Later(_) => modules::next(view)
+            .or_else(|| roll::next(view))
+            .or_else(|| hop::next(view))?,
     };
     desired.generation = desired.generation.next();
     desired.machines.sort_by(|a, b| key(a).cmp(&key(b)));
@@ -108,6 +125,7 @@ pub(crate) fn wake(view: &View<'_>, ward: &Ward<'_>) -> Option<Timestamp> {
     let rolls = view.desired.rolls.iter();
     sick.into_iter()
         .chain(rolls.filter_map(|roll| roll::wakes(view, roll)))
+        .chain(modules::wake(view))
         .min()
 }
 
@@ -206,6 +224,8 @@ const fn is_of_coming(kind: Kind) -> bool {
         Kind::Key
         | Kind::Mesh
         | Kind::Name
+        | Kind::Expose
+        | Kind::Shut
         | Kind::Init
         | Kind::Install
         | Kind::Drain

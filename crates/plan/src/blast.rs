@@ -41,6 +41,12 @@ impl Limits {
         blast.within(self.cluster)
     }
 
+    /// Whether a cluster may be removed as a whole: all its data goes along, also where it is but one
+    /// machine, so that must be said aloud.
+    pub const fn allow_end(self, blast: Blast) -> bool {
+        blast.removed == 0 || self.cluster >= 100
+    }
+
     /// Whether removing `blast` is within the limit for the fleet.
     pub fn allow_fleet(self, blast: Blast) -> bool {
         blast.within(self.fleet)
@@ -94,6 +100,16 @@ mod tests {
     #[test]
     fn one_machine_may_always_go() {
         assert!(Limits::default().allow_cluster(Blast { removed: 1, of: 1 }));
+    }
+
+    #[test]
+    fn a_cluster_of_one_machine_goes_only_when_that_is_said() {
+        let only = Blast { removed: 1, of: 1 };
+        assert!(!Limits::default().allow_end(only));
+        assert!(!Limits::default().allowing(Some(99)).allow_end(only));
+        assert!(Limits::default().allowing(Some(100)).allow_end(only));
+        // Nothing of it was ever made.
+        assert!(Limits::default().allow_end(Blast::default()));
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod addons;
 mod advance;
 mod balancers;
 mod names;
+mod ports;
 mod snapshots;
 mod tending;
 mod versions;
@@ -14,7 +15,7 @@ mod versions;
 pub use advance::check_advance;
 
 use crate::planner::{Plan, View};
-use model::cluster::{Machine, Role};
+use model::cluster::{Desired, Machine, Role};
 use model::gate::Gate;
 use model::id::MachineId;
 use model::name::Name;
@@ -71,6 +72,23 @@ fn busy(view: &View<'_>, plan: &Plan, machine: MachineId) -> bool {
     })
 }
 
+/// What a task breaks of the gates of its cluster.
+fn at_gates(desired: &Desired, task: &Task) -> Option<&'static str> {
+    let passed: &[Gate] = if let Action::Readmit { gates } = &task.action {
+        gates
+    } else {
+        &[]
+    };
+    if task.action.kind() == Kind::Uncordon && passed != desired.disruption.gates {
+        return Some("a node serves again when its gates have passed");
+    }
+    let mut rolls = desired.rolls.iter();
+    let comes = rolls.any(|roll| roll.coming.contains(&task.machine.id));
+    let waits = comes && !desired.disruption.gates.is_empty();
+    let wrong = matches!(&task.action, Action::Join { gated, .. } if *gated != waits);
+    wrong.then_some("who comes in place of others, and nobody else, has gates to pass")
+}
+
 /// What one task breaks by itself.
 fn alone(view: &View<'_>, task: &Task) -> Vec<&'static str> {
     let desired = view.desired;
@@ -109,6 +127,9 @@ fn alone(view: &View<'_>, task: &Task) -> Vec<&'static str> {
     {
         broken.push("only what is to stay is built");
     }
+    if kind == Kind::Create && task.machine.origin.lacks_commit() {
+        broken.push("a machine is made from modules whose commit is known");
+    }
     if kind == Kind::Init && (view.observed.initialised || starting(view, task.machine.id)) {
         broken.push("a control plane is started once");
     }
@@ -116,26 +137,13 @@ fn alone(view: &View<'_>, task: &Task) -> Vec<&'static str> {
         broken.push("a node leaves its cluster before its machine goes");
     }
     broken.extend(versions::check(view, task));
-    let passed: &[Gate] = if let Action::Readmit { gates } = &task.action {
-        gates
-    } else {
-        &[]
-    };
-    if kind == Kind::Uncordon && passed != desired.disruption.gates {
-        broken.push("a node serves again when its gates have passed");
-    }
-    let mut rolls = desired.rolls.iter();
-    let comes = rolls.any(|roll| roll.coming.contains(&task.machine.id));
-    if let Action::Join { gated, .. } = &task.action
-        && *gated != (comes && !desired.disruption.gates.is_empty())
-    {
-        broken.push("who comes in place of others, and nobody else, has gates to pass");
-    }
+    broken.extend(at_gates(desired, task));
     broken.extend(host(view, task));
     broken.extend(addons::alone(view, task));
     broken.extend(tending::alone(view, task));
     broken.extend(snapshots::check(view, task));
     broken.extend(names::alone(view, task));
+    broken.extend(ports::alone(view, task));
     let mut secrets = task.action.needs(&task.machine.origin);
     if secrets.any(|secret| view.missing.contains(&secret)) {
         broken.push("nothing is begun without the secret that it needs");

@@ -33,7 +33,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub use given_back::{GivenBack, give_back};
 use growing::{Growing, Stand};
 use refused::{
-    refuse_beheading, refuse_foreign, refuse_homeless, refuse_impossible, refuse_unprotected,
+    refuse_beheading, refuse_doubtful, refuse_foreign, refuse_homeless, refuse_impossible,
+    refuse_unprotected,
 };
 
 /// A living cluster of the manifest, as it should be so far and as it was last seen.
@@ -84,6 +85,7 @@ pub fn expand(
 ) -> Result<Vec<Expansion>, Vec<Fault>> {
     let mut faults = Faults::default();
     refuse_foreign(project, manifest, &mut faults);
+    refuse_doubtful(manifest, known, &mut faults);
     let mut expansions = Vec::with_capacity(manifest.clusters.len());
     for (at, cluster) in manifest.clusters.iter().enumerate() {
         let before = known
@@ -316,6 +318,7 @@ fn reopen(machine: &mut Machine, manifest: &Manifest) {
     let Origin::Made {
         provider,
         via,
+        hardware,
         secret,
         ..
     } = &mut machine.origin
@@ -327,6 +330,10 @@ fn reopen(machine: &mut Machine, manifest: &Manifest) {
         && account.via == *via
     {
         *secret = account.secret.as_ref().map(|named| named.secret.clone());
+        if let Some(declared) = &account.templates {
+            let modules = hardware.templates.take();
+            hardware.templates = modules.map(|modules| modules.opened_like(declared));
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The smallest world a planner test can be written in: a picture on one line.
 
+use crate::claims::Claim;
 use crate::ledger::{Elsewhere, Slot};
 use crate::planner::{Plan, View};
 use crate::predict::predict;
@@ -12,8 +13,10 @@ use model::host::Playbooks;
 use model::id::{self, ClusterId, MachineId, TaskId};
 use model::kubernetes::{Cni, Kubernetes};
 use model::name::Name;
-use model::observed::{HostFact, MachineFact, Member, NodeFact, Observed, Seen, Wellbeing};
-use model::provider::Provider;
+use model::observed::{
+    HostFact, MachineFact, Member, NodeFact, Observed, PortFact, Seen, Wellbeing,
+};
+use model::provider::{Cloud, Provider};
 use model::secret::SecretRef;
 use model::snapshot::{EtcdBackup, Snapshot, SnapshotId, SnapshotsFact};
 use model::task::{Action, Open, State};
@@ -35,6 +38,7 @@ pub(crate) struct World {
     pub(crate) intents: Vec<model::intent::Intent>,
     pub(crate) elsewhere: Vec<Elsewhere>,
     pub(crate) missing: Vec<SecretRef>,
+    pub(crate) claimed: Vec<Claim>,
     pub(crate) now: Timestamp,
 }
 
@@ -85,6 +89,7 @@ impl World {
             intents: Vec::new(),
             elsewhere: Vec::new(),
             missing: Vec::new(),
+            claimed: Vec::new(),
             now: NOW,
         };
         for word in have.split_whitespace() {
@@ -177,6 +182,7 @@ impl World {
             host: None,
             certificates: None,
             names: None,
+            port: None,
         };
         self.observed.machines.insert(machine.id, seen);
         if marked('/') {
@@ -297,6 +303,7 @@ impl World {
             elsewhere: &self.elsewhere,
             intents: &self.intents,
             blocked: &[],
+            claimed: &self.claimed,
             missing: &self.missing,
             parent: 0,
             now: self.now,
@@ -477,6 +484,29 @@ impl World {
         self
     }
 
+    /// Lets a cloud lend these machines.
+    pub(crate) fn at_cloud(mut self, names: &str) -> Self {
+        let named = |machine: &Machine| {
+            let mut names = names.split_whitespace();
+            names.any(|name| name == machine.name.as_str())
+        };
+        let desired = &mut self.desired;
+        let machines = desired.machines.iter_mut().chain(&mut desired.leaving);
+        for machine in machines.filter(|machine| named(machine)) {
+            if let Origin::Made { via, .. } = &mut machine.origin {
+                *via = Provider::Cloud(Cloud::Hetzner);
+            }
+        }
+        self
+    }
+
+    /// What the firewall before a machine says from now on.
+    pub(crate) fn port(mut self, name: &str, open: Option<bool>) -> Self {
+        let seen = self.observed.machines.entry(host(name).id).or_default();
+        seen.port = open.map(|open| (PortFact { open }, NOW));
+        self
+    }
+
     /// Does what a plan says, and it goes well. Open tasks are left as they are.
     pub(crate) fn follow(&mut self, plan: &Plan) {
         let release = |slot: &Slot| plan.release.contains(&slot.machine);
@@ -612,6 +642,8 @@ fn details(action: &Action) -> String {
     } else if let Action::Tend { care } = action {
         let api: Vec<_> = care.api.iter().map(ToString::to_string).collect();
         format!(" (api > {})", api.join(" "))
+    } else if *action == Action::CreateExposed {
+        " (port open)".to_owned()
     } else if let Action::Readmit { gates } = action {
         let gates: Vec<_> = gates.iter().map(|gate| gate.name.as_str()).collect();
         format!(" (gates {})", gates.join(" "))

@@ -193,6 +193,15 @@ pub enum Reason {
         /// The type of the provider that answers for it.
         provider: String,
     },
+    /// Nobody knows what it would be made from.
+    Modules {
+        /// The tag or the branch that was to be looked up.
+        reference: String,
+        /// What was said, where somebody has looked.
+        because: Option<String>,
+        /// Whether looking again will not help.
+        lasting: bool,
+    },
     /// Nobody has discovered the machines that a pool should take.
     Unmatched {
         /// Which labels they should have.
@@ -261,9 +270,8 @@ impl Reason {
     /// Who can end the wait.
     pub const fn owner(&self) -> Owner {
         match self {
-            Self::Quorum { silent, .. } if *silent > 0 => Owner::Person,
             Self::Budget { .. }
-            | Self::Quorum { .. }
+            | Self::Quorum { silent: 0, .. }
             | Self::Additions { .. }
             | Self::ControlPlane { .. }
             | Self::Turn { .. }
@@ -277,8 +285,11 @@ impl Reason {
             | Self::Repair { .. }
             | Self::Successor { .. }
             | Self::TakenBack { .. }
+            | Self::Modules { lasting: false, .. }
             | Self::Window { .. } => Owner::Slipway,
             Self::Stuck { .. }
+            | Self::Quorum { .. }
+            | Self::Modules { .. }
             | Self::Secret { .. }
             | Self::SameKey { .. }
             | Self::Locked { .. }
@@ -324,6 +335,7 @@ impl Reason {
             Self::TakenBack { .. } => "taken-back",
             Self::Quota { .. } => "quota",
             Self::Unnamed { .. } => "unnamed",
+            Self::Modules { .. } => "modules",
             Self::Unmatched { .. } => "unmatched",
         }
     }
@@ -378,6 +390,13 @@ impl Reason {
             format!(
                 "make the record of {name} yourself, and take `dns` of the load balancer out of the manifest"
             )
+        } else if let Self::Modules { lasting, .. } = self {
+            let mended = if *lasting {
+                "mend what is wrong there, or name other modules in the manifest; "
+            } else {
+                ""
+            };
+            format!("{mended}continues by itself when somebody has seen it")
         } else {
             "this build discovers no machines: declare them by their addresses in a static pool, \
              or take the pool out of the manifest"
@@ -403,6 +422,14 @@ impl Reason {
                 f,
                 "{name} is not looked after: nobody here makes records with {provider}"
             )
+        } else if let Self::Modules {
+            reference, because, ..
+        } = self
+        {
+            match because {
+                Some(because) => write!(f, "{reference} was not looked up: {because}"),
+                None => write!(f, "nobody has seen yet to which commit {reference} leads"),
+            }
         } else if let Self::Unmatched { selector } = self {
             write!(f, "no machine was discovered that has {selector}")
         } else {
@@ -473,6 +500,7 @@ impl Reason {
             | Self::TakenBack { .. }
             | Self::Locked { .. }
             | Self::Unnamed { .. }
+            | Self::Modules { .. }
             | Self::Unmatched { .. } => self.next_of_machine(machine),
             Self::Quota { what, .. } => format!(
                 "remove some {what}, or ask an administrator for more with `slipway project quota`"
@@ -561,12 +589,21 @@ impl fmt::Display for Reason {
             | Self::TakenBack { .. }
             | Self::Locked { .. }
             | Self::Unnamed { .. }
+            | Self::Modules { .. }
             | Self::Unmatched { .. } => self.tell_of_machine(f),
             Self::Quota { what, used, limit } => {
                 write!(f, "the project has {used} of at most {limit} {what}")
             }
         }
     }
+}
+
+/// How somebody gives up names that nobody makes or takes back.
+fn leave_behind(task: TaskId) -> String {
+    format!(
+        "if nobody answers for the name any more, `slipway task cancel {task}` gives it up, and what \
+         leads there stays behind"
+    )
 }
 
 impl Held {
@@ -576,6 +613,27 @@ impl Held {
             (Reason::Backoff { task, .. }, Kind::Release) => format!(
                 "tries again by itself; if the machine is lost, `slipway task cancel {task}` gives it up uncleaned"
             ),
+            (Reason::Backoff { task, .. }, Kind::Name) => {
+                format!("tries again by itself; {}", leave_behind(*task))
+            }
+            (Reason::Stuck { task, .. }, Kind::Name) => {
+                let next = self.reason.next_action(&self.machine);
+                format!("{next}; {}", leave_behind(*task))
+            }
+            (Reason::Backoff { task, .. } | Reason::Stuck { task, .. }, Kind::Expose) => {
+                let next = self.reason.next_action(&self.machine);
+                format!(
+                    "{next}; if somebody else opened the port, `slipway task cancel {task}` says so, and \
+                     nodes are led there"
+                )
+            }
+            (Reason::Secret { .. }, Kind::Name) => {
+                let next = self.reason.next_action(&self.machine);
+                format!(
+                    "{next}; if nobody has it any more, set any value, and cancel the task that is refused: \
+                     the name stays behind"
+                )
+            }
             (reason, _) => reason.next_action(&self.machine),
         }
     }

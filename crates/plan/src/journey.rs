@@ -4,19 +4,22 @@
 //! rolling a thousand nodes is one line.
 
 mod disturbed;
+mod ports;
 mod tell;
 
-use crate::advance::advance;
+use crate::advance::{advance, foreseen};
+use crate::claims::hold_claimed;
 use crate::held::{Held, Reason, Scope};
 use crate::ledger::{Elsewhere, Slot};
 use crate::pace::{Basis, Paces};
-use crate::planner::{Plan, View, plan};
+use crate::planner::{Plan, View, cancelled, plan};
 use crate::predict::predict;
 use crate::price::{Cost, Prices};
 use crate::summary::Phase;
 pub use disturbed::Disturbed;
 use disturbed::Taken;
 use model::cluster::{Desired, Machine};
+use model::dns::Entry;
 use model::id::MachineId;
 use model::name::Name;
 use model::observed::Observed;
@@ -24,6 +27,7 @@ use model::snapshot::SnapshotsFact;
 use model::task::{Effect, Kind, Open, State};
 use model::time::Timestamp;
 use model::version::Version;
+pub use ports::Ports;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -58,6 +62,13 @@ pub struct Journey {
     /// Who is taken out of service on the way, by pool.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disturbs: Vec<Disturbed>,
+    /// Where the port of the API is opened to the world, and where it is shut.
+    #[serde(default, skip_serializing_if = "Ports::is_empty")]
+    pub ports: Ports,
+    /// Names that somebody gave up, each with the machine to which it leads and that goes: they stay
+    /// behind.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leaves: Vec<String>,
     /// What the minutes were learnt from.
     #[serde(default)]
     pub basis: Basis,
@@ -165,11 +176,16 @@ pub fn journey(view: &View<'_>) -> Journey {
 
 /// Runs the planner from `view` until nothing is left to do; tells costs by these prices, and
 /// minutes by what was learnt of tasks.
+#[expect(
+    clippy::too_many_lines,
+    reason = "it is one loop, whose state each of its parts would have to be handed"
+)]
 pub fn journey_by(view: &View<'_>, prices: &Prices, paces: &Paces) -> Journey {
     let mut desired = unscheduled(view.desired);
     let mut observed = view.observed.clone();
     let none = || (SnapshotsFact::none_since(view.now), view.now);
     observed.snapshots.get_or_insert_with(none);
+    foreseen(&desired, &mut observed, view.now);
     let mut ledger = view.ledger.to_vec();
     let (running, mut open): (Vec<_>, Vec<_>) = view
         .open
@@ -184,6 +200,7 @@ pub fn journey_by(view: &View<'_>, prices: &Prices, paces: &Paces) -> Journey {
     );
     let mut parent = view.parent;
     let mut elsewhere = view.elsewhere;
+    let mut blocked = view.blocked.to_vec();
     let last = loop {
         let next = View {
             desired: &desired,
@@ -191,6 +208,7 @@ pub fn journey_by(view: &View<'_>, prices: &Prices, paces: &Paces) -> Journey {
             open: &open,
             ledger: &ledger,
             elsewhere,
+            blocked: &blocked,
             parent,
             now: told.clock,
             ..*view
@@ -201,7 +219,14 @@ pub fn journey_by(view: &View<'_>, prices: &Prices, paces: &Paces) -> Journey {
             told.toward = told.toward.map(|_| desired.heads_for());
             continue;
         }
-        let plan = plan(&next);
+        let mut plan = plan(&next);
+        let mut refused = hold_claimed(&mut plan, view.claimed);
+        refused.retain(|machine| !blocked.contains(machine));
+        if !refused.is_empty() {
+            // Others need not wait for what does not come.
+            blocked.append(&mut refused);
+            continue;
+        }
         open.retain(|open| !plan.withdraw.contains(&open.id));
         let (going, staying): (Vec<_>, Vec<_>) = open
             .into_iter()
@@ -225,6 +250,7 @@ pub fn journey_by(view: &View<'_>, prices: &Prices, paces: &Paces) -> Journey {
             predict(&mut observed, &task.machine, &task.action, told.clock);
             steps.push((task.action.kind(), &task.machine));
         }
+        told.ports.round(&steps, &observed);
         told.round(&steps, &ledger);
         parent += 1;
         if let Some(wait) = wait {
@@ -236,7 +262,25 @@ pub fn journey_by(view: &View<'_>, prices: &Prices, paces: &Paces) -> Journey {
         }
     };
     let cost = [(view.desired, view.observed), (&desired, &observed)];
-    told.ended(&desired, last, Cost::of(prices, cost))
+    let leaves = left_behind(view);
+    Journey {
+        leaves,
+        ..told.ended(&desired, last, Cost::of(prices, cost))
+    }
+}
+
+/// Names of machines that go, where somebody gave them up.
+fn left_behind(view: &View<'_>) -> Vec<String> {
+    let given_up = |machine: &&Machine| cancelled(view, machine.id, Kind::Name).is_some();
+    let left = view.desired.leaving.iter().filter(given_up);
+    let told = left.flat_map(|machine| {
+        let seen = view.observed.machines.get(&machine.id);
+        let names = seen.and_then(|seen| seen.names.as_ref());
+        let names = names.map(|(fact, _)| &fact.names[..]).unwrap_or_default();
+        let told = |of: &Entry| format!("{} of {}, with {}", of.name, machine.name, of.provider);
+        names.iter().map(told)
+    });
+    told.collect()
 }
 
 /// The gates that nodes come to on the way.
@@ -322,6 +366,7 @@ struct Telling<'a> {
     paces: &'a Paces,
     basis: Basis,
     taken: Taken,
+    ports: Ports,
     blocks: Vec<Block>,
     rounds: u32,
     /// Rounds, waits, and how often desired state moved on.
@@ -346,6 +391,7 @@ impl<'a> Telling<'a> {
             paces,
             basis: Basis::default(),
             taken: Taken::new(view.desired, view.observed),
+            ports: Ports::default(),
             blocks: Vec::new(),
             rounds: 0,
             steps: 0,
@@ -382,6 +428,8 @@ impl<'a> Telling<'a> {
             cost,
             gates: passed(desired, &self),
             disturbs: self.taken.told(),
+            ports: self.ports,
+            leaves: Vec::new(),
             basis: self.basis,
             cluster: desired.name.clone(),
             minutes: self.blocks.iter().map(Block::minutes).sum(),

@@ -15,9 +15,11 @@ mod advance;
 mod blast;
 mod care;
 mod check;
+mod claims;
 mod expand;
 #[cfg(test)]
 mod fixture;
+mod foreseen;
 mod held;
 mod hops;
 mod journey;
@@ -29,12 +31,14 @@ mod price;
 mod summary;
 mod why;
 
-pub use advance::{Advance, advance};
+pub use advance::{Advance, Offer, Taken, advance, offers};
 pub use blast::{Blast, Limits};
 pub use check::{Note, check, check_advance};
+pub use claims::Claim;
 pub use expand::{Change, Expansion, GivenBack, Known, expand, give_back, retire};
+pub use foreseen::unforeseen;
 pub use held::{Held, Owner, Reason, Scope};
-pub use journey::{Block, Disturbed, Journey, Step, Wait, journey, journey_by};
+pub use journey::{Block, Disturbed, Journey, Ports, Step, Wait, journey, journey_by};
 pub use ledger::{Elsewhere, Slot, spent};
 pub use pace::{Basis, Paces, minutes};
 pub use planner::{Plan, View, plan};

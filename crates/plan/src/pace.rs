@@ -92,6 +92,8 @@ pub const fn minutes(kind: Kind) -> u32 {
         | Kind::Mesh
         | Kind::Balance
         | Kind::Name
+        | Kind::Expose
+        | Kind::Shut
         | Kind::Tend
         | Kind::Uncordon
         | Kind::Leave

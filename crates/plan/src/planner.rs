@@ -6,6 +6,7 @@ mod draft;
 mod hosts;
 mod metal;
 mod names;
+mod ports;
 mod renewal;
 mod rolling;
 mod rules;
@@ -14,6 +15,7 @@ mod survey;
 mod tending;
 
 use crate::check::Note;
+use crate::claims::Claim;
 use crate::held::{Held, Owner, Reason};
 use crate::ledger::{Elsewhere, Slot};
 use crate::summary::{Phase, Summary};
@@ -51,6 +53,9 @@ pub struct View<'a> {
     pub intents: &'a [Intent],
     /// Machines that could not be begun because others hold what they need.
     pub blocked: &'a [Name],
+    /// What it asks for and other clusters have. Whether it gets it is for the commit to say; who
+    /// tells a journey sees it here.
+    pub claimed: &'a [Claim],
     /// Secrets that its machines name and that nobody has set.
     pub missing: &'a [SecretRef],
     /// How many plans of this cluster were committed before.
@@ -196,7 +201,7 @@ pub fn plan(view: &View<'_>) -> Plan {
         snapshots::restore(&mut draft, wished);
     } else {
         let cares = Cares::of(&draft);
-        rules::create(&mut draft);
+        rules::create(&mut draft, &cares);
         hosts::equip(&mut draft, &cares);
         hosts::mesh(&mut draft);
         rules::start_control_plane(&mut draft, &cares);
@@ -206,6 +211,7 @@ pub fn plan(view: &View<'_>) -> Plan {
         rolling::tell(&mut draft);
         renewal::renew(&mut draft);
         rules::upgrade(&mut draft);
+        ports::ports(&mut draft, &cares);
         tending::tend(&mut draft, &cares);
         hosts::balancers::balance(&mut draft, &cares);
         names::name(&mut draft);

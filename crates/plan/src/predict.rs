@@ -7,7 +7,9 @@ use model::balancer::{Balance, BalanceFact};
 use model::care::Care;
 use model::cluster::{Machine, Origin, Role};
 use model::mesh::{Mesh, MeshKey};
-use model::observed::{CertificatesFact, HostFact, MachineFact, NodeFact, Observed, Seen};
+use model::observed::{
+    CertificatesFact, HostFact, MachineFact, NodeFact, Observed, PortFact, Seen,
+};
 use model::snapshot::{RestoredFact, Snapshot, SnapshotId, SnapshotsFact, Taking};
 use model::task::Action;
 use model::time::Timestamp;
@@ -21,7 +23,9 @@ pub fn predict(observed: &mut Observed, machine: &Machine, action: &Action, now:
     of_cluster(observed, action, now);
     let seen = observed.machines.entry(machine.id).or_default();
     match action {
-        Action::Create | Action::Prepare => {
+        Action::Create | Action::CreateExposed | Action::Prepare => {
+            let open = *action == Action::CreateExposed;
+            seen.port = machine.has_firewall().then_some((PortFact { open }, now));
             let (reference, address) = (machine.name.to_string(), entered(machine));
             seen.machine = Some((MachineFact::Running { reference, address }, now));
             seen.host = machine.origin.is_host().then(|| (bare(address), now));
@@ -36,6 +40,8 @@ pub fn predict(observed: &mut Observed, machine: &Machine, action: &Action, now:
             host.balance = Some(all_answer(balance));
         }
         Action::Name { naming } => seen.names = Some((naming.fact(), now)),
+        Action::Expose => seen.port = Some((PortFact { open: true }, now)),
+        Action::Shut => seen.port = Some((PortFact { open: false }, now)),
         Action::Key
         | Action::Mesh { .. }
         | Action::Install { .. }
@@ -68,6 +74,7 @@ pub fn predict(observed: &mut Observed, machine: &Machine, action: &Action, now:
         Action::Leave => seen.node = Some((NodeFact::Absent, now)),
         Action::Delete | Action::Release => {
             seen.machine = Some((MachineFact::Absent, now));
+            seen.port = None;
             // Who did not leave before is still known, and not ready any more.
             if let Some((NodeFact::Joined { ready, .. }, _)) = &mut seen.node {
                 *ready = false;
@@ -98,10 +105,13 @@ fn of_cluster(observed: &mut Observed, action: &Action, now: Timestamp) {
             observed.restored = Some((restored, now));
         }
         Action::Create
+        | Action::CreateExposed
         | Action::Prepare
         | Action::Equip { .. }
         | Action::Balance { .. }
         | Action::Name { .. }
+        | Action::Expose
+        | Action::Shut
         | Action::Tend { .. }
         | Action::Drain
         | Action::Upgrade { .. }

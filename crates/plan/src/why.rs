@@ -1,5 +1,6 @@
 //! The causal chain behind a cluster's state: from what is seen to what ends it.
 
+use crate::advance::offers;
 use crate::held::{Held, Owner, Reason};
 use crate::planner::{Plan, View};
 use crate::summary::Phase;
@@ -26,7 +27,7 @@ impl fmt::Display for Cause {
 }
 
 /// Why the cluster is as it is: the state, then what waits for a person, what fails and is tried
-/// again, what runs, what waits for a worker, and what waits for its turn.
+/// again, what runs, what waits for a worker, what waits for its turn, and what could be newer.
 pub fn why(view: &View<'_>, plan: &Plan) -> Vec<Cause> {
     let mut chain = vec![state(view, plan)];
     let mut held: Vec<_> = plan.held.iter().collect();
@@ -41,12 +42,18 @@ pub fn why(view: &View<'_>, plan: &Plan) -> Vec<Cause> {
     chain.extend(running(view));
     chain.extend(due(view, plan));
     chain.extend(others.iter().map(told));
+    let offers = offers(view).into_iter().map(|offer| Cause {
+        next: Some(offer.next_action(&view.desired.name)),
+        fact: offer.to_string(),
+    });
+    let offers: Vec<_> = offers.collect();
     if chain.len() == 1 && plan.summary.phase == Phase::Done {
         chain.push(Cause {
             fact: "everything was last seen as declared".to_owned(),
             next: None,
         });
     }
+    chain.extend(offers);
     chain
 }
 

@@ -46,6 +46,7 @@ fn told(desired: &Desired, observed: &Observed) -> String {
         intents: &[],
         blocked: &[],
         missing: &[],
+        claimed: &[],
         parent: 0,
         now: NOW,
     };

@@ -7,6 +7,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
 use metrics_exporter_prometheus::PrometheusHandle;
+use model::cluster::Origin;
 use model::provider::Provider;
 use model::time::Timestamp;
 use plan::Prices;
@@ -19,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use vault::Vault;
 
 use crate::access::{self, Failures, Known};
+use crate::credentials::Verdicts;
 use crate::enter::Enter;
 use crate::problem::Problem;
 use crate::rehearse::Rehearse;
@@ -65,6 +67,8 @@ pub struct Server {
     pub prices: Arc<Prices>,
     /// Whether somebody here makes machines of a provider.
     pub makes: fn(Provider) -> bool,
+    /// What nobody here has, of what a machine is to be made of.
+    pub lacks: fn(&Origin) -> Option<String>,
     /// What the recorder of the program has gathered.
     pub metrics: PrometheusHandle,
     /// A directory for files that go with the request that they are for.
@@ -86,6 +90,7 @@ struct Inner {
     hub: Arc<Hub>,
     known: Known,
     failures: Failures,
+    verdicts: Verdicts,
     readiness: Mutex<Option<Readiness>>,
     document: String,
 }
@@ -115,6 +120,11 @@ impl App {
         &self.0.failures
     }
 
+    /// What was found of secrets.
+    pub(crate) fn verdicts(&self) -> &Verdicts {
+        &self.0.verdicts
+    }
+
     pub(crate) fn now(&self) -> Timestamp {
         (self.0.server.clock)()
     }
@@ -133,6 +143,10 @@ impl App {
 
     pub(crate) fn makes(&self) -> fn(Provider) -> bool {
         self.0.server.makes
+    }
+
+    pub(crate) fn lacks(&self) -> fn(&Origin) -> Option<String> {
+        self.0.server.lacks
     }
 
     /// Lets something go on after its request was answered; it ends when the server does.
@@ -214,6 +228,7 @@ fn assemble(server: Server, stop: CancellationToken) -> (Router, App) {
         beside: std::sync::Mutex::default(),
         known: Known::default(),
         failures: Failures::default(),
+        verdicts: Verdicts::default(),
         readiness: Mutex::new(None),
         document: openapi::text(&openapi::document()),
     }));

@@ -92,7 +92,7 @@ static INTENT: [Field; 4] = [
     optional("expiresInSeconds", Want::Number),
 ];
 
-static WISHES: [Field; 8] = [
+static WISHES: [Field; 9] = [
     field("scale", Want::Fields(&SCALE)),
     field("replace", Want::Fields(&REPLACE)),
     field("retire", Want::Fields(&REPLACE)),
@@ -101,9 +101,12 @@ static WISHES: [Field; 8] = [
     field("pause", Want::Fields(&[])),
     field("snapshot", Want::Fields(&[])),
     field("restore", Want::Fields(&RESTORE)),
+    field("update", Want::Fields(&UPDATE)),
 ];
 
 static RESTORE: [Field; 1] = [field("snapshot", Want::Text)];
+
+static UPDATE: [Field; 1] = [field("pool", Want::Text)];
 
 static SCALE: [Field; 2] = [field("pool", Want::Text), field("count", Want::Number)];
 
@@ -281,7 +284,7 @@ mod tests {
               reason: found nothing; this field is required
             {"cluster": 1, "wish": {}, "reason": null, "expiresInSeconds": -1, "author": "me"}
               cluster: found 1, allowed: a text
-              wish: found an empty object, allowed: an object with one of scale, replace, retire, retry, cancel, pause, snapshot, restore
+              wish: found an empty object, allowed: an object with one of scale, replace, retire, retry, cancel, pause, snapshot, restore, update
               reason: found null, allowed: a text
               expiresInSeconds: found -1, allowed: a whole number from 0 to 4294967295
               author: unknown field; allowed: cluster, wish, reason, expiresInSeconds
@@ -289,9 +292,9 @@ mod tests {
               wish.scale.count: found a text, allowed: a whole number from 0 to 4294967295
               wish.scale.was: unknown field; allowed: pool, count
             {"cluster": "a", "wish": {"dance": {}}, "reason": "r"}
-              wish.dance: unknown field; allowed: scale, replace, retire, retry, cancel, pause, snapshot, restore
+              wish.dance: unknown field; allowed: scale, replace, retire, retry, cancel, pause, snapshot, restore, update
             {"cluster": "a", "wish": {"pause": {}, "retry": {"task": "t"}}, "reason": "r"}
-              wish: found an object with 2 fields, allowed: an object with one of scale, replace, retire, retry, cancel, pause, snapshot, restore
+              wish: found an object with 2 fields, allowed: an object with one of scale, replace, retire, retry, cancel, pause, snapshot, restore, update
             {"cluster": "a", "wish": {"retry": ["t"]}, "reason": "r"}
               wish.retry: found a list, allowed: an object with task
             {"cluster": "a", "wish": {"pause": {"for": 1}}, "reason": "r"}
@@ -345,6 +348,7 @@ mod tests {
             r#"{"pause":{}}"#,
             r#"{"snapshot":{}}"#,
             r#"{"restore":{"snapshot":"s"}}"#,
+            r#"{"update":{"pool":"p"}}"#,
         ] {
             let text =
                 format!(r#"{{"cluster":"a","wish":{wish},"reason":"r","expiresInSeconds":null}}"#);

@@ -5,7 +5,7 @@ use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
 use axum::http::{HeaderMap, header, request::Parts};
 use futures_util::StreamExt as _;
-use model::admit::admit;
+use model::admit::admit_all;
 use model::cluster::Generation;
 use model::id::{IntentId, JourneyId, TaskId, TokenId};
 use model::manifest::Manifest;
@@ -300,11 +300,11 @@ impl Text {
     /// one takes long enough for others to notice.
     pub(crate) async fn admitted(self) -> Result<(Manifest, String), Problem> {
         crate::aside(move || {
-            let document = source::parse(&self.0).map_err(|error| match error {
+            let documents = source::parse_all(&self.0).map_err(|error| match error {
                 source::Error::TooLong { .. } => Problem::too_large(source::BYTES_MAX),
                 source::Error::Syntax { .. } => Problem::not_yaml(error.to_string()),
             })?;
-            let manifest = admit(&document).map_err(Problem::faults)?;
+            let manifest = admit_all(&documents).map_err(Problem::faults)?;
             Ok((manifest, self.0))
         })
         .await

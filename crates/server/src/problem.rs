@@ -15,6 +15,7 @@ use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use model::fault::Fault;
+use model::name::Name;
 use store::{SubmitError, WishError};
 
 /// After how many seconds a busy or locked server is worth another try.
@@ -296,6 +297,19 @@ impl Problem {
                 format!("the manifest has {many} faults")
             },
             "correct every place that is listed; nothing was stored",
+        );
+        problem.0.faults = faults.into_iter().map(Into::into).collect();
+        problem
+    }
+
+    /// Values with which manifests could not open their accounts any more.
+    pub(crate) fn opens_nothing(secret: &Name, faults: Vec<Fault>) -> Self {
+        let mut problem = Self::new(
+            StatusCode::CONFLICT,
+            "SEAL-014",
+            "secret would open nothing",
+            format!("secret {secret} is in use, and what uses it could not work with these values"),
+            "nothing was changed; set the right values, or repeat it with `--force`",
         );
         problem.0.faults = faults.into_iter().map(Into::into).collect();
         problem

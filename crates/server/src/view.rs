@@ -6,12 +6,14 @@
 use api::{
     ChangeView, ClusterHead, ClusterState, ClusterSummary, EventView, GenerationView, HeldView,
     HostSeen, IntentView, LogLine, MachineSeen, MachineView, ManifestGeneration, ManifestState,
-    ManifestView, NodeSeen, Owner, ProjectView, TaskState, TaskView, TokenState, TokenView,
+    ManifestView, NewerModulesView, NodeSeen, Owner, ProjectView, TaskState, TaskView, TokenState,
+    TokenView,
 };
+use model::name::Name;
 use model::observed::Fact;
 use model::task::State;
 use model::time::Timestamp;
-use plan::{Held, Phase, Reason, Summary};
+use plan::{Held, Offer, Phase, Reason, Summary};
 use store::{
     Change, ClusterRow, Event, GenerationRow, MachineRow, ManifestRow, ProjectRow, Quota, TaskRow,
     TokenRow,
@@ -120,6 +122,7 @@ pub(crate) fn held(held: &Held) -> HeldView {
         | Reason::Successor { .. }
         | Reason::Unnamed { .. }
         | Reason::Unmatched { .. }
+        | Reason::Modules { .. }
         | Reason::Quota { .. } => (None, None),
     };
     HeldView {
@@ -205,9 +208,24 @@ pub(crate) fn change(change: Change) -> ChangeView {
         | Fact::Addons(_)
         | Fact::Snapshots(_)
         | Fact::Restored(_)
-        | Fact::Names(..) => {}
+        | Fact::Names(..)
+        | Fact::Port(..)
+        | Fact::Commit(..)
+        | Fact::Unresolved(..) => {}
     }
     seen
+}
+
+/// Newer modules of a pool.
+pub(crate) fn newer_modules(offer: &Offer, cluster: &Name) -> NewerModulesView {
+    NewerModulesView {
+        pool: offer.pool.to_string(),
+        reference: offer.reference.to_string(),
+        from: offer.from.to_string(),
+        to: offer.to.to_string(),
+        since: offer.since.map(Into::into),
+        next_action: offer.next_action(cluster),
+    }
 }
 
 /// One manifest.

@@ -16,6 +16,7 @@ use ::driver::{Context, Driver, Error, Outcome, Output, Target, Unopened};
 use model::cluster::Machine;
 use model::id::ClusterId;
 use model::observed::{Fact, Observation};
+use model::provider::Provider;
 use model::sealed::Owner;
 use model::secret::EntryName;
 use model::task::{Action, Kind, Task};
@@ -138,6 +139,7 @@ impl Simulated {
                 }
             }
         }
+        self.reached(task)?;
         self.pass(cx, task).await?;
         let step = self.ask(cx, || self.world.step(task)).await?;
         let before = self.before(task, &step);
@@ -221,11 +223,14 @@ impl Simulated {
             }
             Action::Key
             | Action::Create
+            | Action::CreateExposed
             | Action::Prepare
             | Action::Equip { .. }
             | Action::Mesh { .. }
             | Action::Balance { .. }
-            | Action::Name { .. } => Err(Failed::Never(Error {
+            | Action::Name { .. }
+            | Action::Expose
+            | Action::Shut => Err(Failed::Never(Error {
                 attempted: format!(
                     "{} of {} is no work of Kubernetes",
                     task.action.kind(),
@@ -327,6 +332,8 @@ impl Simulated {
             | Kind::Mesh
             | Kind::Balance
             | Kind::Name
+            | Kind::Expose
+            | Kind::Shut
             | Kind::Init
             | Kind::Join
             | Kind::Install
@@ -345,18 +352,48 @@ impl Simulated {
             Fact::Host(..) => machine || host,
             Fact::Node(..) => {
                 let nodes = self.reach == Reach::Kubernetes;
-                let others = matches!(kind, Kind::Key | Kind::Name | Kind::Install);
+                let others = matches!(
+                    kind,
+                    Kind::Key | Kind::Name | Kind::Expose | Kind::Shut | Kind::Install
+                );
                 nodes || !machine && !host && !others
             }
             Fact::ControlPlane(_) => kind == Kind::Init,
             Fact::Snapshots(_) => matches!(kind, Kind::Init | Kind::Snapshot),
             Fact::Restored(_) => kind == Kind::Restore,
             Fact::Names(..) => machine || kind == Kind::Name,
+            Fact::Port(..) => machine || matches!(kind, Kind::Expose | Kind::Shut),
             Fact::Certificates(..) => {
                 matches!(kind, Kind::Init | Kind::Join | Kind::Upgrade | Kind::Renew)
             }
             Fact::Access(_) => kind == Kind::Key,
             Fact::Addons(_) => kind == Kind::Install,
+            Fact::Commit(..) | Fact::Unresolved(..) => false,
+        }
+    }
+
+    /// Who answers for names here: in a rehearsal everybody, else those alone whose names are
+    /// simulated.
+    fn asked(&self) -> Vec<Provider> {
+        let rehearses = self.chronicle.is_some();
+        let all = Provider::all().filter(|provider| provider.answers());
+        all.filter(|provider| rehearses || *provider == Provider::Simulated)
+            .collect()
+    }
+
+    /// Refuses what nobody here can do.
+    fn reached(&self, task: &Task) -> Result<(), Failed> {
+        let Action::Name { naming } = &task.action else {
+            return Ok(());
+        };
+        let asked = self.asked();
+        let mut names = naming.names.iter().chain(&naming.former);
+        match names.find(|entry| !asked.contains(&entry.via)) {
+            None => Ok(()),
+            Some(entry) => Err(Failed::Never(Error {
+                attempted: format!("nobody here makes records with {}", entry.via.as_str()),
+                hint: format!("make or remove the record of {} yourself", entry.name),
+            })),
         }
     }
 
@@ -369,10 +406,15 @@ impl Simulated {
     ) -> Result<(Timestamp, Vec<Fact>), Failed> {
         let look = || {
             let at = cx.now();
-            let facts = match self.reach {
+            let mut facts = match self.reach {
                 Reach::Everything => self.world.facts(cluster, machines)?,
                 Reach::Kubernetes => self.world.node_facts(cluster, machines)?,
             };
+            for fact in &mut facts {
+                if let Fact::Names(_, names) = fact {
+                    names.asked = self.asked();
+                }
+            }
             Ok((at, facts))
         };
         self.ask(cx, look).await
@@ -493,11 +535,14 @@ fn outputs(task: &Task) -> Vec<Output> {
         Action::Init { .. } => (KUBECONFIG, kubeconfig::of(task)),
         Action::Key => (SSH_KEY, ssh_key::private(task.cluster)),
         Action::Create
+        | Action::CreateExposed
         | Action::Prepare
         | Action::Equip { .. }
         | Action::Mesh { .. }
         | Action::Balance { .. }
         | Action::Name { .. }
+        | Action::Expose
+        | Action::Shut
         | Action::Join { .. }
         | Action::Install { .. }
         | Action::Tend { .. }

@@ -9,6 +9,7 @@ use crate::faults::{Faults, INJECTED};
 use crate::world::{Pace, World};
 use driver::Clock;
 use engine::{Engine, Settings};
+use model::endpoint::Endpoint;
 use model::intent::Wish;
 use model::name::Name;
 use model::sealed::{Owner, Place};
@@ -48,6 +49,8 @@ pub(crate) struct Stage {
     pub(crate) faults: Arc<Faults>,
     pub(crate) chronicle: Arc<Chronicle>,
     pub(crate) clock: Clock,
+    /// Machines of load balancers whose names somebody gave up: those stay behind.
+    pub(crate) unnamed: Vec<Name>,
     loops: JoinSet<()>,
     stop: CancellationToken,
 }
@@ -71,6 +74,7 @@ impl Stage {
             faults: Arc::new(faults),
             chronicle: Arc::new(Chronicle::new(epoch)),
             clock,
+            unnamed: Vec::new(),
             loops: JoinSet::new(),
             stop: CancellationToken::new(),
         }
@@ -127,6 +131,7 @@ impl Stage {
         sleep(Duration::from_secs(1)).await;
         loop {
             news.mark_unchanged();
+            self.find_the_api().await?;
             match self.rest().await? {
                 Rest::Complete => return Ok(true),
                 Rest::Claimed => match timeout(CLAIMED_FOR, news.changed()).await {
@@ -145,6 +150,28 @@ impl Stage {
                 sleep(together).await;
             }
         }
+    }
+
+    /// Somebody looks for the API of every cluster where a kubeconfig leads.
+    async fn find_the_api(&self) -> Result<(), store::Error> {
+        if !self.world.has_firewalls() {
+            return Ok(());
+        }
+        for row in self.clusters().await? {
+            let Some(view) = self.store.cluster_view(row.id).await? else {
+                continue;
+            };
+            let endpoint = Endpoint::of(&view.desired, &view.observed);
+            let machines = endpoint.machines.iter();
+            let mut found = machines.filter(|behind| behind.outside.is_some());
+            let asked = found.next().filter(|_| view.observed.initialised);
+            let machine =
+                asked.and_then(|asked| view.desired.machine_named(asked.machine.as_str()));
+            if let Some(machine) = machine {
+                self.world.look_for_api(row.id, machine);
+            }
+        }
+        Ok(())
     }
 
     /// Whether all that still waits, waits for a person or for what another cluster holds.
@@ -224,7 +251,12 @@ impl Stage {
         let names = self.world.names();
         let clusters = self.clusters().await?;
         let gone = clusters.iter().all(|row| row.summary.phase == Phase::Gone);
-        left.extend(names.into_iter().filter(|_| gone));
+        let given_up = |name: &String| {
+            let mut unnamed = self.unnamed.iter();
+            unnamed.any(|machine| name.starts_with(&format!("{machine} ")))
+        };
+        let names = names.into_iter().filter(|name| gone && !given_up(name));
+        left.extend(names);
         match self.unsealed().await {
             Ok(wrong) => left.extend(wrong),
             Err(error) => left.push(format!("the vault failed: {error}")),

@@ -20,9 +20,11 @@ mod kit;
 mod lend;
 mod lock;
 mod look;
+mod modules;
 mod names;
 mod pace;
 mod picture;
+mod ports;
 mod saved;
 mod state;
 mod watch;
@@ -43,7 +45,8 @@ use model::id::{ClusterId, MachineId};
 use model::name::Name;
 use model::observed::{Fact, Observed};
 use model::snapshot::SnapshotsFact;
-use model::task::{Kind, Task};
+use model::task::{Action, Kind, Task};
+use model::templates::{Commit, Reference};
 use model::time::Timestamp;
 use saved::Saved;
 use state::{Key, State};
@@ -202,6 +205,20 @@ impl World {
         self.happen(Effect::Gate { gate, open });
     }
 
+    /// Lets a tag or a branch of a repository lead to a commit.
+    pub fn lead(&self, reference: Reference, commit: Commit) {
+        self.happen(Effect::Lead { reference, commit });
+    }
+
+    /// Lets a repository answer, or not.
+    pub fn set_repository(&self, repository: &str, answers: bool) {
+        let repository = repository.to_owned();
+        self.happen(Effect::Repository {
+            repository,
+            answers,
+        });
+    }
+
     /// Whether a gate lets nobody pass.
     pub(crate) fn is_shut(&self, gate: &Name) -> Result<bool, Refusal> {
         Ok(self.look(BRIEFLY, |state, _| state.shut.contains(gate))?)
@@ -347,6 +364,10 @@ impl World {
                 address: task.machine.address,
                 boots_at: until,
                 host: task.machine.origin.is_host(),
+                port: task
+                    .machine
+                    .has_firewall()
+                    .then_some(task.action == Action::CreateExposed),
             };
             kept.happen(now, order)?;
             Ok(Begun {
@@ -465,6 +486,27 @@ impl World {
         self.lock().state.unforeseen(now, &bearer(task), how);
     }
 
+    /// Whether a firewall stands before any machine.
+    pub(crate) fn has_firewalls(&self) -> bool {
+        self.seen(|state, _| state.vms.values().any(|vm| vm.port.is_some()))
+    }
+
+    /// Somebody looks for the API of a cluster on a machine. That nobody lets them in is not written
+    /// down: only in rehearsals does anybody look.
+    pub(crate) fn look_for_api(&self, cluster: ClusterId, machine: &Machine) {
+        let now = self.now();
+        let mut kept = self.lock();
+        kept.settle(now);
+        let by = Bearer {
+            machine: machine.id,
+            name: machine.name.clone(),
+            cluster,
+        };
+        if kept.state.is_shut(machine) && kept.state.watches(&by) {
+            kept.state.violated(now, &by, Rule::SentToShut);
+        }
+    }
+
     /// Puts into the world what was observed of a cluster elsewhere. It is not written down:
     /// only a world in memory begins that way.
     pub(crate) fn furnish(&self, cluster: ClusterId, machines: &[&Machine], observed: &Observed) {
@@ -474,6 +516,7 @@ impl World {
         for machine in machines {
             kept.state.furnish(cluster, machine, observed, now);
         }
+        kept.state.modules.furnish(observed);
         if let Some(public) = observed.access.clone() {
             kept.state.keys.insert(cluster, Key { public, from: now });
         }

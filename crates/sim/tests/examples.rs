@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use model::admit::admit;
+use model::admit::admit_all;
 use model::dns::Names;
 use model::manifest::Manifest;
 use model::name::Name;
@@ -36,8 +36,8 @@ fn examples() -> Vec<PathBuf> {
 }
 
 fn manifest(path: &Path) -> Manifest {
-    let document = model::source::parse(&std::fs::read_to_string(path).unwrap()).unwrap();
-    let admitted = admit(&document);
+    let text = std::fs::read_to_string(path).unwrap();
+    let admitted = admit_all(&model::source::parse_all(&text).unwrap());
     assert!(admitted.is_ok(), "{}: {admitted:?}", path.display());
     admitted.unwrap()
 }

@@ -1,9 +1,10 @@
 //! All hands of the program, put together: whose machine it is decides who does the work.
 //!
 //! Machines of the simulated world are the simulator's. Hosts are real and belong to `hosts`, and
-//! Kubernetes on them to `kube`. Sandbox hosts that have no systemd cannot run it: on them it is
+//! Kubernetes on them to `kube`; the repositories of their modules are asked by `cloud`. Sandbox hosts that have no systemd cannot run it: on them it is
 //! simulated, and says so.
 
+use cloud::Repositories;
 use driver::{Context, Driver, Outcome, Target};
 use hosts::Hosts;
 use kube::Kube;
@@ -19,6 +20,7 @@ pub(crate) struct Hands {
     pretended: Simulated,
     kube: Kube,
     hosts: Hosts,
+    repositories: Repositories,
 }
 
 impl Hands {
@@ -28,6 +30,7 @@ impl Hands {
             pretended: Simulated::kubernetes_only(world.clone()),
             kube: Kube::new(hosts.clone(), snapshots),
             hosts,
+            repositories: Repositories::default(),
         }
     }
 
@@ -56,9 +59,14 @@ impl Driver for Hands {
             return self.simulated.apply(cx, task).await;
         }
         match task.action.kind() {
-            Kind::Key | Kind::Create | Kind::Prepare | Kind::Equip | Kind::Mesh | Kind::Balance => {
-                self.hosts.apply(cx, task).await
-            }
+            Kind::Key
+            | Kind::Create
+            | Kind::Prepare
+            | Kind::Equip
+            | Kind::Mesh
+            | Kind::Balance
+            | Kind::Expose
+            | Kind::Shut => self.hosts.apply(cx, task).await,
             // Names are asked for only with providers whose names are simulated: nobody here reaches
             // the DNS of clouds.
             Kind::Name => self.simulated.apply(cx, task).await,
@@ -104,14 +112,16 @@ impl Driver for Hands {
                 .cloned()
                 .partition(|machine| machine.origin.pretends());
             let (hosts, pretending, running) = (of(hosts), of(pretending), of(running));
-            let (machines, pretended, nodes) = tokio::join!(
+            let (machines, pretended, nodes, modules) = tokio::join!(
                 self.hosts.probe(cx, &hosts),
                 self.pretended.probe(cx, &pretending),
-                self.kube.probe(cx, &running)
+                self.kube.probe(cx, &running),
+                self.repositories.look(cx, &hosts)
             );
             seen.extend(machines);
             seen.extend(pretended);
             seen.extend(nodes);
+            seen.extend(modules);
         }
         seen
     }

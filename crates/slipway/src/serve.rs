@@ -105,6 +105,7 @@ pub(crate) async fn start(
         }),
         prices: Arc::new(prices),
         makes: hosts::hands::makes,
+        lacks: hosts::hands::lacks,
         metrics,
         scratch: data_dir.to_owned(),
     };

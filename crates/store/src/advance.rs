@@ -5,7 +5,7 @@ use crate::body::{Scope, Tx, first};
 use crate::commit::CommitError;
 use crate::error::Error;
 use crate::events::note;
-use crate::{clusters, desired};
+use crate::{clusters, desired, intents};
 use model::cluster::Generation;
 use model::id::ClusterId;
 use model::time::Timestamp;
@@ -73,6 +73,7 @@ fn advance(tx: &mut dyn Tx, step: &Advance, now: Timestamp) -> Result<(), Commit
         return Err(CommitError::Stale);
     };
     desired::store(tx, next, Some(&view.desired), desired::BY_ITSELF, now)?;
+    intents::end_fulfilled_updates(tx, next, &view.intents, now)?;
     note(
         tx,
         (&next.project, now),

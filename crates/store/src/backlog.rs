@@ -32,7 +32,8 @@ fn backlog(tx: &mut dyn Tx, now: Timestamp) -> Result<Backlog, Error> {
     // Most clusters hold nothing, and are not read.
     let holding = "SELECT format, held FROM clusters WHERE phase <> 'gone' AND held <> '[]'";
     for mut row in tx.query(holding, &[])? {
-        for held in row.document::<Vec<Held>>()? {
+        let held = row.readable::<Vec<Held>>()?.unwrap_or_default();
+        for held in held {
             *backlog.held.entry(held.reason.word()).or_default() += u64::from(held.machines);
         }
     }

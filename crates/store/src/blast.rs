@@ -51,7 +51,12 @@ pub(crate) fn judge<'a>(
     for (before, next) in changes {
         let blast = between(tx, before, next)?;
         removed = removed.saturating_add(blast.removed);
-        if !limits.allow_cluster(blast) {
+        let allowed = if next.tombstone {
+            limits.allow_end(blast)
+        } else {
+            limits.allow_cluster(blast)
+        };
+        if !allowed {
             exceed(format!("cluster {}", next.name), blast);
         }
     }

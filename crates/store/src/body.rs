@@ -237,6 +237,16 @@ impl Row {
         decode(format, &text)
     }
 
+    /// The next two columns, unless another version of the program wrote them. Whoever asks about
+    /// many things leaves that one out: it must not keep the others.
+    pub(crate) fn readable<T: DeserializeOwned>(&mut self) -> Result<Option<T>, Error> {
+        match self.document() {
+            Ok(document) => Ok(Some(document)),
+            Err(error) if error.is_unreadable() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// The next two columns, where both may be empty.
     pub(crate) fn maybe_document<T: DeserializeOwned>(&mut self) -> Result<Option<T>, Error> {
         match (self.take::<Option<u32>>()?, self.take::<Option<String>>()?) {

@@ -5,19 +5,15 @@ use crate::body::{Row, Tx, Value, first, insert};
 use crate::error::Error;
 use crate::events::note;
 use crate::{clusters, observations, projects};
-use model::cluster::Origin;
 use model::id::{ClusterId, MachineId};
 use model::name::Name;
-use model::task::{Action, Kind, Task};
+use model::task::{Kind, Task};
 use model::time::Timestamp;
-use plan::{Held, Reason};
+use plan::{Claim, Held, Reason};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What every unit of a quota is a unit of.
 const QUOTA: &str = "quota/";
-
-/// What every name that leads to machines of a load balancer is one of.
-const NAME: &str = "dns/";
 
 /// Takes what tasks of one cluster need for themselves; answers for which machine that
 /// cannot be had, and why.
@@ -30,16 +26,37 @@ pub(crate) fn take(
     if full.is_some() {
         return Ok(full);
     }
+    let mut names = BTreeMap::new();
     for task in tasks {
-        let Some(thing) = needed(task) else { continue };
-        claim(tx, &[row(&thing, "", task, now)])?;
-        if let Some((machine, by)) = held(tx, &thing)?
-            && machine != task.machine.id
-        {
-            return Ok(Some((task.machine.id, Reason::Claimed { thing, by })));
+        for thing in Claim::needed(&task.machine, &task.action) {
+            if Claim::is_name(&thing) {
+                names.insert((thing, task.machine.id), task);
+                continue;
+            }
+            claim(tx, &[row(&thing, "", task, now)])?;
+            if let Some((machine, by)) = held(tx, &thing)?
+                && machine != task.machine.id
+            {
+                return Ok(Some((task.machine.id, Reason::Claimed { thing, by })));
+            }
         }
     }
-    names(tx, tasks, now)
+    take_names(tx, names, now)
+}
+
+/// Of things that a cluster asks for, those that other clusters have.
+pub(crate) fn elsewhere(
+    tx: &mut dyn Tx,
+    things: BTreeSet<String>,
+    cluster: ClusterId,
+) -> Result<Vec<Claim>, Error> {
+    let mut claimed = Vec::new();
+    for thing in things {
+        if let Some((_, by)) = named(tx, &thing, cluster)? {
+            claimed.push(Claim { thing, by });
+        }
+    }
+    Ok(claimed)
 }
 
 /// Who holds a thing, as a cluster that wants it sees it.
@@ -48,7 +65,7 @@ pub(crate) fn holder(
     thing: &str,
     cluster: ClusterId,
 ) -> Result<Option<String>, Error> {
-    let held = if thing.starts_with(NAME) {
+    let held = if Claim::is_name(thing) {
         named(tx, thing, cluster)?
     } else {
         held(tx, thing)?
@@ -57,18 +74,11 @@ pub(crate) fn holder(
 }
 
 /// Takes the names that load balancers should have. All machines of a cluster share them.
-fn names(
+fn take_names(
     tx: &mut dyn Tx,
-    tasks: &[Task],
+    wanted: BTreeMap<(String, MachineId), &Task>,
     now: Timestamp,
 ) -> Result<Option<(MachineId, Reason)>, Error> {
-    let mut wanted = BTreeMap::new();
-    for task in tasks {
-        if let Action::Name { naming } = &task.action {
-            let things = naming.names.iter().map(|of| format!("{NAME}{}", of.name));
-            wanted.extend(things.map(|thing| ((thing, task.machine.id), task)));
-        }
-    }
     for ((thing, machine), task) in wanted {
         // Looked at while nobody else takes it: of two that want it one gets it.
         tx.hold(&thing)?;
@@ -80,7 +90,7 @@ fn names(
     Ok(None)
 }
 
-/// Who holds a name, other than the machines of this cluster.
+/// Who holds a thing, other than the machines of this cluster.
 fn named(
     tx: &mut dyn Tx,
     thing: &str,
@@ -198,19 +208,6 @@ fn quota(
     }))
 }
 
-/// What a task must have for itself.
-///
-/// A machine that we make has its own address; one that was given is named by it, and two
-/// clusters that were given the same must not both install on it.
-fn needed(task: &Task) -> Option<String> {
-    match &task.machine.origin {
-        Origin::Given { endpoint, .. } if task.action.kind() == Kind::Prepare => {
-            Some(format!("address/{endpoint}"))
-        }
-        Origin::Given { .. } | Origin::Made { .. } => None,
-    }
-}
-
 /// Frees, at the end of the transaction, what machines held that should go, are seen to be
 /// gone and have no task left; and names that lead to them no more.
 pub(crate) fn settle(tx: &mut dyn Tx, cluster: ClusterId, now: Timestamp) {
@@ -266,7 +263,7 @@ fn taken_back(tx: &mut dyn Tx, cluster: ClusterId) -> Result<Vec<(String, String
         let names = seen.and_then(|seen| seen.names.as_ref());
         let leads = names.is_some_and(|(fact, _)| {
             let mut names = fact.names.iter();
-            names.any(|of| thing.strip_prefix(NAME) == Some(of.name.as_str()))
+            names.any(|of| thing == Claim::name(&of.name))
         });
         if !leads {
             back.push((thing, unit));
@@ -316,7 +313,7 @@ fn wake(tx: &mut dyn Tx, freed: Vec<Row>, now: Timestamp) -> Result<(), Error> {
     for mut row in waiting {
         let (cluster, project, name): (ClusterId, Name, Name) =
             (row.take()?, row.take()?, row.take()?);
-        let held: Vec<Held> = row.document()?;
+        let held: Vec<Held> = row.readable()?.unwrap_or_default();
         let thing = held.iter().find_map(|held| {
             if let Reason::Claimed { thing, .. } = &held.reason {
                 freed.get(thing)

@@ -1,10 +1,10 @@
 //! Clusters as lists, pages and the planner want to read them.
 
 use crate::Store;
-use crate::body::{Row, Tx, Value, first};
+use crate::body::{FORMAT, Row, Scope, Tx, Value, encode, first};
 use crate::error::Error;
 use crate::page::{Listed, Page, cursor};
-use crate::{commit, desired, events, intents, observations, tasks};
+use crate::{claims, commit, desired, events, intents, observations, tasks};
 use model::cluster::{Desired, Generation, Machine};
 use model::dns::Names;
 use model::id::ClusterId;
@@ -16,7 +16,7 @@ use model::secret::SecretRef;
 use model::task::{Open, State};
 use model::time::Timestamp;
 use model::version::Version;
-use plan::{Elsewhere, Held, Phase, Plan, Reason, Slot, Summary};
+use plan::{Claim, Elsewhere, Held, Phase, Plan, Reason, Slot, Summary};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Which clusters a list shows.
@@ -78,6 +78,8 @@ pub struct ClusterView {
     elsewhere: Vec<Elsewhere>,
     /// Secrets that it and its machines name and that nobody has set.
     missing: Vec<SecretRef>,
+    /// What it asks for and other clusters have.
+    claimed: Vec<Claim>,
 }
 
 impl ClusterView {
@@ -91,6 +93,7 @@ impl ClusterView {
             intents: &self.intents,
             elsewhere: &self.elsewhere,
             missing: &self.missing,
+            claimed: &self.claimed,
             blocked: &self.blocked,
             parent: self.parent,
             now,
@@ -149,6 +152,7 @@ impl ClusterView {
             blocked: Vec::new(),
             elsewhere: Vec::new(),
             missing: Vec::new(),
+            claimed: Vec::new(),
         }
     }
 
@@ -220,6 +224,22 @@ impl Store {
         self.runner.read(move |tx| view(tx, cluster)).await
     }
 
+    /// Tells people that what is stored of a cluster cannot be read by this program, and that
+    /// nothing is done to it.
+    pub async fn tell_unreadable(
+        &self,
+        cluster: ClusterId,
+        why: &Error,
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        let why = why.clone();
+        self.runner
+            .write(Scope::Cluster(cluster), move |tx| {
+                tell_unreadable(tx, cluster, &why, now)
+            })
+            .await
+    }
+
     /// Every cluster that is not gone.
     pub async fn live_clusters(&self) -> Result<Vec<LiveCluster>, Error> {
         let question = |tx: &mut dyn Tx| {
@@ -268,11 +288,64 @@ fn row(mut row: Row) -> Result<ClusterRow, Error> {
         incarnation: row.take()?,
         generation: row.take()?,
         version: row.take()?,
-        summary: row.document()?,
-        held: row.document()?,
+        summary: row.readable()?.unwrap_or_else(unread),
+        held: row.readable()?.unwrap_or_default(),
         probed_at: row.take()?,
         updated_at: row.take()?,
     })
+}
+
+/// What is told of a cluster of which another version of the program told something.
+fn unread() -> Summary {
+    Summary {
+        phase: Phase::Error,
+        control: (0, 0),
+        compute: (0, 0),
+        leaving: 0,
+        tasks: 0,
+        message: "what is stored of it cannot be read by this program".to_owned(),
+    }
+}
+
+/// Tells people that nothing is done to a cluster, unless they are told so already.
+fn tell_unreadable(
+    tx: &mut dyn Tx,
+    cluster: ClusterId,
+    why: &Error,
+    now: Timestamp,
+) -> Result<(), Error> {
+    let found = first(
+        tx,
+        "SELECT project, name, format, summary FROM clusters WHERE id = $1 AND phase <> 'gone'
+         FOR UPDATE",
+        &[cluster.into()],
+    )?;
+    let Some(mut row) = found else {
+        return Ok(());
+    };
+    let (project, name): (Name, Name) = (row.take()?, row.take()?);
+    let before = row.readable::<Summary>()?;
+    let mut summary = before.clone().unwrap_or_else(unread);
+    summary.phase = Phase::Error;
+    summary.message = format!("nothing is done to it: {why} ({})", why.code());
+    if before.as_ref() == Some(&summary) {
+        return Ok(());
+    }
+    tx.execute(
+        "UPDATE clusters SET phase = $2, format = $3, summary = $4, held = '[]', updated_at = $5
+         WHERE id = $1",
+        &[
+            cluster.into(),
+            summary.phase.as_str().into(),
+            FORMAT.into(),
+            encode(&summary)?,
+            now.into(),
+        ],
+    )?;
+    let message = format!("{}: {}", summary.phase.as_str(), summary.message);
+    let object = format!("cluster/{name}");
+    events::note(tx, (&project, now), "cluster.phase", object, message);
+    Ok(())
 }
 
 /// Of the lives of one name that a condition lets through, the one that people mean.
@@ -370,6 +443,7 @@ pub(crate) fn view(tx: &mut dyn Tx, cluster: ClusterId) -> Result<Option<Cluster
         blocked,
         elsewhere: Vec::new(),
         missing: Vec::new(),
+        claimed: Vec::new(),
     };
     let desired = view.desired.clone();
     view.look_around(tx, &desired)?;
@@ -377,7 +451,8 @@ pub(crate) fn view(tx: &mut dyn Tx, cluster: ClusterId) -> Result<Option<Cluster
 }
 
 impl ClusterView {
-    /// Takes in what a cluster of this shape shares with others: groups and secrets.
+    /// Takes in what a cluster of this shape shares with others: groups, secrets,
+    /// addresses and names.
     pub(crate) fn look_around(&mut self, tx: &mut dyn Tx, desired: &Desired) -> Result<(), Error> {
         self.elsewhere.clear();
         for group in desired.disruption.groups.keys() {
@@ -401,6 +476,8 @@ impl ClusterView {
                 self.missing.push(secret);
             }
         }
+        let wanted = Claim::wanted(desired, &self.observed);
+        self.claimed = claims::elsewhere(tx, wanted, desired.cluster)?;
         Ok(())
     }
 }
@@ -488,7 +565,7 @@ pub(crate) fn unplan_waiting_for(
     let mut waiting = Vec::with_capacity(rows.len());
     for mut row in rows {
         let (cluster, name): (ClusterId, Name) = (row.take()?, row.take()?);
-        let held: Vec<Held> = row.document()?;
+        let held: Vec<Held> = row.readable()?.unwrap_or_default();
         if who != Some(cluster) {
             waiting.push((cluster, name, held));
         }

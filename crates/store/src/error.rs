@@ -116,6 +116,11 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether something is stored that this program cannot read: another version of it may.
+    pub const fn is_unreadable(&self) -> bool {
+        matches!(self, Self::Corrupt { .. } | Self::Newer { .. })
+    }
+
     /// The stable code; its page is `docs/errors/CODE.md`.
     pub const fn code(&self) -> &'static str {
         match self {

@@ -5,10 +5,12 @@ use crate::body::{FORMAT, Row, Tx, encode, for_each};
 use crate::error::Error;
 use crate::page::{Listed, Page, cursor};
 use crate::submit::Preview;
+use model::cluster::Desired;
 use model::id::{ClusterId, IntentId, MachineId, TaskId};
 use model::intent::{Intent, Wish};
 use model::manifest::{Manifest, Pool};
 use model::name::Name;
+use model::task::Kind;
 use model::time::Timestamp;
 
 impl Store {
@@ -41,7 +43,11 @@ pub(crate) fn insert(tx: &mut dyn Tx, cluster: ClusterId, intent: &Intent) -> Re
         Wish::Retry { task } => (Some(*task), None),
         Wish::Cancel { task, machine, .. } => (Some(*task), Some(*machine)),
         Wish::Replace { machine } | Wish::Retire { machine } => (None, Some(*machine)),
-        Wish::Scale { .. } | Wish::Pause | Wish::Snapshot | Wish::Restore { .. } => (None, None),
+        Wish::Scale { .. }
+        | Wish::Pause
+        | Wish::Snapshot
+        | Wish::Restore { .. }
+        | Wish::Update { .. } => (None, None),
     };
     tx.execute(
         "INSERT INTO intents (id, project, cluster, task, machine, open, expires_at, updated_at, format, body)
@@ -77,6 +83,31 @@ pub(crate) fn end_outdated_scales(
             Some(Pool::Static(_) | Pool::Metal(_)) | None => false,
         };
         if !same {
+            end(tx, intent.id, now)?;
+        }
+    }
+    Ok(())
+}
+
+/// Ends wishes for newer modules of pools whose machines that stay are all made from them or on their
+/// way, or of which none could be any more. What is noted goes on without the wish.
+pub(crate) fn end_fulfilled_updates(
+    tx: &mut dyn Tx,
+    next: &Desired,
+    intents: &[Intent],
+    now: Timestamp,
+) -> Result<(), Error> {
+    for intent in intents {
+        let Wish::Update { pool, commit } = &intent.wish else {
+            continue;
+        };
+        let mut machines = next.machines.iter().filter(|of| of.pool == *pool);
+        let behind = machines.any(|machine| {
+            let pinned = machine.origin.pinned();
+            let goes = next.rolls.iter().any(|roll| roll.holds(machine));
+            pinned.is_some() && pinned != *commit && !goes
+        });
+        if !behind {
             end(tx, intent.id, now)?;
         }
     }
@@ -126,16 +157,31 @@ pub(crate) fn fulfil(
     Ok(())
 }
 
-/// Ends wishes about a machine that is gone.
+/// Ends wishes about a machine that is gone. That its names stay behind is wished for as long as
+/// they do: without that they would be taken back for ever.
 pub(crate) fn fulfil_machine(
     tx: &mut dyn Tx,
+    cluster: ClusterId,
     machine: MachineId,
     now: Timestamp,
 ) -> Result<(), Error> {
-    tx.execute(
-        "UPDATE intents SET open = 0, updated_at = $2 WHERE machine = $1 AND open = 1",
-        &[machine.into(), now.into()],
-    )?;
+    for intent in of_cluster(tx, cluster)? {
+        let fulfilled = match intent.wish {
+            Wish::Cancel {
+                machine: of, kind, ..
+            } => of == machine && kind != Kind::Name,
+            Wish::Replace { machine: of } | Wish::Retire { machine: of } => of == machine,
+            Wish::Scale { .. }
+            | Wish::Retry { .. }
+            | Wish::Pause
+            | Wish::Snapshot
+            | Wish::Restore { .. }
+            | Wish::Update { .. } => false,
+        };
+        if fulfilled {
+            end(tx, intent.id, now)?;
+        }
+    }
     Ok(())
 }
 

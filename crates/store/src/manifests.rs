@@ -7,6 +7,7 @@ use crate::page::{Listed, Page, cursor};
 use model::cluster::Generation;
 use model::manifest::Manifest;
 use model::name::Name;
+use model::provider::{Cloud, Provider};
 use model::time::Timestamp;
 use plan::Summary;
 
@@ -96,6 +97,49 @@ impl Store {
             .read(move |tx| at(tx, &project, &name, generation))
             .await
     }
+}
+
+impl Store {
+    /// The manifests of a project that open accounts of clouds with a secret, each with whose.
+    ///
+    /// One that this program cannot read is left out: it has nothing to say to what others do.
+    pub async fn accounts(
+        &self,
+        project: &Name,
+        secret: &Name,
+    ) -> Result<Vec<(Name, Cloud)>, Error> {
+        let (project, secret) = (project.clone(), secret.clone());
+        self.runner
+            .read(move |tx| accounts(tx, &project, &secret))
+            .await
+    }
+}
+
+fn accounts(tx: &mut dyn Tx, project: &Name, secret: &Name) -> Result<Vec<(Name, Cloud)>, Error> {
+    let rows = tx.query(
+        "SELECT m.name, g.format, g.body FROM manifests m
+         JOIN manifest_generations g
+           ON g.project = m.project AND g.name = m.name AND g.generation = m.generation
+         WHERE m.project = $1 AND m.deleted = 0 ORDER BY m.name",
+        &[project.into()],
+    )?;
+    let mut found = Vec::new();
+    for mut row in rows {
+        let name: Name = row.take()?;
+        let Ok(manifest) = row.document::<Manifest>() else {
+            continue;
+        };
+        let opened = manifest.providers.values().filter_map(|account| {
+            let named = account.secret.as_ref()?;
+            match account.via {
+                Provider::Cloud(cloud) if named.secret.name == *secret => Some(cloud),
+                Provider::Cloud(_) | Provider::Simulated | Provider::Sandbox => None,
+            }
+        });
+        found.extend(opened.map(|cloud| (name.clone(), cloud)));
+    }
+    found.dedup();
+    Ok(found)
 }
 
 /// The current generation of a manifest.

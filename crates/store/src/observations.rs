@@ -14,7 +14,8 @@ use model::dns::NamesFact;
 use model::id::{ClusterId, MachineId};
 use model::name::Name;
 use model::observed::{
-    Fact, HostFact, MachineFact, NodeFact, Observation, Observed, Seen, Source, Wellbeing, fold,
+    ControlPlaneFact, Fact, HostFact, MachineFact, NodeFact, Observation, Observed, PortFact, Seen,
+    Source, Wellbeing, fold,
 };
 use model::time::Timestamp;
 use std::collections::BTreeMap;
@@ -138,6 +139,7 @@ pub(crate) fn of_cluster(tx: &mut dyn Tx, cluster: ClusterId) -> Result<Observed
         &[cluster.into()],
     )?;
     let (mut silent, mut unready) = (BTreeMap::new(), BTreeMap::new());
+    let mut led = BTreeMap::new();
     let mut observations = Vec::with_capacity(rows.len());
     for mut row in rows {
         let (at, since): (Timestamp, Option<Timestamp>) = (row.take()?, row.take()?);
@@ -146,6 +148,9 @@ pub(crate) fn of_cluster(tx: &mut dyn Tx, cluster: ClusterId) -> Result<Observed
             let of_node = matches!(fact, Fact::Node(..));
             let sick = if of_node { &mut unready } else { &mut silent };
             sick.insert(machine, since);
+        }
+        if let (Fact::Commit(reference, _), Some(since)) = (&fact, since) {
+            led.insert(reference.clone(), since);
         }
         observations.push(Observation { cluster, fact, at });
     }
@@ -157,6 +162,9 @@ pub(crate) fn of_cluster(tx: &mut dyn Tx, cluster: ClusterId) -> Result<Observed
     });
     silent.append(&mut unready);
     observed.sick = silent;
+    for (reference, followed) in &mut observed.followed {
+        followed.since = led.remove(reference);
+    }
     Ok(observed)
 }
 
@@ -192,6 +200,16 @@ enum Before {
     Another,
 }
 
+/// What a fact is about: a machine, a tag or a branch of a repository, or the cluster.
+fn object(cluster: ClusterId, fact: &Fact) -> String {
+    let machine = fact.machine().map(|machine| machine.to_string());
+    let followed = || {
+        fact.reference()
+            .map(|reference| format!("modules/{reference}"))
+    };
+    machine.or_else(followed).unwrap_or(cluster.to_string())
+}
+
 /// Stores an observation unless something newer is known; answers what it changed.
 fn replace(
     tx: &mut dyn Tx,
@@ -204,9 +222,7 @@ fn replace(
         fact,
         at,
     } = observation;
-    let object = fact
-        .machine()
-        .map_or_else(|| cluster.to_string(), |machine| machine.to_string());
+    let object = object(cluster, fact);
     let key: [Value; 3] = [cluster.into(), object.into(), fact.source().as_str().into()];
     let [of, object, source] = key.clone();
     let known = first(
@@ -293,16 +309,10 @@ fn tell(
         }
         Fact::ControlPlane(fact) => {
             let object = format!("cluster/{}", of.name);
-            match (before, &fact.wellbeing) {
-                (Before::Nothing, _) if fact.initialised => {
-                    let message = "the control plane was started".to_owned();
-                    ("cluster.started", object, message)
-                }
-                (Before::Another, Some(wellbeing)) => {
-                    ("cluster.changed", object, said_of_control_plane(wellbeing))
-                }
-                (Before::Nothing, _) | (Before::Another, None) => return Ok(()),
-            }
+            let Some((what, message)) = news_of_control_plane(before, fact) else {
+                return Ok(());
+            };
+            (what, object, message)
         }
         Fact::Certificates(machine, fact) => {
             let object = format!("machine/{}", machine_name(tx, *machine)?);
@@ -314,6 +324,10 @@ fn tell(
         Fact::Names(machine, fact) => {
             let object = format!("machine/{}", machine_name(tx, *machine)?);
             ("machine.changed", object, said_of_names(fact))
+        }
+        Fact::Port(machine, fact) => {
+            let object = format!("machine/{}", machine_name(tx, *machine)?);
+            ("machine.changed", object, said_of_port(*fact))
         }
         Fact::Addons(fact) if before == Before::Nothing && fact.addons.is_empty() => return Ok(()),
         Fact::Addons(fact) => {
@@ -335,9 +349,9 @@ fn tell(
             let message = format!("etcd is as it was in snapshot {}", fact.snapshot);
             ("cluster.restored", format!("cluster/{}", of.name), message)
         }
-        Fact::Access(_) => {
-            let message = "the key that opens its machines was made".to_owned();
-            ("cluster.changed", format!("cluster/{}", of.name), message)
+        Fact::Access(_) | Fact::Commit(..) | Fact::Unresolved(..) => {
+            let object = format!("cluster/{}", of.name);
+            ("cluster.changed", object, said_of_cluster(fact))
         }
     };
     note(tx, (of.project, now), what, object, said);
@@ -364,7 +378,13 @@ fn tell_lists(
     if absent {
         // A machine takes its node and its host with it: one made later under the same name
         // starts anew.
-        for source in [Source::Kubernetes, Source::Host, Source::Certificates] {
+        let with_it = [
+            Source::Kubernetes,
+            Source::Host,
+            Source::Certificates,
+            Source::Firewall,
+        ];
+        for source in with_it {
             tx.execute(
                 "DELETE FROM observations WHERE cluster = $1 AND object = $2 AND source = $3",
                 &[
@@ -376,7 +396,7 @@ fn tell_lists(
         }
     }
     if absent && leaving {
-        intents::fulfil_machine(tx, machine, now)?;
+        intents::fulfil_machine(tx, of.cluster, machine, now)?;
     }
     Ok(name)
 }
@@ -388,6 +408,17 @@ fn machine_name(tx: &mut dyn Tx, machine: MachineId) -> Result<String, Error> {
         &[machine.into()],
     )?;
     row.map_or_else(|| Ok(machine.to_string()), |mut row| row.take())
+}
+
+/// What opens its machines, or what these are made from.
+fn said_of_cluster(fact: &Fact) -> String {
+    if let Fact::Commit(reference, fact) = fact {
+        format!("{reference} leads to {}", fact.commit.short())
+    } else if let Fact::Unresolved(reference, fact) = fact {
+        format!("{reference} was not looked up: {}", fact.because)
+    } else {
+        "the key that opens its machines was made".to_owned()
+    }
 }
 
 fn said_of_machine(fact: &MachineFact) -> String {
@@ -405,6 +436,28 @@ fn said_of_names(fact: &NamesFact) -> String {
         "no name leads to it any more".to_owned()
     } else {
         format!("it is called {}", names.join(", "))
+    }
+}
+
+fn said_of_port(fact: PortFact) -> String {
+    let how = if fact.open { "open" } else { "shut" };
+    format!("the API's port on it is {how} to the world")
+}
+
+/// What happened to a control plane, where something did.
+fn news_of_control_plane(
+    before: Before,
+    fact: &ControlPlaneFact,
+) -> Option<(&'static str, String)> {
+    match (before, &fact.wellbeing) {
+        (Before::Nothing, _) if fact.initialised => {
+            let message = "the control plane was started".to_owned();
+            Some(("cluster.started", message))
+        }
+        (Before::Another, Some(wellbeing)) => {
+            Some(("cluster.changed", said_of_control_plane(wellbeing)))
+        }
+        (Before::Nothing, _) | (Before::Another, None) => None,
     }
 }
 

@@ -19,6 +19,7 @@ use model::task::{OnLost, State, Task};
 use model::time::Timestamp;
 pub use recording::{Ended, RecordError, Recorded};
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 /// The right to work on one task until the lease runs out.
 ///
@@ -69,7 +70,7 @@ impl Store {
     pub async fn expire(&self, now: Timestamp) -> Result<Vec<ClusterId>, Error> {
         let question = move |tx: &mut dyn Tx| {
             let rows = tx.query(
-                "SELECT format, body FROM tasks WHERE state = 'running' AND lease_until <= $1 ORDER BY seq",
+                "SELECT id, cluster, format, body FROM tasks WHERE state = 'running' AND lease_until <= $1 ORDER BY seq",
                 &[now.into()],
             )?;
             let lost = u64::try_from(rows.len()).unwrap_or(u64::MAX);
@@ -120,7 +121,7 @@ impl Store {
 /// Ends every lease; answers how many there were.
 fn void(tx: &mut dyn Tx, now: Timestamp) -> Result<u32, Error> {
     let rows = tx.query(
-        "SELECT format, body FROM tasks WHERE state = 'running' ORDER BY seq",
+        "SELECT id, cluster, format, body FROM tasks WHERE state = 'running' ORDER BY seq",
         &[],
     )?;
     let count = u32::try_from(rows.len()).unwrap_or(u32::MAX);
@@ -157,7 +158,15 @@ fn earliest(tx: &mut dyn Tx, sql: &str) -> Result<Option<Timestamp>, Error> {
 fn lose(tx: &mut dyn Tx, rows: Vec<Row>, now: Timestamp) -> Result<BTreeSet<ClusterId>, Error> {
     let mut clusters = BTreeSet::new();
     for mut row in rows {
-        let task: Task = row.document()?;
+        let (id, cluster): (TaskId, ClusterId) = (row.take()?, row.take()?);
+        let task: Task = match row.document() {
+            Err(error) if error.is_unreadable() => {
+                set_aside(tx, id, &error, now)?;
+                clusters.insert(cluster);
+                continue;
+            }
+            read => read?,
+        };
         let (state, error) = match task.action.kind().on_lost() {
             OnLost::Rerun | OnLost::Verify => (State::Waiting, None),
             OnLost::Ask => (
@@ -191,6 +200,26 @@ fn lose(tx: &mut dyn Tx, rows: Vec<Row>, now: Timestamp) -> Result<BTreeSet<Clus
         refresh(tx, *cluster);
     }
     Ok(clusters)
+}
+
+/// How long a task that this program cannot read is left alone.
+const ASIDE_FOR: Duration = Duration::from_mins(10);
+
+/// Lets a task wait that another version of the program wrote, and says so: those of others go on.
+fn set_aside(tx: &mut dyn Tx, task: TaskId, error: &Error, now: Timestamp) -> Result<(), Error> {
+    let told = format!("{error} ({}); {}", error.code(), error.hint());
+    tracing::error!(%task, error.code = error.code(), "{task} is set aside: {told}");
+    tx.execute(
+        "UPDATE tasks SET state = 'waiting', not_before = $2, error = $3, lost = 1,
+                          lease_until = NULL, worker = NULL, updated_at = $4 WHERE id = $1",
+        &[
+            task.into(),
+            now.plus(ASIDE_FOR).into(),
+            told.into(),
+            now.into(),
+        ],
+    )?;
+    Ok(())
 }
 
 /// A task in the words of an event: `create hello-control-01`.

@@ -308,6 +308,7 @@ fn store_all(
             Change::Changed | Change::Removed => Some(&preview.known.desired),
         };
         desired::store(tx, &preview.desired, before, &submission.author.name, now)?;
+        intents::end_fulfilled_updates(tx, &preview.desired, &preview.known.intents, now)?;
         submitted
             .changed
             .push((preview.desired.cluster, preview.desired.name.clone()));

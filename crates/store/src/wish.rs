@@ -191,7 +191,8 @@ fn target(tx: &mut dyn Tx, draft: &Draft) -> Result<ClusterView, WishError> {
         | Wish::Retire { .. }
         | Wish::Pause
         | Wish::Snapshot
-        | Wish::Restore { .. } => None,
+        | Wish::Restore { .. }
+        | Wish::Update { .. } => None,
     };
     let row = first(
         tx,
@@ -222,7 +223,8 @@ const fn shapes(wish: &Wish) -> bool {
         | Wish::Cancel { .. }
         | Wish::Pause
         | Wish::Snapshot
-        | Wish::Restore { .. } => false,
+        | Wish::Restore { .. }
+        | Wish::Update { .. } => false,
     }
 }
 
@@ -230,7 +232,8 @@ const fn shapes(wish: &Wish) -> bool {
 /// another in its place wants no more of them than are left, whatever was wished before.
 fn outlived(desired: &Desired, older: &Wish, newer: &Wish) -> bool {
     match (older, newer) {
-        (Wish::Scale { pool: older, .. }, Wish::Scale { pool: newer, .. }) => older == newer,
+        (Wish::Scale { pool: older, .. }, Wish::Scale { pool: newer, .. })
+        | (Wish::Update { pool: older, .. }, Wish::Update { pool: newer, .. }) => older == newer,
         (Wish::Scale { pool, .. }, Wish::Retire { machine }) => {
             let mut machines = desired.machines.iter();
             machines.any(|of| of.id == *machine && of.pool == *pool)
@@ -284,7 +287,8 @@ impl Consent {
             | Wish::Cancel { .. }
             | Wish::Pause
             | Wish::Snapshot
-            | Wish::Restore { .. } => false,
+            | Wish::Restore { .. }
+            | Wish::Update { .. } => false,
         };
         if scaled {
             Self::Declared
@@ -362,6 +366,7 @@ fn reshape(
         let change = std::iter::once((&view, &expansion.desired));
         judge(tx, change, consent.limits())?.map_err(|too_much| consent.refuse(too_much))?;
         desired::store(tx, &expansion.desired, Some(&view.desired), author, now)?;
+        intents::end_fulfilled_updates(tx, &expansion.desired, &view.intents, now)?;
     }
     Ok(())
 }
@@ -466,25 +471,31 @@ fn withdraw(
 /// Ends wishes whose time is over; answers which clusters that concerns.
 pub(crate) fn expire(tx: &mut dyn Tx, now: Timestamp) -> Result<BTreeSet<ClusterId>, Error> {
     let rows = tx.query(
-        "SELECT cluster, format, body FROM intents WHERE open = 1 AND expires_at <= $1 ORDER BY expires_at, seq",
+        "SELECT id, cluster, format, body FROM intents WHERE open = 1 AND expires_at <= $1
+         ORDER BY expires_at, seq",
         &[now.into()],
     )?;
     let mut clusters = BTreeSet::new();
     for mut row in rows {
-        let (cluster, intent): (ClusterId, Intent) = (row.take()?, row.document()?);
-        intents::end(tx, intent.id, now)?;
+        let (id, cluster): (IntentId, ClusterId) = (row.take()?, row.take()?);
+        intents::end(tx, id, now)?;
         clusters::unplan(tx, cluster)?;
         clusters.insert(cluster);
+        // Over it is, whatever it was.
+        let Some(intent) = row.readable::<Intent>()? else {
+            continue;
+        };
         let mut message = format!("expired: {}", said(&intent.wish));
         if shapes(&intent.wish) {
             match reshape(tx, cluster, &intent.author, Consent::Expired, now) {
                 Ok(()) => {}
-                Err(WishError::Store(error)) => return Err(error),
+                Err(WishError::Store(error)) if !error.is_unreadable() => return Err(error),
                 // What is declared cannot be had: the next submission says so to somebody.
                 Err(
                     refused @ (WishError::NotFound { .. }
                     | WishError::Refused { .. }
-                    | WishError::Blast { .. }),
+                    | WishError::Blast { .. }
+                    | WishError::Store(_)),
                 ) => {
                     message = format!(
                         "{message}; the machines stay until the manifest is applied again: {refused}"
@@ -518,5 +529,9 @@ fn said(wish: &Wish) -> String {
         Wish::Pause => "pause".to_owned(),
         Wish::Snapshot => "snapshot of etcd".to_owned(),
         Wish::Restore { snapshot } => format!("restore etcd from {snapshot}"),
+        Wish::Update { pool, commit } => match commit {
+            Some(commit) => format!("update pool {pool} to modules of {}", commit.short()),
+            None => format!("update pool {pool}"),
+        },
     }
 }

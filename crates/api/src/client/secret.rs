@@ -17,13 +17,18 @@ impl Client {
         self.ask(self.get(&["secrets", name])).await
     }
 
-    /// Sets entries of a secret and removes those without a value; the others stay.
+    /// Sets entries of a secret and removes those without a value; the others stay. With `force`,
+    /// also values with which a manifest could not open its account any more.
     pub async fn change_secret(
         &self,
         name: &str,
         request: &SecretRequest,
+        force: bool,
     ) -> Result<SecretView, Error> {
-        let patch = self.request(Method::PATCH, &["secrets", name]);
+        let mut patch = self.request(Method::PATCH, &["secrets", name]);
+        if force {
+            patch = patch.query(&[("force", true)]);
+        }
         self.ask(with_body(patch, request)).await
     }
 

@@ -88,6 +88,14 @@ async fn who_says_little_sees_all_that_may_be_meant() {
             * spec.nodePools          Machines alike, scaled and replaced together.
             * spec.kubernetes         The clusters.
               spec.loadBalancers      What stands before clusters.
+            * TemplateGitReference.apiVersion
+                                      Which language this is; both words mean the same.
+            * TemplateGitReference.kind
+                                      What kind of document this is.
+            * TemplateGitReference.metadata
+                                      What templatesRef of a provider calls it.
+            * TemplateGitReference.spec
+                                      Which modules.
 
             * must be said
             --

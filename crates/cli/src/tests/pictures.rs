@@ -241,6 +241,10 @@ fn a_cluster_in_full() {
               ID      CLUSTER  KIND  MACHINE          STATE         ATTEMPTS  CHANGED  LAST ERROR
               task-1  edge     join  edge-compute-02  again in 30s  2         40s ago  the machine does not answer
 
+            POOLS
+              NAME     ROLE     MACHINES  MADE WITH
+              compute  compute  2         small, debian-13
+
             MACHINES
               NAME             CLUSTER  POOL     ROLE     DESIRED  OBSERVED BY PROVIDER  OBSERVED BY KUBERNETES
               edge-compute-01  edge     compute  compute  to stay  running 40s ago       ready cordoned v1.35.0 40s ago

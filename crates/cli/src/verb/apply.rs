@@ -57,6 +57,9 @@ pub(crate) async fn run(arguments: Arguments, context: &mut Context<'_>) -> Resu
     };
     let accepted = client.submit(&text, &submit).await?;
     let name = &accepted.manifest;
+    for note in &accepted.notes {
+        context.out().complain(&format!("note: {note}\n"));
+    }
     if !waits {
         context.show(&accepted, |_| told(&accepted))?;
         if !accepted.changed.is_empty() {
@@ -94,6 +97,7 @@ pub(super) fn told(accepted: &Accepted) -> String {
         changed,
         unchanged,
         follow: _,
+        notes: _,
     } = accepted;
     if changed.is_empty() && *unchanged == 0 {
         return format!(
@@ -200,6 +204,7 @@ mod tests {
                 changed: (0..changed).map(|n| format!("c{n}")).collect(),
                 unchanged,
                 follow: String::new(),
+                notes: Vec::new(),
             })
         };
         assert_eq!(

@@ -107,7 +107,8 @@ pub(super) async fn stored(
         | WishRequest::Cancel { .. }
         | WishRequest::Pause {}
         | WishRequest::Snapshot {}
-        | WishRequest::Restore { .. } => intent.wish.to_string(),
+        | WishRequest::Restore { .. }
+        | WishRequest::Update { .. } => intent.wish.to_string(),
     };
     let told = format!("{} on cluster {}: {told}\n", intent.id, intent.cluster);
     Ok((intent, told))

@@ -1,4 +1,4 @@
-//! `slipway pool`: another size for a pool, without touching the manifest.
+//! `slipway pool`: another size for a pool, or newer modules, without touching the manifest.
 
 use super::intent::{Reason, wish};
 use crate::context::Context;
@@ -10,6 +10,8 @@ use api::{Exit, WishRequest};
 pub enum Verb {
     /// Give a dynamic pool another size, until its manifest names another count, or another is wished
     Scale(Scale),
+    /// Make the machines of a pool from the newer modules that its branch leads to, one after the other
+    Update(Update),
 }
 
 /// Arguments of `slipway pool scale`.
@@ -22,6 +24,22 @@ pub struct Scale {
 
     /// How many machines
     count: u32,
+
+    #[command(flatten)]
+    reason: Reason,
+}
+
+/// Arguments of `slipway pool update`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example:\n  slipway pool update edge/compute --reason 'modules with a firewall'
+
+`slipway describe cluster` says for which pools there are newer modules."
+)]
+pub struct Update {
+    /// The pool, of which cluster
+    #[arg(value_name = "CLUSTER/POOL")]
+    pool: Pool,
 
     #[command(flatten)]
     reason: Reason,
@@ -51,19 +69,25 @@ impl std::str::FromStr for Pool {
 }
 
 pub(crate) async fn run(verb: Verb, context: &mut Context<'_>) -> Result<Exit, Error> {
-    let Verb::Scale(Scale {
-        pool,
-        count,
+    let (
+        Pool {
+            cluster,
+            name: pool,
+        },
+        asked,
         reason,
-    }) = verb;
+    ) = match verb {
+        Verb::Scale(Scale {
+            pool,
+            count,
+            reason,
+        }) => (pool, Some(count), reason),
+        Verb::Update(Update { pool, reason }) => (pool, None, reason),
+    };
+    let asked = match asked {
+        Some(count) => WishRequest::Scale { pool, count },
+        None => WishRequest::Update { pool },
+    };
     let client = context.client()?;
-    let Pool { cluster, name } = pool;
-    wish(
-        &client,
-        cluster,
-        WishRequest::Scale { pool: name, count },
-        reason,
-        context,
-    )
-    .await
+    wish(&client, cluster, asked, reason, context).await
 }

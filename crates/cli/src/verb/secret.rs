@@ -57,6 +57,10 @@ pub struct Set {
     /// An entry, and the file with its value
     #[arg(value_name = "KEY[=FILE]", required = true)]
     entries: Vec<String>,
+
+    /// Also values with which a manifest could not open its account any more
+    #[arg(long)]
+    force: bool,
 }
 
 /// Arguments of `slipway secret get-keys`.
@@ -120,7 +124,11 @@ fn lines(names: &[String]) -> String {
 }
 
 async fn set(
-    Set { name, entries }: Set,
+    Set {
+        name,
+        entries,
+        force,
+    }: Set,
     client: &Client,
     context: &mut Context<'_>,
 ) -> Result<Exit, Error> {
@@ -142,7 +150,7 @@ async fn set(
         };
         request.entries.insert(key, Some(value));
     }
-    let secret = client.change_secret(&name, &request).await?;
+    let secret = client.change_secret(&name, &request, force).await?;
     context.show(&secret, |_| changed(&secret))?;
     Ok(Exit::Done)
 }
@@ -330,7 +338,7 @@ async fn delete(
             .map_err(|error: EntryError| unusable(&error))?;
         request.entries.insert(key, None);
     }
-    let secret = client.change_secret(&name, &request).await?;
+    let secret = client.change_secret(&name, &request, false).await?;
     context.show(&secret, |_| changed(&secret))?;
     Ok(Exit::Done)
 }

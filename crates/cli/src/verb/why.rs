@@ -137,7 +137,7 @@ fn needs(machine: &MachineView, cluster: &ClusterView, kind: TaskKind) -> bool {
         TaskKind::Key | TaskKind::Create => !machine.leaving && !made,
         TaskKind::Equip => !machine.leaving && host.is_none_or(|host| !host.equipped),
         TaskKind::Mesh | TaskKind::Balance => !machine.leaving && made,
-        TaskKind::Name => made,
+        TaskKind::Name | TaskKind::Expose | TaskKind::Shut => made,
         TaskKind::Prepare | TaskKind::Init | TaskKind::Join => !machine.leaving && node.is_none(),
         TaskKind::Install | TaskKind::Snapshot | TaskKind::Restore => {
             !machine.leaving && node.is_some()

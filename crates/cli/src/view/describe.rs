@@ -7,8 +7,9 @@ use super::{
 use crate::table::{Table, count, indent, plain};
 use api::{
     ChangeView, ClusterView, HostSeen, IntentView, LoadBalancerView, LogLine, MachineView,
-    ManifestView, OriginView, Simulated, TaskView, Time, WishView,
+    ManifestView, NewerModulesView, OriginView, Role, Simulated, TaskView, Time, WishView,
 };
+use std::collections::BTreeMap;
 
 /// Lines of `name value`, aligned; values that are not there are left out.
 struct Facts(Vec<(&'static str, String)>);
@@ -95,9 +96,49 @@ pub(crate) fn cluster(view: &ClusterView, now: Time) -> String {
     facts.text()
         + &section("KUBERNETES", &kubernetes.unwrap_or_default())
         + &section("LOAD BALANCERS", &load_balancers(&view.load_balancers))
+        + &section("NEWER MODULES", &newer_modules(&view.newer_modules, now))
         + &section("HELD", &held(&head.held))
         + &section("OPEN TASKS", &tasks(&view.open_tasks, now))
+        + &section("POOLS", &pools(&view.machines))
         + &section("MACHINES", &machines(&view.machines, now))
+}
+
+/// Pools with what their machines are made with; several kinds while they are replaced.
+fn pools(machines: &[MachineView]) -> String {
+    let mut pools: BTreeMap<(Role, &str, String), usize> = BTreeMap::new();
+    for machine in machines.iter().filter(|machine| !machine.leaving) {
+        let kind = (machine.role, &*machine.pool, machine.origin.made_with());
+        *pools.entry(kind).or_default() += 1;
+    }
+    if pools.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new(["NAME", "ROLE", "MACHINES", "MADE WITH"]);
+    for ((role, name, made_with), machines) in pools {
+        table.row([
+            name.to_owned(),
+            role.to_string(),
+            machines.to_string(),
+            made_with,
+        ]);
+    }
+    table.render()
+}
+
+fn newer_modules(views: &[NewerModulesView], now: Time) -> String {
+    views.iter().fold(String::new(), |text, view| {
+        let since = view.since.map(|since| format!(", {}", ago(since, now)));
+        let lines = format!(
+            "{}: {} moved from {:.10} to {:.10}{}\n  → {}\n",
+            plain(&view.pool),
+            plain(&view.reference),
+            plain(&view.from),
+            plain(&view.to),
+            since.unwrap_or_default(),
+            plain(&view.next_action)
+        );
+        text + &lines
+    })
 }
 
 fn load_balancers(views: &[LoadBalancerView]) -> String {
@@ -283,7 +324,8 @@ pub(crate) fn intent(view: &IntentView, now: Time) -> String {
             | WishView::Retry { .. }
             | WishView::Cancel { .. }
             | WishView::Snapshot {}
-            | WishView::Restore { .. } => format!("{} or withdrawn", ends(&view.wish)),
+            | WishView::Restore { .. }
+            | WishView::Update { .. } => format!("{} or withdrawn", ends(&view.wish)),
         },
         |end| ago(end, now),
     );

@@ -120,6 +120,7 @@ fn judge(
             | WishView::Retire { .. }
             | WishView::Retry { .. }
             | WishView::Cancel { .. }
+            | WishView::Update { .. }
             | WishView::Pause {} => {
                 let newest = known.and_then(|known| known.kept.last());
                 let fresh = newest.filter(|newest| {
@@ -139,6 +140,7 @@ fn judge(
         | WishView::Retire { .. }
         | WishView::Retry { .. }
         | WishView::Cancel { .. }
+        | WishView::Update { .. }
         | WishView::Pause {} => TaskKind::Snapshot,
     };
     let ours = |held: &&HeldView| held.kind == kind && held.owner == Owner::Person;

@@ -5,9 +5,10 @@ use crate::{Driver, Outcome, Target};
 use model::addon::{Addon, AddonName, AddonsFact};
 use model::care::Care;
 use model::cluster::Machine;
+use model::dns::Naming;
 use model::id::{self, IntentId, MachineId};
 use model::mesh::{Member, Mesh};
-use model::observed::{Fact, HostFact, MachineFact, NodeFact, Observation};
+use model::observed::{Fact, HostFact, MachineFact, NodeFact, Observation, PortFact};
 use model::sealed::Owner;
 use model::snapshot::{Destination, RestoredFact, Restoring};
 use model::task::{Action, Kind, Task};
@@ -181,6 +182,9 @@ fn host(seen: &[Observation], machine: MachineId) -> Option<&HostFact> {
         | Fact::Snapshots(_)
         | Fact::Restored(_)
         | Fact::Names(..)
+        | Fact::Port(..)
+        | Fact::Commit(..)
+        | Fact::Unresolved(..)
         | Fact::Access(_) => None,
     })
 }
@@ -316,6 +320,9 @@ pub(super) async fn probe_tells_what_it_knows<F: Fixture>(play: Play<'_, F>) -> 
             | Fact::Snapshots(_)
             | Fact::Restored(_)
             | Fact::Names(..)
+            | Fact::Port(..)
+            | Fact::Commit(..)
+            | Fact::Unresolved(..)
             | Fact::Access(_) => {}
         }
     }
@@ -352,6 +359,9 @@ pub(super) async fn silence_is_not_absence<F: Fixture>(play: Play<'_, F>) -> Ver
             | Fact::Snapshots(_)
             | Fact::Restored(_)
             | Fact::Names(..)
+            | Fact::Port(..)
+            | Fact::Commit(..)
+            | Fact::Unresolved(..)
             | Fact::Access(_) => {}
         }
     }
@@ -384,6 +394,21 @@ pub(super) async fn observations_agree<F: Fixture>(play: Play<'_, F>) -> Verdict
                 }
                 Some(_) | None => {}
             }
+        }
+    }
+    Ok(())
+}
+
+pub(super) async fn led_where_foreseen<F: Fixture>(play: Play<'_, F>) -> Verdict {
+    for beat in play.cast.life() {
+        let task = play.task(&beat).await?;
+        let before = play.probe(task.touched()).await?;
+        // Some of it only whoever did it can tell, as that there is a key.
+        let mut after = play.apply(&task).await?;
+        after.extend(play.probe(task.touched()).await?);
+        let wrong = play.fixture.unforeseen(&task, &before, &after);
+        if !wrong.is_empty() {
+            return Err(format!("{}: {}", told(&task), wrong.join("; ")));
         }
     }
     Ok(())
@@ -532,7 +557,9 @@ pub(super) async fn told_is_told<F: Fixture>(play: Play<'_, F>) -> Verdict {
                 seen.iter().any(access)
             }
             // A new machine may be too new to be entered; an old one has nothing left on it.
-            Action::Create | Action::Prepare => this.is_none_or(|host| host.equipped.is_none()),
+            Action::Create | Action::CreateExposed | Action::Prepare => {
+                this.is_none_or(|host| host.equipped.is_none())
+            }
             Action::Equip { recipe } => this.is_some_and(|host| {
                 host.equipped == Some(recipe.fingerprint()) && host.mesh_key.is_some()
             }),
@@ -545,29 +572,20 @@ pub(super) async fn told_is_told<F: Fixture>(play: Play<'_, F>) -> Verdict {
                 let fact = host.balance.as_ref();
                 fact.is_some_and(|fact| fact.told == balance.fingerprint())
             }),
-            Action::Name { naming } => {
-                let named = Fact::Names(task.machine.id, naming.fact());
-                seen.iter().any(|seen| seen.fact == named)
+            Action::Name { naming } => led(&seen, task.machine.id, naming),
+            Action::Expose | Action::Shut => {
+                let open = task.action == Action::Expose;
+                let port = Fact::Port(task.machine.id, PortFact { open });
+                seen.iter().any(|seen| seen.fact == port)
             }
             Action::Install { addons, remove } => installed(&seen, addons, remove),
             Action::Init { care, .. } | Action::Join { care, .. } | Action::Tend { care } => {
                 carries(&seen, task.machine.id, care)
             }
             Action::Snapshot { taking } => seen.iter().any(|seen| {
-                let newest = match &seen.fact {
-                    Fact::Snapshots(fact) => fact.kept.last(),
-                    Fact::Machine(..)
-                    | Fact::Node(..)
-                    | Fact::ControlPlane(_)
-                    | Fact::Host(..)
-                    | Fact::Access(_)
-                    | Fact::Certificates(..)
-                    | Fact::Addons(_)
-                    | Fact::Restored(_)
-                    | Fact::Names(..) => None,
-                };
-                let told = newest.map(|newest| (newest.version, newest.before));
-                told == Some((taking.version, taking.before))
+                matches!(&seen.fact, Fact::Snapshots(fact) if fact.kept.last().is_some_and(
+                    |newest| (newest.version, newest.before) == (taking.version, taking.before)
+                ))
             }),
             Action::Restore { restoring } => {
                 let restored = Fact::Restored(RestoredFact {
@@ -590,6 +608,14 @@ pub(super) async fn told_is_told<F: Fixture>(play: Play<'_, F>) -> Verdict {
         }
     }
     Ok(())
+}
+
+/// Whether names were seen to lead to a machine as they should.
+fn led(seen: &[Observation], machine: MachineId, naming: &Naming) -> bool {
+    let wished = naming.fact();
+    seen.iter().any(|seen| {
+        matches!(&seen.fact, Fact::Names(id, fact) if *id == machine && fact.leads_like(&wished))
+    })
 }
 
 /// Whether the node of a machine was seen to carry this.

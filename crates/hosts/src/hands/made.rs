@@ -3,14 +3,14 @@
 use super::Hosts;
 use crate::error::{Error, Kind};
 use driver::Context;
-use model::cluster::Machine;
+use model::cluster::{Machine, Origin};
 use model::id::ClusterId;
 use std::net::IpAddr;
 #[cfg(feature = "sandbox")]
 use {
     super::{HOST_KEY, SSH_KEY, entry, entry_name},
     crate::{sandbox, ssh},
-    model::cluster::Origin,
+    model::provider::Provider,
     model::sealed::Owner,
 };
 
@@ -35,6 +35,30 @@ impl Hosts {
     }
 }
 
+/// What nobody here has, of what machines are to be made of.
+#[cfg(feature = "sandbox")]
+pub fn lacks(origin: &Origin) -> Option<String> {
+    let Origin::Made {
+        via: Provider::Sandbox,
+        image,
+        ..
+    } = origin
+    else {
+        return None;
+    };
+    let allowed = sandbox::IMAGE;
+    (image != allowed).then(|| {
+        format!("found image `{image}`, allowed: {allowed}, of which hosts of the sandbox are")
+    })
+}
+
+/// What nobody here has, of what machines are to be made of; a build without a sandbox has none of
+/// it, and says so when it is asked to make one.
+#[cfg(not(feature = "sandbox"))]
+pub const fn lacks(_: &Origin) -> Option<String> {
+    None
+}
+
 /// Another build may have made it, so nothing is said of whether it is there.
 #[cfg(not(feature = "sandbox"))]
 fn no_sandbox(machine: &Machine) -> Error {
@@ -50,17 +74,10 @@ impl Hosts {
         cluster: ClusterId,
         machine: &Machine,
     ) -> Result<(), Error> {
-        let Origin::Made {
-            server_type, image, ..
-        } = &machine.origin
-        else {
+        let Origin::Made { server_type, .. } = &machine.origin else {
             return Ok(());
         };
-        if image != sandbox::IMAGE {
-            let what = format!(
-                "found image `{image}`, allowed: {}, of which hosts of the sandbox are",
-                sandbox::IMAGE
-            );
+        if let Some(what) = lacks(&machine.origin) {
             return Err(Error::new(Kind::NoImage, what));
         }
         let (owner, entry) = (Owner::Cluster(cluster), entry_name(SSH_KEY)?);

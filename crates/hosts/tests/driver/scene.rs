@@ -201,6 +201,9 @@ impl Scene {
             | Fact::Snapshots(_)
             | Fact::Restored(_)
             | Fact::Names(..)
+            | Fact::Port(..)
+            | Fact::Commit(..)
+            | Fact::Unresolved(..)
             | Fact::Access(_) => None,
         });
         told.unwrap_or_else(|| panic!("{} tells nothing: {seen:?}", machine.name))

@@ -10,6 +10,7 @@ use hosts::{Hosts, Parts};
 use model::cluster::{Machine, Origin, Role};
 use model::id::{self, ClusterId, MachineId};
 use model::name::Name;
+use model::observed::Observation;
 use model::provider::Provider;
 use model::secret::SecretRef;
 use model::task::{Action, Task};
@@ -225,6 +226,15 @@ impl Fixture for Stage {
 
     fn soon(&self) -> Duration {
         Duration::from_secs(20)
+    }
+
+    fn unforeseen(
+        &self,
+        task: &Task,
+        before: &[Observation],
+        after: &[Observation],
+    ) -> Vec<String> {
+        plan::unforeseen(task, before, after, self.clock().now())
     }
 
     fn secrets(&self) -> Arc<dyn Open> {

@@ -1,15 +1,16 @@
 //! Who connects the pods of a cluster, and where they are.
 
 use super::fields::Fields;
-use crate::fault::{Code, Faults};
+use crate::fault::{About, Code, Faults};
 use crate::kubernetes::{Cni, Kubernetes, ProxyMode};
+use crate::name::Name;
 use crate::network::Network;
 use crate::source::Value;
 
 /// What a cluster says of its pods and services, or what all have that say nothing.
 pub(super) fn of_cluster(
     fields: &mut Fields<'_>,
-    network: Option<Network>,
+    (name, network): (Option<&Name>, Option<Network>),
     faults: &mut Faults,
 ) -> Kubernetes {
     let usual = Kubernetes::default();
@@ -30,8 +31,8 @@ pub(super) fn of_cluster(
         proxy: proxy.unwrap_or(usual.proxy),
     };
     without_proxy(&kubernetes, fields, faults);
-    if let Some(network) = network {
-        apart(&kubernetes, network, fields, faults);
+    if let (Some(name), Some(network)) = (name, network) {
+        apart(&kubernetes, (name, network), fields, faults);
     }
     kubernetes
 }
@@ -66,7 +67,15 @@ fn without_proxy(kubernetes: &Kubernetes, fields: &Fields<'_>, faults: &mut Faul
 }
 
 /// No address may mean two things.
-fn apart(kubernetes: &Kubernetes, network: Network, fields: &Fields<'_>, faults: &mut Faults) {
+fn apart(
+    kubernetes: &Kubernetes,
+    (name, network): (&Name, Network),
+    fields: &Fields<'_>,
+    faults: &mut Faults,
+) {
+    let about = || About::Made {
+        cluster: name.clone(),
+    };
     let Kubernetes { pods, services, .. } = *kubernetes;
     let all = [
         ("network", network, "machines"),
@@ -85,14 +94,14 @@ fn apart(kubernetes: &Kubernetes, network: Network, fields: &Fields<'_>, faults:
                 };
                 let of = of.map_or(*what, |(_, _, what)| what);
                 let message = format!("found {found}, which overlaps {over}, the network of {of}");
-                faults.note(fields.path(written), Code::Range, message);
+                faults.doubt(fields.path(written), Code::Range, message, about());
             }
         }
     }
     for (field, network, _) in &all[1..] {
         if !network.usable() {
             let message = format!("found {network}, which nothing can have as its own");
-            faults.note(fields.path(field), Code::Range, message);
+            faults.doubt(fields.path(field), Code::Range, message, about());
         }
     }
 }

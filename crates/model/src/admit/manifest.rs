@@ -5,7 +5,7 @@ use super::pools::pools_of;
 use super::providers::{account, providers_of};
 use super::{
     addons, balancers, disruption, gates, kubernetes, marks, playbooks, proxy, references,
-    snapshots, upkeep,
+    snapshots, templates, upkeep,
 };
 use crate::fault::{Code, Fault, Faults};
 use crate::manifest::{Account, Cluster, Manifest, Pool};
@@ -54,30 +54,62 @@ impl<T> Read<T> {
     }
 }
 
-/// Admits a document as a manifest, or tells everything that is wrong with it.
+/// Admits a document as a manifest, or tells everything that is wrong with it. What is wrong only
+/// where no cluster lives with it goes along with the manifest.
 pub fn admit(document: &Value) -> Result<Manifest, Vec<Fault>> {
+    admit_all(std::slice::from_ref(document))
+}
+
+/// Admits the documents of a file as one manifest and what it refers to, or tells everything that is
+/// wrong with them. What is wrong with the manifest is told by its own paths, what is wrong with
+/// another document by its place in the file.
+pub fn admit_all(documents: &[Value]) -> Result<Manifest, Vec<Fault>> {
     let mut faults = Faults::default();
-    let manifest = document_of(document, &mut faults);
+    let (described, manifests): (Vec<_>, Vec<_>) = documents
+        .iter()
+        .enumerate()
+        .partition(|(_, document)| templates::describes(document));
+    let mut modules = templates::Described::read(&described, &mut faults);
+    for (at, _) in manifests.iter().skip(1) {
+        let message = "found another document, allowed: one InputManifest, and those of kind \
+                       TemplateGitReference that it names";
+        faults.note(format!("documents[{at}]"), Code::Duplicate, message);
+    }
+    let manifest = if let Some((_, first)) = manifests.first() {
+        document_of(first, &mut modules, &mut faults)
+    } else {
+        let message = "found no document of kind InputManifest, allowed: one";
+        faults.note("", Code::Required, message);
+        None
+    };
+    modules.refuse_unused(&mut faults);
     match manifest {
-        Some(manifest) if faults.is_empty() => Ok(manifest),
+        Some(mut manifest) if faults.is_empty() => {
+            manifest.doubts = faults.into_doubts();
+            Ok(manifest)
+        }
         Some(_) | None => Err(faults.into_vec()),
     }
 }
 
-fn document_of(document: &Value, faults: &mut Faults) -> Option<Manifest> {
+fn document_of(
+    document: &Value,
+    modules: &mut templates::Described,
+    faults: &mut Faults,
+) -> Option<Manifest> {
     let mut top = Fields::open(document, "", faults)?;
     one_of(&mut top, "apiVersion", &API_VERSIONS, faults);
     one_of(&mut top, "kind", &["InputManifest"], faults);
     let metadata = top
         .required("metadata", faults)
-        .and_then(|metadata| metadata_of(metadata, faults));
+        .and_then(|metadata| metadata_of(metadata, "metadata".to_owned(), faults));
     let spec = top
         .required("spec", faults)
         .and_then(|spec| Fields::open(spec, "spec", faults));
     top.finish(faults);
 
     let mut spec = spec?;
-    let providers = providers_of(&mut spec, faults);
+    let providers = providers_of(&mut spec, modules, faults);
     let groups = disruption::groups_of(&mut spec, faults);
     let pools = match spec.required("nodePools", faults) {
         Some(pools) => pools_of(pools, &providers, &groups, faults),
@@ -103,10 +135,16 @@ fn document_of(document: &Value, faults: &mut Faults) -> Option<Manifest> {
             .filter_map(|read| read.value?.whole)
             .collect(),
         balancers: balancers.whole(),
+        doubts: Vec::new(),
     })
 }
 
-fn one_of(fields: &mut Fields<'_>, field: &'static str, allowed: &[&str], faults: &mut Faults) {
+pub(super) fn one_of(
+    fields: &mut Fields<'_>,
+    field: &'static str,
+    allowed: &[&str],
+    faults: &mut Faults,
+) {
     if let Some(text) = fields.text(field, faults)
         && !allowed.contains(&text)
     {
@@ -120,9 +158,13 @@ fn one_of(fields: &mut Fields<'_>, field: &'static str, allowed: &[&str], faults
     }
 }
 
-/// What the manifest is called, and the namespace that files from elsewhere name beside it.
-fn metadata_of(metadata: &Value, faults: &mut Faults) -> Option<(Name, Option<Name>)> {
-    let mut fields = Fields::open(metadata, "metadata", faults)?;
+/// What a document is called, and the namespace that files from elsewhere name beside it.
+pub(super) fn metadata_of(
+    metadata: &Value,
+    path: String,
+    faults: &mut Faults,
+) -> Option<(Name, Option<Name>)> {
+    let mut fields = Fields::open(metadata, path, faults)?;
     let name = fields.name("name", Name::LEN_MAX, faults);
     let namespace = fields.optional_parsed("namespace", faults);
     marks::of_document(&mut fields, faults);
@@ -181,7 +223,7 @@ fn cluster_of(
     });
     let (unavailable, windows) = disruption::of_cluster(&mut fields, faults);
     let gates = gates::of_cluster(&mut fields, faults);
-    let kubernetes = kubernetes::of_cluster(&mut fields, network, faults);
+    let kubernetes = kubernetes::of_cluster(&mut fields, (name.as_ref(), network), faults);
     let mut named = pools
         .iter()
         .flat_map(|(control, compute)| control.iter().chain(compute));

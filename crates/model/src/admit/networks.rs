@@ -4,7 +4,7 @@ use super::balancers::Balancers;
 use super::manifest::Read;
 use super::providers::account;
 use super::references::{Placed, Pools, machines};
-use crate::fault::{Code, Faults};
+use crate::fault::{About, Code, Faults};
 use crate::manifest::{Account, Cluster, Pool};
 use crate::name::Name;
 use crate::network::Network;
@@ -39,14 +39,25 @@ fn network_room(
     if let Some(count) = machines(cluster.pools(balancers), pools)
         && count.saturating_add(1) > capacity
     {
-        faults.note(
+        let message = format!(
+            "found {} with {capacity} addresses, allowed: room for {count} machines and one replacement",
+            cluster.value.network
+        );
+        let about = room_of(cluster, count);
+        faults.doubt(
             format!("{}.network", cluster.path),
             Code::Range,
-            format!(
-                "found {} with {capacity} addresses, allowed: room for {count} machines and one replacement",
-                cluster.value.network
-            ),
+            message,
+            about,
         );
+    }
+}
+
+/// That a cluster has as many machines already.
+fn room_of(cluster: &Placed<'_>, machines: u32) -> About {
+    About::Room {
+        cluster: cluster.value.name.clone(),
+        machines,
     }
 }
 
@@ -57,7 +68,15 @@ fn network_usable(cluster: &Placed<'_>, faults: &mut Faults) {
         let message = format!(
             "found {network}, which machines cannot have; allowed: for example 10.10.0.0/24"
         );
-        faults.note(format!("{}.network", cluster.path), Code::Range, message);
+        let about = About::Made {
+            cluster: cluster.value.name.clone(),
+        };
+        faults.doubt(
+            format!("{}.network", cluster.path),
+            Code::Range,
+            message,
+            about,
+        );
     }
 }
 
@@ -86,7 +105,16 @@ fn network_beside_clouds(
             "found {found}, allowed: a network that does not overlap with {at_clouds}, which machines of pool `{}` have at their provider",
             pool.name
         );
-        faults.note(format!("{}.network", cluster.path), Code::Range, message);
+        let about = About::Pool {
+            cluster: cluster.value.name.clone(),
+            pool: pool.name.clone(),
+        };
+        faults.doubt(
+            format!("{}.network", cluster.path),
+            Code::Range,
+            message,
+            about,
+        );
     }
 }
 
@@ -104,7 +132,8 @@ fn networks_apart(clusters: &[Placed<'_>], faults: &mut Faults) {
                 "found {network}, allowed: a network that does not overlap with {} of cluster `{}`",
                 other.value.network, other.value.name
             );
-            faults.note(format!("{}.network", cluster.path), Code::Range, message);
+            let path = format!("{}.network", cluster.path);
+            faults.doubt(path, Code::Range, message, About::Apart);
         }
     }
 }
@@ -144,7 +173,13 @@ fn pod_room(
              machines and one replacement",
             cluster.value.kubernetes.pods
         );
-        faults.note(format!("{}.podNetwork", cluster.path), Code::Range, message);
+        let about = room_of(cluster, count);
+        faults.doubt(
+            format!("{}.podNetwork", cluster.path),
+            Code::Range,
+            message,
+            about,
+        );
     }
 }
 
@@ -173,7 +208,11 @@ fn endpoints_outside(
             let message = format!(
                 "found {endpoint}, allowed: an address outside {of}, {what} of cluster `{name}`"
             );
-            faults.note(path, Code::Range, message);
+            let about = About::Endpoint {
+                cluster: name.clone(),
+                endpoint,
+            };
+            faults.doubt(path, Code::Range, message, about);
         }
     };
     for pool in cluster.pools(balancers).filter_map(|name| pools.get(name)) {

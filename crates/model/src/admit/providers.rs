@@ -2,14 +2,19 @@
 
 use super::fields::Fields;
 use super::manifest::{ENTRIES_MAX, PROVIDER_NAME_MAX, Read};
-use super::{secrets, templates};
+use super::secrets;
+use super::templates::{self, Described};
 use crate::fault::{Code, Faults};
 use crate::manifest::Account;
 use crate::name::Name;
 use crate::provider::Provider;
 use crate::source::Value;
 
-pub(super) fn providers_of(spec: &mut Fields<'_>, faults: &mut Faults) -> Vec<Read<Account>> {
+pub(super) fn providers_of(
+    spec: &mut Fields<'_>,
+    modules: &mut Described,
+    faults: &mut Faults,
+) -> Vec<Read<Account>> {
     let mut providers = Vec::new();
     for (path, value) in spec.items("providers", ENTRIES_MAX, faults) {
         let Some(mut fields) = Fields::open(value, path.as_str(), faults) else {
@@ -26,11 +31,15 @@ pub(super) fn providers_of(spec: &mut Fields<'_>, faults: &mut Faults) -> Vec<Re
             }
         };
         identified(via, &fields, faults);
-        let templates = templates::of_provider(&mut fields, via, faults);
-        let value = via.zip(templates.ok()).map(|(via, templates)| Account {
-            via,
-            secret,
-            templates,
+        let templates = templates::of_provider(&mut fields, via, modules, faults);
+        let value = via.zip(templates.ok()).map(|(via, found)| {
+            let (templates, templates_secret) = found.map(|of| (of.templates, of.secret)).unzip();
+            Account {
+                via,
+                secret,
+                templates,
+                templates_secret: templates_secret.flatten(),
+            }
         });
         fields.finish(faults);
         providers.extend(name.map(|name| Read { path, name, value }));

@@ -16,6 +16,7 @@ mod metal;
 mod playbooks;
 mod providers;
 mod snapshots;
+mod templates;
 
 const HELLO: &str = "
 apiVersion: slipway.dev/v1
@@ -56,6 +57,11 @@ fn check(edits: &[(&str, &str)], expected: &Expect) {
         text = text.replacen(from, to, 1);
     }
     let told = match admit(&source::parse(&text).unwrap()) {
+        Ok(manifest) if !manifest.doubts.is_empty() => {
+            let doubts = manifest.doubts.iter();
+            let told = doubts.map(|doubt| format!("{}; unless it lives so\n", doubt.fault));
+            told.collect()
+        }
         Ok(manifest) => format!(
             "admitted: {} clusters, {} pools\n",
             manifest.clusters.len(),
@@ -120,7 +126,7 @@ fn networks_of_two_clusters_are_apart() {
             second,
         )],
         &expect![[r#"
-            spec.kubernetes.clusters[1].network: found 10.8.0.128/25, allowed: a network that does not overlap with 10.8.0.0/24 of cluster `first`
+            spec.kubernetes.clusters[1].network: found 10.8.0.128/25, allowed: a network that does not overlap with 10.8.0.0/24 of cluster `first`; unless it lives so
         "#]],
     );
 }
@@ -236,14 +242,14 @@ fn a_network_has_room_and_keeps_off_pods_and_services() {
     check(
         &[("10.8.0.0/24", "10.8.0.0/29")],
         &expect![[r#"
-        spec.kubernetes.clusters[0].network: found 10.8.0.0/29 with 6 addresses, allowed: room for 6 machines and one replacement
-    "#]],
+            spec.kubernetes.clusters[0].network: found 10.8.0.0/29 with 6 addresses, allowed: room for 6 machines and one replacement; unless it lives so
+        "#]],
     );
     check(
         &[("10.8.0.0/24", "10.96.4.0/24")],
         &expect![[r#"
-        spec.kubernetes.clusters[0].network: found 10.96.4.0/24, which overlaps 10.96.0.0/12, the network of services
-    "#]],
+            spec.kubernetes.clusters[0].network: found 10.96.4.0/24, which overlaps 10.96.0.0/12, the network of services; unless it lives so
+        "#]],
     );
 }
 
@@ -301,14 +307,14 @@ fn networks_that_no_machine_can_have_are_refused() {
     check(
         &[("10.8.0.0/24", "127.0.0.0/8")],
         &expect![[r#"
-        spec.kubernetes.clusters[0].network: found 127.0.0.0/8, which machines cannot have; allowed: for example 10.10.0.0/24
-    "#]],
+            spec.kubernetes.clusters[0].network: found 127.0.0.0/8, which machines cannot have; allowed: for example 10.10.0.0/24; unless it lives so
+        "#]],
     );
     check(
         &[("10.8.0.0/24", "224.1.0.0/24")],
         &expect![[r#"
-        spec.kubernetes.clusters[0].network: found 224.1.0.0/24, which machines cannot have; allowed: for example 10.10.0.0/24
-    "#]],
+            spec.kubernetes.clusters[0].network: found 224.1.0.0/24, which machines cannot have; allowed: for example 10.10.0.0/24; unless it lives so
+        "#]],
     );
 }
 

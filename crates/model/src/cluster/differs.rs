@@ -1,53 +1,83 @@
 //! How two ways of making a machine differ, in the words of manifests.
 
 use super::Origin;
+use crate::hardware::MachineSpec;
+
+/// A field of the manifest that says one thing in one way of making a machine and another in the
+/// other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// Which field.
+    pub field: &'static str,
+    /// What it says here.
+    pub here: String,
+    /// What it says there.
+    pub there: String,
+}
 
 impl Origin {
     /// The fields of the manifest that are other ones in `other`, where both are made. What opens
     /// the account is not among them: it may always change.
-    pub fn differs(&self, other: &Self) -> Vec<&'static str> {
-        let (
-            Self::Made {
-                provider,
-                via,
-                region,
-                zone,
-                server_type,
-                image,
-                hardware,
-                secret: _,
-            },
-            Self::Made {
-                provider: provider_there,
-                via: via_there,
-                region: region_there,
-                zone: zone_there,
-                server_type: server_type_there,
-                image: image_there,
-                hardware: there,
-                secret: _,
-            },
-        ) = (self, other)
+    pub fn differs(&self, other: &Self) -> Vec<Difference> {
+        let fields = self.fields().into_iter().zip(other.fields());
+        let differ = fields.filter(|((_, here), (_, there))| here != there);
+        let differ = differ.map(|((field, here), (_, there))| Difference { field, here, there });
+        differ.collect()
+    }
+
+    /// What a machine is made with, field by field.
+    fn fields(&self) -> Vec<(&'static str, String)> {
+        let Self::Made {
+            provider,
+            via,
+            region,
+            zone,
+            server_type,
+            image,
+            hardware,
+            secret: _,
+        } = self
         else {
             return Vec::new();
         };
-        let fields = [
-            ("providerSpec.name", provider != provider_there),
-            ("providerType", via != via_there),
-            ("providerSpec.region", region != region_there),
-            ("providerSpec.zone", zone != zone_there),
-            ("serverType", server_type != server_type_there),
-            ("image", image != image_there),
-            ("storageDiskSize", hardware.disk != there.disk),
-            ("spot", hardware.spot != there.spot),
+        let or_none = |text: Option<String>| text.unwrap_or_else(|| "none".to_owned());
+        vec![
+            ("providerSpec.name", provider.to_string()),
+            ("providerType", via.as_str().to_owned()),
+            ("providerSpec.region", region.clone()),
+            ("providerSpec.zone", or_none(zone.clone())),
+            ("serverType", server_type.clone()),
+            ("image", image.clone()),
+            ("storageDiskSize", hardware.disk.unwrap_or(0).to_string()),
+            ("spot", hardware.spot.to_string()),
             (
                 "providerSpec.externalNetworkName",
-                hardware.external_network != there.external_network,
+                or_none(hardware.external_network.clone()),
             ),
-            ("machineSpec", hardware.machine != there.machine),
-            ("templates", hardware.templates != there.templates),
-        ];
-        let other = fields.into_iter().filter(|(_, differs)| *differs);
-        other.map(|(field, _)| field).collect()
+            ("machineSpec", or_none(hardware.machine.as_ref().map(said))),
+            (
+                "templates",
+                or_none(hardware.templates.as_ref().map(ToString::to_string)),
+            ),
+        ]
     }
+}
+
+/// What a machine has, in the words of manifests.
+fn said(spec: &MachineSpec) -> String {
+    let MachineSpec {
+        cpus,
+        memory,
+        gpus,
+        gpu_type,
+    } = spec;
+    let number = |name: &str, value: Option<u32>| value.map(|value| format!("{name}: {value}"));
+    let said = [
+        number("cpuCount", *cpus),
+        number("memory", *memory),
+        number("nvidiaGpuCount", Some(*gpus).filter(|gpus| *gpus > 0)),
+        gpu_type.as_ref().map(|of| format!("nvidiaGpuType: {of}")),
+    ];
+    let said: Vec<_> = said.into_iter().flatten().collect();
+    format!("{{{}}}", said.join(", "))
 }

@@ -9,7 +9,7 @@ use crate::admit::hardware::{CPUS_MAX, DISK_MAX, GPUS_MAX, MEMORY_MAX};
 use crate::admit::manifest::{
     API_VERSIONS, CLUSTER_NAME_MAX, ENGINE, POOL_NAME_MAX, PROVIDER_NAME_MAX,
 };
-use crate::admit::{gates, snapshots, upkeep};
+use crate::admit::{gates, snapshots, templates, upkeep};
 use crate::care::TaintEffect;
 use crate::disruption::Day;
 use crate::kubernetes::{Cni, ProxyMode};
@@ -143,28 +143,114 @@ const PROVIDER: &[Field] = &[
                 ),
                 "Where they are; they are fetched by https.",
             ),
-            must(
-                "commit",
-                Text,
-                "Which of its commits: a hash, a tag or a branch. Another word here is another kind of machine (see replace); a branch that moves by itself changes no machine.",
-            ),
+            must("commit", Text, COMMIT),
             may(
                 "path",
                 Form("a path within the repository", "modules/hetzner"),
                 "Where in the repository; at its top where nothing is said.",
             ),
+            may("secretRef", Mapping(OPENS), OPENS_ABOUT),
         ]),
         "Whose modules its machines are made with; built-in ones where nothing is said.",
     ),
     may(
         "templatesRef",
         Mapping(&[
-            must("name", Name(NAME), "What the reference is called."),
-            may("namespace", Name(NAME), "Where it is."),
+            must(
+                "name",
+                Name(NAME),
+                "What a TemplateGitReference of the same file is called. claudie-default-templates without one means the built-in modules.",
+            ),
+            may(
+                "namespace",
+                Name(NAME),
+                "The namespace of that document, where both name one.",
+            ),
         ]),
-        "The same, as a reference that files from before name.",
+        "The same, as the name of a document beside this one.",
     ),
 ];
+
+const COMMIT: &str = "Which of its commits: a hash, a tag or a branch. Another word here is another kind of machine (see replace). To which commit a tag or a branch leads is looked up, and machines remember it; when it leads elsewhere, machines are made from that in a window of the cluster, or when somebody asks (`slipway pool update`).";
+
+const OPENS_ABOUT: &str =
+    "The secret that opens the repository, where that is not open to everybody.";
+
+const OPENS: &[Field] = &[
+    must(
+        "name",
+        Name(NAME),
+        "Which secret of the project. Its entry token is needed; username says in whose name, x-access-token where it is not there.",
+    ),
+    may(
+        "namespace",
+        Name(NAME),
+        "The project, for files that name one. Another is refused.",
+    ),
+];
+
+/// Documents that describe modules under a name, beside a manifest.
+pub(super) const TEMPLATES: &[Field] = &[
+    must(
+        "apiVersion",
+        One(|| API_VERSIONS.to_vec()),
+        "Which language this is; both words mean the same.",
+    ),
+    must(
+        "kind",
+        One(|| vec![templates::KIND]),
+        "What kind of document this is.",
+    ),
+    must(
+        "metadata",
+        Mapping(METADATA),
+        "What templatesRef of a provider calls it.",
+    ),
+    must(
+        "spec",
+        Mapping(&[
+            must(
+                "endpoint",
+                Mapping(&[
+                    must(
+                        "url",
+                        Form(
+                            "a git repository without a scheme",
+                            "github.com/org/modules",
+                        ),
+                        "Where it is.",
+                    ),
+                    must("protocol", One(|| vec!["https"]), "How it is fetched."),
+                ]),
+                "Where the repository is.",
+            ),
+            must("commit", Text, COMMIT),
+            must(
+                "paths",
+                Mapping(&[
+                    must(
+                        "terraformer",
+                        Form("a path within the repository", "templates/terraformer"),
+                        "Where the modules are that machines are made with.",
+                    ),
+                    may("playbooks", Text, IGNORED),
+                    may("configLb", Text, IGNORED),
+                    may("configK8s", Text, IGNORED),
+                    may("manifestsK8s", Text, IGNORED),
+                ]),
+                "Where in the repository.",
+            ),
+            may(
+                "auth",
+                Mapping(&[may("secretRef", Mapping(OPENS), OPENS_ABOUT)]),
+                "What opens the repository.",
+            ),
+        ]),
+        "Which modules.",
+    ),
+];
+
+const IGNORED: &str = "For files from elsewhere; nothing there is used.";
 
 const SECRET: &[Field] = &[
     must("name", Name(NAME), "Which secret of the project."),

@@ -1,7 +1,8 @@
 //! The table is what admission reads, and says it for people.
 
 use super::{Field, Is, all, meant, schema, table};
-use crate::admit::admit;
+use crate::admit::templates::KIND;
+use crate::admit::{admit, admit_all};
 use crate::fault::Fault;
 use crate::source;
 use expect_test::{expect, expect_file};
@@ -94,9 +95,41 @@ fn admission_reads_what_the_table_says_and_nothing_else() {
     }
 }
 
+/// A mapping of a document beside a manifest that names it.
+fn faults_beside(marked: &str) -> Vec<Fault> {
+    let marked = marked.strip_prefix("documents[1]").unwrap();
+    let document = sample("", table::TEMPLATES, marked.trim_start_matches('.'));
+    let manifest = sample("", table::TOP, "nowhere");
+    let documents = [manifest, document].map(|of| source::parse(&of.to_string()).unwrap());
+    admit_all(&documents).unwrap_err()
+}
+
+#[test]
+fn documents_beside_a_manifest_are_read_as_the_table_says() {
+    let mut places = Vec::new();
+    mappings("documents[1]", table::TEMPLATES, &mut places);
+    assert!(places.len() > 5, "{}", places.len());
+    for (path, fields) in places {
+        let found = faults_beside(&path);
+        let unknown = format!("{path}.{UNKNOWN}");
+        let fault = found.iter().find(|fault| fault.path == unknown);
+        let message = &fault
+            .unwrap_or_else(|| panic!("{unknown}: {found:?}"))
+            .message;
+        let (_, allowed) = message.split_once("allowed: ").unwrap();
+        let read: BTreeSet<_> = allowed.split(", ").collect();
+        let told: BTreeSet<_> = fields.iter().map(|field| field.name).collect();
+        assert_eq!(read, told, "{path}");
+    }
+}
+
 #[test]
 fn what_must_be_said_is_what_admission_asks_for() {
     for placed in all() {
+        // Those of documents beside a manifest are read when it names them.
+        if placed.path.starts_with(KIND) {
+            continue;
+        }
         let lists = placed.path.matches("[]").count();
         // What stands alone in a mapping of its own is asked for by other words.
         if lists == 0 && placed.field.needed {

@@ -4,6 +4,7 @@ mod balancers;
 mod edited;
 mod first;
 mod gates;
+mod modules;
 mod stopped;
 mod tight;
 mod vain;
@@ -56,6 +57,8 @@ struct Said {
     network: &'static str,
     /// How many machines the load balancer has, and of which type; none where there are none.
     door: (u32, &'static str),
+    /// The branch of the modules that machines are made with; built-in ones where it is empty.
+    branch: &'static str,
 }
 
 const SAID: Said = Said {
@@ -67,6 +70,7 @@ const SAID: Said = Said {
     version: "1.34.0",
     network: "10.8.0.0/28",
     door: (0, ""),
+    branch: "",
 };
 
 const LARGE: Said = Said {
@@ -84,7 +88,12 @@ fn text(said: Said) -> String {
         version,
         network,
         door: (doors, door),
+        branch,
     } = said;
+    let modules = match branch {
+        "" => String::new(),
+        branch => format!(", templates: {{repository: git.example.org/m, commit: {branch}}}"),
+    };
     let (via, brain, door, balancers) = if doors == 0 {
         ("simulated", "small", String::new(), "")
     } else {
@@ -99,7 +108,7 @@ apiVersion: slipway.dev/v1
 kind: InputManifest
 metadata: {{name: m}}
 spec:
-  providers: [{{name: lab, providerType: {via}}}]
+  providers: [{{name: lab, providerType: {via}{modules}}}]
   nodePools:
     dynamic:
       - {{name: brain, providerSpec: {{name: lab, region: n}}, count: {control}, serverType: {brain}, image: debian-12}}
@@ -172,6 +181,7 @@ impl Life {
             intents: &self.intents,
             blocked: &[],
             missing: &[],
+            claimed: &[],
             parent: 0,
             now: self.now,
         }

@@ -1,6 +1,7 @@
 //! What a plan must not do to names.
 
 use super::balancers::passing;
+use super::tending::given_up;
 use crate::planner::View;
 use model::cluster::{Balancer, Machine, Role};
 use model::dns::Entry;
@@ -11,7 +12,7 @@ use model::task::{Action, Kind, Task};
 pub(super) fn alone(view: &View<'_>, task: &Task) -> Option<&'static str> {
     let seen = names(view, task.machine.id);
     let goes = matches!(task.action.kind(), Kind::Delete | Kind::Release);
-    if goes && !seen.is_empty() {
+    if goes && !seen.is_empty() && !given_up(view, task.machine.id, Kind::Name) {
         return Some("no name leads to a machine that goes");
     }
     let Action::Name { naming } = &task.action else {

@@ -1,6 +1,6 @@
 //! What a plan must not do to nodes that look for the API.
 
-use super::{Note, joined};
+use super::{Note, joined, ports};
 use crate::care::care;
 use crate::planner::{Plan, View};
 use model::balancer::{API_PORT, Listener};
@@ -8,7 +8,7 @@ use model::cluster::{Desired, Forward, Machine, Role};
 use model::id::MachineId;
 use model::intent::Wish;
 use model::observed::{MachineFact, NodeFact};
-use model::task::{Action, Kind, Task};
+use model::task::{Action, Kind, Open, State, Task};
 use std::net::Ipv4Addr;
 
 /// What one task breaks by itself.
@@ -24,7 +24,7 @@ pub(super) fn alone(view: &View<'_>, task: &Task) -> Option<&'static str> {
         let mut all = view.desired.all();
         let there = all.find(|machine| machine.address == *at);
         there.is_some_and(|machine| match machine.role {
-            Role::Control => joined(view, machine.id),
+            Role::Control => joined(view, machine.id) && ports::lets_in(view, machine),
             Role::Balancer => WAYS.iter().any(|role| answers(view, machine, *role)),
             Role::Compute => false,
         })
@@ -35,7 +35,7 @@ pub(super) fn alone(view: &View<'_>, task: &Task) -> Option<&'static str> {
 /// Whether somebody goes to whom nodes may be led.
 pub(super) fn check(view: &View<'_>, plan: &Plan) -> Vec<Note> {
     let goes = |task: &&Task| match (task.machine.role, task.action.kind()) {
-        (Role::Control, kind) => kind == Kind::Leave,
+        (Role::Control, kind) => matches!(kind, Kind::Leave | Kind::Shut),
         (Role::Balancer, kind) => {
             let removed = matches!(kind, Kind::Delete | Kind::Release);
             removed && serves(view, task.machine.id) || closes(view, task)
@@ -45,13 +45,22 @@ pub(super) fn check(view: &View<'_>, plan: &Plan) -> Vec<Note> {
     let leaves = plan.tasks.iter().filter(goes);
     let early = leaves.filter(|task| {
         let mut nodes = view.desired.all();
+        let shuts = task.action.kind() == Kind::Shut;
         nodes.any(|node| asks(view, node, &task.machine))
+            || shuts && view.open.iter().any(|open| leads(open, &task.machine))
     });
     let note = |task: &Task| Note {
         machine: task.machine.name.clone(),
         broken: "nodes are led away before what they were led to goes",
     };
     early.map(note).collect()
+}
+
+/// Whether somebody is being led to a machine at this moment.
+fn leads(open: &Open, there: &Machine) -> bool {
+    let care = open.action.care();
+    let led = care.is_some_and(|care| care.api.contains(&there.address));
+    led && open.state == State::Running
 }
 
 /// Whether a machine that passes the API on is told to do so no more.
@@ -78,7 +87,7 @@ fn asks(view: &View<'_>, node: &Machine, there: &Machine) -> bool {
         let print = care(view.desired, node, api).fingerprint();
         !api.contains(&there.address) && told.as_ref() == Some(&print)
     };
-    let alone = node.role != Role::Compute || !runs || given_up(view, node.id);
+    let alone = node.role != Role::Compute || !runs || given_up(view, node.id, Kind::Tend);
     !alone && !places(view).iter().any(elsewhere)
 }
 
@@ -140,7 +149,7 @@ type Way = for<'a> fn(&'a Desired, &Machine) -> Option<&'a Forward>;
 const WAYS: [Way; 2] = [Desired::api_role, Desired::former_api_role];
 
 /// Whether a machine that answers passes the API on to somebody who does.
-fn answers(view: &View<'_>, machine: &Machine, role: Way) -> bool {
+pub(super) fn answers(view: &View<'_>, machine: &Machine, role: Way) -> bool {
     serves(view, machine.id) && passes(view, machine, role).is_some_and(|targets| targets > 0)
 }
 
@@ -164,12 +173,12 @@ fn serves(view: &View<'_>, id: MachineId) -> bool {
     super::balancers::passing(view, id).is_some()
 }
 
-/// Whether somebody asked that a node be left as it is.
-fn given_up(view: &View<'_>, id: MachineId) -> bool {
+/// Whether somebody asked that this be left undone.
+pub(super) fn given_up(view: &View<'_>, id: MachineId, what: Kind) -> bool {
     view.intents.iter().any(|intent| {
         let cancels = matches!(
             &intent.wish,
-            Wish::Cancel { machine, kind: Kind::Tend, .. } if *machine == id
+            Wish::Cancel { machine, kind, .. } if *machine == id && *kind == what
         );
         cancels && intent.counts(view.now)
     })

@@ -80,7 +80,8 @@ fn wishes(known: Known<'_>, pool: &Name, now: Timestamp) -> Vec<(IntentId, u32)>
         | Wish::Cancel { .. }
         | Wish::Pause
         | Wish::Snapshot
-        | Wish::Restore { .. } => None,
+        | Wish::Restore { .. }
+        | Wish::Update { .. } => None,
     });
     scaling.collect()
 }

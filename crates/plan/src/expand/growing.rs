@@ -158,7 +158,8 @@ impl<'a> Growing<'a> {
                 | Wish::Cancel { .. }
                 | Wish::Pause
                 | Wish::Snapshot
-                | Wish::Restore { .. } => {}
+                | Wish::Restore { .. }
+                | Wish::Update { .. } => {}
             }
         }
         let serving = before
@@ -228,6 +229,7 @@ impl<'a> Growing<'a> {
             hardware: hardware(account, stand.role, &pool.hardware, subnet),
             secret: account.secret.as_ref().map(|named| named.secret.clone()),
         });
+        let origin = origin.map(|origin| self.pinned(stand, origin, &kept));
         let mut roll = self.outdate(&mut kept, origin.as_ref(), (stand, pool), faults);
         let (replaced, mut kept): (Vec<_>, Vec<_>) = kept
             .into_iter()
@@ -292,9 +294,29 @@ impl<'a> Growing<'a> {
         rolls.any(|roll| roll.coming.contains(&machine.id))
     }
 
+    /// What machines of a pool are made like, with the commit that the pool goes to or has: one that
+    /// comes later is made from the same modules, whatever their branch leads to by then. Where the
+    /// pool has none yet, nobody knows it before somebody has looked.
+    fn pinned(&self, stand: Stand<'_>, origin: Origin, kept: &[Machine]) -> Origin {
+        let Some(templates) = origin.templates() else {
+            return origin;
+        };
+        let rolls = self.rolls.iter().filter(|roll| stands(roll, stand));
+        let rolls = rolls.map(|roll| &roll.origin);
+        let mut others = rolls.chain(kept.iter().map(|machine| &machine.origin));
+        let same = |other: &Origin| {
+            other
+                .templates()
+                .is_some_and(|of| of.written_like(templates))
+        };
+        let commit = others.find_map(|other| other.pinned().filter(|_| same(other)));
+        origin.at(commit)
+    }
+
     /// Machines made in another way than the pool now says: one that serves may not change unless
     /// the pool says that its machines are replaced, one that does not is made anew. What opens
-    /// the provider's account may always change.
+    /// the provider's account may always change. Where only its branch has moved, a machine stays as
+    /// it is until newer modules are taken ([`crate::advance`]), and goes on once they are.
     fn outdate(
         &mut self,
         kept: &mut [Machine],
@@ -303,40 +325,50 @@ impl<'a> Growing<'a> {
         faults: &mut Faults,
     ) -> Option<Roll> {
         let origin = origin?;
-        let (mut told, mut old) = (false, false);
+        let mut rolls = self.rolls.iter().filter(|roll| stands(roll, stand));
+        let same = rolls.find(|roll| roll.origin.made_like(origin));
+        let (mut told, mut old, mut behind) = (false, false, false);
         for machine in kept {
             machine.origin.take_subnet(origin);
-            if machine.origin.same_account(origin) && machine.origin.secret() != origin.secret() {
-                let opened = machine.origin.clone();
-                machine.origin = opened.with_secret(origin.secret().cloned());
+            if machine.origin.same_account(origin) {
+                machine.origin = machine.origin.clone().opened_like(origin);
+            }
+            machine.origin.take_modules(origin);
+            if machine.origin.lacks_commit() && machine.origin.declared_like(origin) {
+                machine.origin = origin.clone();
             }
             if machine.origin == *origin {
                 continue;
             }
-            if !self.serving.contains(&machine.id) {
+            if machine.origin.declared_like(origin) {
+                behind |= same.is_some();
+            } else if !self.serving.contains(&machine.id) {
                 self.replaced.insert(machine.id);
             } else if pool.replace.is_some() {
                 old = true;
             } else if !told {
                 told = true;
+                let differs = machine.origin.differs(origin);
+                let differs: Vec<_> = differs
+                    .iter()
+                    .map(|of| format!("{} {}, which was {}", of.field, of.there, of.here))
+                    .collect();
                 faults.note(
                     format!("spec.nodePools.dynamic[{}]", pool.position),
                     Code::Immutable,
                     format!(
-                        "found another {} than {} was made with; \
+                        "found {} when {} was made; \
                          say replace: true to have the pool's machines replaced, one after the other",
-                        machine.origin.differs(origin).join(" and "),
+                        differs.join(", and "),
                         machine.name
                     ),
                 );
             }
         }
-        let surge = pool.replace.filter(|_| old)?.surge;
-        let mut rolls = self.rolls.iter();
-        let same = rolls.find(|roll| {
-            let place = (&roll.pool, roll.role, roll.balancer.as_ref());
-            place == (stand.pool, stand.role, stand.balancer) && roll.origin.made_like(origin)
-        });
+        let surge = match pool.replace.filter(|_| old) {
+            Some(replace) => replace.surge,
+            None => same.filter(|_| behind)?.surge,
+        };
         Some(Roll {
             pool: stand.pool.clone(),
             role: stand.role,
@@ -434,6 +466,12 @@ impl<'a> Growing<'a> {
         self.desired.repaired.retain(|pool, _| pools.contains(pool));
         self.desired
     }
+}
+
+/// Whether it is the pool that stands there which goes to machines of another kind.
+fn stands(roll: &Roll, stand: Stand<'_>) -> bool {
+    let place = (&roll.pool, roll.role, roll.balancer.as_ref());
+    place == (stand.pool, stand.role, stand.balancer)
 }
 
 /// How many machines a pool that rolls has for now beyond its size, of these in the order in which

@@ -3,11 +3,12 @@
 
 use super::growing::endpoint;
 use super::{Known, nodes, versions};
-use model::cluster::{Desired, Machine, Role};
-use model::fault::{Code, Faults};
+use model::cluster::{Desired, Machine, Origin, Role};
+use model::fault::{About, Code, Doubt, Faults};
 use model::kubernetes::Kubernetes;
 use model::manifest::{Cluster, Manifest, Pool};
 use model::name::Name;
+use std::net::Ipv4Addr;
 
 /// What may not change in the life of a cluster.
 pub(super) fn refuse_impossible(
@@ -77,6 +78,66 @@ pub(super) fn refuse_unprotected(gone: &Desired, faults: &mut Faults) {
     }
 }
 
+/// What only clusters may have that live with it: they were made before the rule was.
+pub(super) fn refuse_doubtful(manifest: &Manifest, known: &[Known<'_>], faults: &mut Faults) {
+    let living = |name: &Name| known.iter().find(|known| known.desired.name == *name);
+    let lives_so = |about: &About| match about {
+        // Judged below, of each two.
+        About::Apart => true,
+        About::Made { cluster } => living(cluster).is_some(),
+        About::Pool { cluster, pool } => living(cluster).is_some_and(|known| {
+            let mut machines = known.desired.all();
+            machines.any(|machine| machine.pool == *pool)
+        }),
+        About::Endpoint { cluster, endpoint } => living(cluster).is_some_and(|known| {
+            let mut machines = known.desired.all();
+            machines.any(|machine| stands_at(machine, *endpoint))
+        }),
+        About::Room { cluster, machines } => living(cluster).is_some_and(|known| {
+            let has = known.desired.machines.len();
+            u32::try_from(has).is_ok_and(|has| has >= *machines)
+        }),
+    };
+    let new = manifest.doubts.iter().filter(|of| !lives_so(&of.about));
+    for Doubt { fault, .. } in new {
+        faults.note(fault.path.clone(), fault.code, fault.message.clone());
+    }
+    let apart = |of: &Doubt| of.about == About::Apart;
+    if manifest.doubts.iter().any(apart) {
+        refuse_overlaps(manifest, |name| living(name).is_some(), faults);
+    }
+}
+
+/// Whether a machine was given at this address, or is reached through it.
+fn stands_at(machine: &Machine, address: Ipv4Addr) -> bool {
+    match &machine.origin {
+        Origin::Given { endpoint, jump, .. } => {
+            *endpoint == address || jump.as_ref().is_some_and(|jump| jump.endpoint == address)
+        }
+        Origin::Made { .. } => false,
+    }
+}
+
+/// Networks of two clusters that lie over one another, where not both live with it.
+fn refuse_overlaps(manifest: &Manifest, lives: impl Fn(&Name) -> bool, faults: &mut Faults) {
+    let clusters = || manifest.clusters.iter().enumerate();
+    // Who comes is told, of the first that is in its way.
+    for (at, cluster) in clusters().filter(|(_, cluster)| !lives(&cluster.name)) {
+        let in_its_way = |(other_at, other): &(usize, &Cluster)| {
+            other.network.overlaps(cluster.network)
+                && (*other_at < at || *other_at > at && lives(&other.name))
+        };
+        if let Some((_, other)) = clusters().find(in_its_way) {
+            let message = format!(
+                "found {}, allowed: a network that does not overlap with {} of cluster `{}`",
+                cluster.network, other.network, other.name
+            );
+            let path = format!("spec.kubernetes.clusters[{at}].network");
+            faults.note(path, Code::Range, message);
+        }
+    }
+}
+
 /// What belongs to another project: the manifest itself, and secrets, which nobody else may use.
 ///
 /// The files that people have name a namespace beside each. Ours is the project.
@@ -91,8 +152,10 @@ pub(super) fn refuse_foreign(project: &Name, manifest: &Manifest, faults: &mut F
             ),
         );
     }
-    let accounts = manifest.providers.values();
+    let providers = manifest.providers.values();
+    let accounts = providers.clone();
     let accounts = accounts.filter_map(|account| account.secret.as_ref());
+    let modules = providers.filter_map(|account| account.templates_secret.as_ref());
     let given = manifest.pools.values().filter_map(|pool| match pool {
         Pool::Static(fixed) => Some(fixed),
         Pool::Dynamic(_) | Pool::Metal(_) => None,
@@ -103,7 +166,8 @@ pub(super) fn refuse_foreign(project: &Name, manifest: &Manifest, faults: &mut F
     let hosts = hosts.filter_map(|host| host.secret.as_ref());
     let clusters = manifest.clusters.iter();
     let backups = clusters.filter_map(|cluster| cluster.backup_secret.as_ref());
-    for named in accounts.chain(hosts).chain(jumps).chain(backups) {
+    let machines = accounts.chain(modules).chain(hosts).chain(jumps);
+    for named in machines.chain(backups) {
         if let Some(namespace) = named.namespace.as_ref().filter(|found| *found != project) {
             faults.note(
                 format!("{}.namespace", named.path),

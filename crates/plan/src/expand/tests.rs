@@ -17,6 +17,7 @@ use std::fmt::Write as _;
 
 mod balancers;
 mod declared;
+mod lived_with;
 mod metal;
 mod named;
 mod scaled;
@@ -111,6 +112,7 @@ impl History {
             host: None,
             certificates: None,
             names: None,
+            port: None,
         };
         self.observed.machines.insert(id, seen);
         self
@@ -443,7 +445,7 @@ fn a_machine_that_serves_keeps_its_type_and_one_that_does_not_is_made_anew() {
           edge-muscle-01 10.8.0.2 leaves
     "#]]);
     first().joined().refuse(&larger, &expect![[r#"
-        spec.nodePools.dynamic[1]: found another serverType than edge-muscle-01 was made with; say replace: true to have the pool's machines replaced, one after the other
+        spec.nodePools.dynamic[1]: found serverType large, which was small when edge-muscle-01 was made; say replace: true to have the pool's machines replaced, one after the other
     "#]]);
 }
 

@@ -87,6 +87,8 @@ impl Taken {
                 | Kind::Mesh
                 | Kind::Balance
                 | Kind::Name
+                | Kind::Expose
+                | Kind::Shut
                 | Kind::Init
                 | Kind::Join
                 | Kind::Install

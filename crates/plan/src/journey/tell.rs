@@ -42,21 +42,7 @@ impl fmt::Display for Journey {
             writeln!(f, "  held  {held}")?;
             writeln!(f, "        {}", held.next_action())?;
         }
-        if !self.gates.is_empty() {
-            let gates: Vec<_> = self.gates.iter().map(Name::as_str).collect();
-            writeln!(
-                f,
-                "  gates  a node serves, and others are upgraded or go, when these let it pass: {}",
-                gates.join(", ")
-            )?;
-        }
-        if !self.disturbs.is_empty() && !self.blocks.is_empty() {
-            let disturbs: Vec<_> = self.disturbs.iter().map(ToString::to_string).collect();
-            writeln!(f, "  disturbs  {}", disturbs.join("; "))?;
-        }
-        if !self.cost.is_free() && !self.blocks.is_empty() {
-            writeln!(f, "  costs  {}", self.cost)?;
-        }
+        self.tell_around(f)?;
         if !self.blocks.is_empty() {
             let end = match self.ends {
                 Phase::Done => "ready",
@@ -74,6 +60,32 @@ impl fmt::Display for Journey {
                 span(self.minutes)
             };
             writeln!(f, "  ends {end} after about {after}, {machines} touched")?;
+        }
+        Ok(())
+    }
+}
+
+impl Journey {
+    /// What it means for others: gates, who is disturbed, ports, what stays behind, and costs.
+    fn tell_around(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.gates.is_empty() {
+            let gates: Vec<_> = self.gates.iter().map(Name::as_str).collect();
+            writeln!(
+                f,
+                "  gates  a node serves, and others are upgraded or go, when these let it pass: {}",
+                gates.join(", ")
+            )?;
+        }
+        if !self.disturbs.is_empty() && !self.blocks.is_empty() {
+            let disturbs: Vec<_> = self.disturbs.iter().map(ToString::to_string).collect();
+            writeln!(f, "  disturbs  {}", disturbs.join("; "))?;
+        }
+        write!(f, "{}", self.ports)?;
+        if !self.leaves.is_empty() {
+            writeln!(f, "  leaves behind  {}", self.leaves.join("; "))?;
+        }
+        if !self.cost.is_free() && !self.blocks.is_empty() {
+            writeln!(f, "  costs  {}", self.cost)?;
         }
         Ok(())
     }

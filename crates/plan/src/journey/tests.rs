@@ -1,9 +1,12 @@
 //! Journeys as they are printed.
 
 use super::journey;
+use crate::claims::Claim;
 use crate::fixture::World;
 use expect_test::{Expect, expect};
+use model::cluster::Origin;
 use model::task::{Action, State};
+use std::net::Ipv4Addr;
 
 #[track_caller]
 fn check(version: &str, want: &str, have: &str, expected: &Expect) {
@@ -318,4 +321,27 @@ fn a_journey_that_was_kept_before_there_were_waits_is_still_read() {
     let block: super::Block = serde_json::from_str(kept).unwrap();
     assert_eq!(block.wait, None);
     assert_eq!(serde_json::to_string(&block).unwrap(), kept);
+}
+
+#[test]
+fn what_others_have_is_told_and_keeps_nobody_else_waiting() {
+    let mut world = World::new("1.34.0", "c1 s1 s2", "");
+    let s2 = world.desired.machines.last_mut().unwrap();
+    let Origin::Given { endpoint, .. } = &mut s2.origin else {
+        panic!("{s2:?} was not given");
+    };
+    *endpoint = Ipv4Addr::new(203, 0, 113, 9);
+    world.claimed = vec![Claim {
+        thing: Claim::address(*endpoint),
+        by: "attic-01 of cluster west in project default".to_owned(),
+    }];
+    expect![[r#"
+        cluster edge
+                1  create c1 + prepare s1                                        create        2 min
+                2  init c1                                                       create        3 min
+                3  join s1                                                       create        2 min
+          held  prepare s2: address 203.0.113.9 is held by attic-01 of cluster west in project default
+                continues when attic-01 of cluster west in project default gives it back; remove it from one of the manifests
+          ends waiting after about 7 min, 2 machines touched
+    "#]].assert_eq(&journey(&world.view()).to_string());
 }

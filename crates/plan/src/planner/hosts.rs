@@ -48,7 +48,7 @@ pub(super) fn make_key(draft: &mut Draft<'_>, waiting: &[&Place<'_>]) {
     for place in waiting {
         if place.machine.id != first.machine.id {
             let after = first.machine.name.clone();
-            let kind = super::rules::acquire(place.machine).kind();
+            let kind = super::rules::acquire(place.machine, false).kind();
             draft.hold(place, kind, Reason::Turn { after });
         }
     }

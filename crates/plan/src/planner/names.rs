@@ -3,7 +3,8 @@
 //! A name leads to a machine when that serves, and is taken back before the machine goes. Another
 //! name comes before the old one goes, and a name that moves to another load balancer leads there
 //! first: whoever knows one always gets somewhere. Who cannot ask for names says nothing of them,
-//! and cannot make any either.
+//! and cannot make any either. What was begun and is not wanted any more may have been made: it is
+//! taken back. What nobody can take back a person gives up, and it stays behind.
 
 use super::draft::Draft;
 use super::hosts::balancers;
@@ -12,13 +13,19 @@ use crate::held::Reason;
 use model::cluster::{Balancer, Machine, Role};
 use model::dns::{Entry, Names, Naming};
 use model::provider::Provider;
-use model::task::{Action, Kind};
+use model::task::{Action, Kind, State};
 
-/// Machines of load balancers that serve, and to which other names lead than should.
+/// Machines of load balancers that serve, and to which other names lead than should; and those that
+/// do not, and to which one may lead that nobody has seen.
 pub(super) fn name(draft: &mut Draft<'_>) {
     for place in draft.survey.wanted() {
-        let serves = place.machine.role == Role::Balancer && balancers::serves(place);
-        if !serves || draft.is_busy(place) {
+        if place.machine.role != Role::Balancer || draft.is_busy(place) {
+            continue;
+        }
+        if !balancers::serves(place) {
+            if let Some(naming) = as_seen(place) {
+                draft.want(place, Action::Name { naming });
+            }
             continue;
         }
         match unseen(draft, place) {
@@ -37,10 +44,12 @@ pub(super) fn name(draft: &mut Draft<'_>) {
 fn unseen(draft: &Draft<'_>, place: &Place<'_>) -> Option<Reason> {
     let dns = declared(draft, place.machine)?;
     match dns.via {
-        Provider::Cloud(cloud) if place.names.is_none() => Some(Reason::Unnamed {
-            name: dns.endpoint.to_string(),
-            provider: cloud.as_str().to_owned(),
-        }),
+        Provider::Cloud(cloud) if !place.names.is_some_and(|fact| fact.knows(dns.via)) => {
+            Some(Reason::Unnamed {
+                name: dns.endpoint.to_string(),
+                provider: cloud.as_str().to_owned(),
+            })
+        }
         Provider::Cloud(_) | Provider::Simulated | Provider::Sandbox => None,
     }
 }
@@ -64,6 +73,39 @@ fn seen<'a>(place: &Place<'a>) -> &'a [Entry] {
     place.names.map(|fact| &fact.names[..]).unwrap_or_default()
 }
 
+/// The unfinished naming of a machine, and whether it was begun.
+fn under_way<'a>(place: &Place<'a>) -> Option<(&'a Naming, bool)> {
+    let open = place.open?;
+    let Action::Name { naming } = &open.action else {
+        return None;
+    };
+    Some((naming, open.attempts > 0 || open.state == State::Running))
+}
+
+/// Every name that may lead to a machine though nobody has seen that: what was begun may have been
+/// made, and who was asked to take it back is the only one who remembers.
+fn begun(place: &Place<'_>) -> Vec<Entry> {
+    let Some((naming, begun)) = under_way(place) else {
+        return Vec::new();
+    };
+    let made = naming.names.iter().filter(|_| begun);
+    let all = made.chain(&naming.former);
+    all.filter(|name| !has(seen(place), name))
+        .cloned()
+        .collect()
+}
+
+/// What a machine is called that gets no names now, where something else may have been begun.
+fn as_seen(place: &Place<'_>) -> Option<Naming> {
+    let (naming, _) = under_way(place)?;
+    let former = begun(place);
+    (!former.is_empty()).then(|| Naming {
+        address: naming.address,
+        names: seen(place).to_vec(),
+        former,
+    })
+}
+
 fn has(names: &[Entry], name: &Entry) -> bool {
     names.iter().any(|of| of.is(name))
 }
@@ -73,10 +115,15 @@ fn wished(draft: &Draft<'_>, place: &Place<'_>) -> Option<Naming> {
     let address = place.outside?;
     let mut names = entries(draft, place.machine);
     let old = seen(place).iter().filter(|old| !has(&names, old));
-    let (kept, former): (Vec<_>, Vec<_>) = old.cloned().partition(|old| stays(draft, place, old));
+    let (kept, mut former): (Vec<_>, Vec<_>) =
+        old.cloned().partition(|old| stays(draft, place, old));
     names.extend(kept);
+    let half = begun(place);
+    former.extend(half.into_iter().filter(|name| !has(&names, name)));
     let there = place.names.and_then(|fact| fact.address);
-    let same = seen(place).len() == names.len() && names.iter().all(|name| has(seen(place), name));
+    let same = former.is_empty()
+        && seen(place).len() == names.len()
+        && names.iter().all(|name| has(seen(place), name));
     let moved = !names.is_empty() && there != Some(address);
     (!same || moved).then_some(Naming {
         address,
@@ -107,9 +154,16 @@ fn missed<'s, 'a>(draft: &'s Draft<'a>, name: &Entry) -> Option<&'s Place<'a>> {
 }
 
 /// Why names cannot be taken back yet from a machine that is to leave, or how that is done; nothing
-/// where none leads there.
+/// where none leads there, or somebody gave them up.
 pub(super) fn taken_back(draft: &Draft<'_>, place: &Place<'_>) -> Option<Result<Action, Reason>> {
-    let address = place.names.and_then(|fact| fact.address)?;
+    if draft.cancelled(place.machine.id, Kind::Name).is_some() {
+        return None;
+    }
+    let mut former = seen(place).to_vec();
+    former.extend(begun(place));
+    let there = place.names.and_then(|fact| fact.address);
+    let address = there.or_else(|| under_way(place).map(|(naming, _)| naming.address));
+    let address = address.filter(|_| !former.is_empty())?;
     let lacks = |other: &&Place<'_>| {
         let names = entries(draft, other.machine);
         let mut here = seen(place).iter().filter(|name| has(&names, name));
@@ -125,7 +179,7 @@ pub(super) fn taken_back(draft: &Draft<'_>, place: &Place<'_>) -> Option<Result<
         naming: Naming {
             address,
             names: Vec::new(),
-            former: seen(place).to_vec(),
+            former,
         },
     }))
 }

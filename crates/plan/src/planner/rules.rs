@@ -7,13 +7,14 @@ use super::View;
 use super::draft::Draft;
 use super::hosts::{self, balancers};
 use super::names;
+use super::ports;
 use super::snapshots;
 use super::survey::{Life, Node, Place, Survey, count};
 use super::tending::{Cares, still_asked};
 use crate::held::Reason;
 use model::cluster::{Desired, Machine, Origin, Role};
 use model::name::Name;
-use model::observed::MachineFact;
+use model::observed::{Followed, MachineFact};
 use model::task::{Action, Kind, Open, State};
 use model::upkeep::Roll;
 use model::version::Version;
@@ -24,7 +25,8 @@ pub(super) const fn quorum(members: u32) -> u32 {
 }
 
 /// Machines that should be and are not.
-pub(super) fn create(draft: &mut Draft<'_>) {
+pub(super) fn create(draft: &mut Draft<'_>, cares: &Cares) {
+    let open = ports::made_open(draft, cares);
     let mut keyless = Vec::new();
     for place in draft.survey.wanted() {
         match place.life {
@@ -33,8 +35,13 @@ pub(super) fn create(draft: &mut Draft<'_>) {
             {
                 keyless.push(place);
             }
+            Life::Unseen | Life::Absent | Life::Booting
+                if let Some(reason) = unresolved(draft.view, place.machine) =>
+            {
+                draft.hold(place, Kind::Create, reason);
+            }
             Life::Unseen | Life::Absent | Life::Booting => {
-                let action = acquire(place.machine);
+                let action = acquire(place.machine, open);
                 match at_its_address(draft.survey, place) {
                     Some(other) if !place.doing(action.kind()) => {
                         let after = other.machine.name.clone();
@@ -57,6 +64,18 @@ pub(super) fn create(draft: &mut Draft<'_>) {
         }
     }
     hosts::make_key(draft, &keyless);
+}
+
+/// Why nobody knows what a machine would be made from.
+fn unresolved(view: &View<'_>, machine: &Machine) -> Option<Reason> {
+    let reference = machine.origin.reference()?;
+    let followed = view.observed.followed.get(&reference);
+    let trouble = followed.and_then(Followed::trouble);
+    machine.origin.lacks_commit().then(|| Reason::Modules {
+        reference: reference.to_string(),
+        because: trouble.map(|trouble| trouble.because.clone()),
+        lasting: trouble.is_some_and(|trouble| trouble.lasting),
+    })
 }
 
 /// Whether somebody makes it right now.
@@ -90,8 +109,11 @@ fn serves_by(place: &Place<'_>) -> Kind {
     }
 }
 
-pub(super) fn acquire(machine: &Machine) -> Action {
+/// What makes a machine one of ours. The port of the API is open on one that comes to a cloud where
+/// it should be.
+pub(super) fn acquire(machine: &Machine, open: bool) -> Action {
     match machine.origin {
+        Origin::Made { .. } if open && machine.has_firewall() => Action::CreateExposed,
         Origin::Made { .. } => Action::Create,
         Origin::Given { .. } => Action::Prepare,
     }
@@ -105,7 +127,7 @@ fn dispose(machine: &Machine) -> Action {
 }
 
 /// Whether a machine runs and waits to become a node.
-fn joinable(place: &Place<'_>) -> bool {
+pub(super) fn joinable(place: &Place<'_>) -> bool {
     place.wanted && place.node.is_none() && place.life == Life::Running && place.connected()
 }
 
@@ -260,7 +282,7 @@ pub(super) fn join_compute(draft: &mut Draft<'_>, cares: &Cares) {
         .wanted()
         .find(|place| place.machine.role == Role::Control && !place.ready_control());
     let reason = if draft.view.observed.initialised {
-        cannot_join(draft.survey)
+        cannot_join(draft.survey).or_else(|| cares.unreached())
     } else {
         unborn(draft.view.desired).filter(|_| wanted == 0)
     };

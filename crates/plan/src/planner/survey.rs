@@ -30,6 +30,8 @@ pub(super) struct Place<'a> {
     pub(super) care: Option<&'a Fingerprint>,
     /// The names that lead to it, where somebody can ask for them.
     pub(super) names: Option<&'a NamesFact>,
+    /// Whether the world reaches the API on it, where somebody was asked.
+    pub(super) port: Option<bool>,
     /// Where people find it, while it runs.
     pub(super) outside: Option<IpAddr>,
     /// The unfinished task that touches it.
@@ -94,6 +96,10 @@ pub(super) enum Life {
 
 /// A joined node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a question of its own, and any of them may go with any other"
+)]
 pub(super) struct Node {
     pub(super) ready: bool,
     pub(super) cordoned: bool,
@@ -152,6 +158,8 @@ impl Place<'_> {
             | Kind::Mesh
             | Kind::Balance
             | Kind::Name
+            | Kind::Expose
+            | Kind::Shut
             | Kind::Init
             | Kind::Join
             | Kind::Install
@@ -262,6 +270,7 @@ impl<'a> Survey<'a> {
                 names: seen
                     .and_then(|seen| seen.names.as_ref())
                     .map(|(fact, _)| fact),
+                port: port(seen),
                 outside: outside(seen),
                 open,
                 etcd: etcd(view, machine),
@@ -369,6 +378,13 @@ fn outside(seen: Option<&Seen>) -> Option<IpAddr> {
             _,
         ) => None,
     }
+}
+
+/// Whether the world reaches the API on a machine, unless that is seen to be gone.
+fn port(seen: Option<&Seen>) -> Option<bool> {
+    let there = !matches!(life(seen), Life::Unseen | Life::Absent);
+    let (port, _) = seen.filter(|_| there)?.port?;
+    Some(port.open)
 }
 
 /// What a host says of itself, unless it is seen to be gone.

@@ -6,7 +6,8 @@
 
 use super::draft::Draft;
 use super::hosts::balancers;
-use super::rules::cannot_join;
+use super::ports;
+use super::rules::{cannot_join, joinable};
 use super::survey::{Life, Place};
 use crate::care::care;
 use crate::held::Reason;
@@ -22,18 +23,24 @@ use std::net::Ipv4Addr;
 type Told = BTreeMap<Role, BTreeMap<Name, Vec<(Care, Fingerprint)>>>;
 
 /// What nodes should be told.
-pub(super) struct Cares(Told);
+pub(super) struct Cares {
+    told: Told,
+    /// Whether the load balancer that should pass the API on does so.
+    passes: bool,
+    /// The member whose port opens before anybody can be led anywhere, where that is so.
+    shut: Option<Name>,
+}
 
 impl Cares {
     pub(super) fn of(draft: &Draft<'_>) -> Self {
-        let ways = ways(draft);
+        let Ways { all, passes, shut } = ways(draft);
         let own = vec![Vec::new()];
         let mut told = Told::new();
         for place in &draft.survey.places {
             let machine = place.machine;
             let ways = match machine.role {
                 Role::Control => &own,
-                Role::Compute => &ways,
+                Role::Compute => &all,
                 Role::Balancer => continue,
             };
             // All machines of a pool are alike.
@@ -49,11 +56,11 @@ impl Cares {
                 pools.insert(machine.pool.clone(), known.collect());
             }
         }
-        Self(told)
+        Self { told, passes, shut }
     }
 
     fn known(&self, place: &Place<'_>) -> &[(Care, Fingerprint)] {
-        let pools = self.0.get(&place.machine.role);
+        let pools = self.told.get(&place.machine.role);
         let known = pools.and_then(|pools| pools.get(&place.machine.pool));
         known.map(Vec::as_slice).unwrap_or_default()
     }
@@ -65,6 +72,25 @@ impl Cares {
         let goes_on = known.clone().find(|care| Some(*care) == begun);
         let stays = goes_on.or_else(|| self.told(place));
         stays.or_else(|| known.next()).cloned().unwrap_or_default()
+    }
+
+    /// Whether the load balancer that should pass the API on does so.
+    pub(super) const fn passes(&self) -> bool {
+        self.passes
+    }
+
+    /// Why nobody is led anywhere now: no port is open where the API is.
+    pub(super) fn unreached(&self) -> Option<Reason> {
+        let after = self.shut.clone()?;
+        Some(Reason::Turn { after })
+    }
+
+    /// Whether somebody has to be led to a machine, and all ports are shut there.
+    pub(super) fn needs_port(&self, draft: &Draft<'_>) -> bool {
+        let led = |place: &Place<'_>| joinable(place) || untended(self, place);
+        let places = draft.survey.places.iter();
+        let mut led = places.filter(|place| place.machine.role == Role::Compute && led(place));
+        self.shut.is_some() && led.next().is_some()
     }
 
     /// Whether a node carries what it should, and finds the API.
@@ -80,11 +106,21 @@ impl Cares {
     }
 }
 
-/// Where nodes without an API of their own may find it; the first is where they are led.
+/// Where nodes without an API of their own may find it.
+struct Ways {
+    /// The first is where they are led, unless a port has to open before.
+    all: Vec<Vec<Ipv4Addr>>,
+    /// Whether the load balancer that should pass it on does so.
+    passes: bool,
+    /// The first member, where there is no way but to one of them and no port is open.
+    shut: Option<Name>,
+}
+
+/// Where nodes without an API of their own may find it.
 ///
 /// Whoever is led to a load balancer stays with it while it is there, and whoever is led to one
 /// member of the control plane stays with that while it answers: nobody is moved back and forth.
-fn ways(draft: &Draft<'_>) -> Vec<Vec<Ipv4Addr>> {
+fn ways(draft: &Draft<'_>) -> Ways {
     let doors = |which: fn(&Draft<'_>, &Place<'_>) -> bool| {
         let doors = draft.survey.places.iter();
         let doors = doors.filter(|place| which(draft, place));
@@ -94,31 +130,46 @@ fn ways(draft: &Draft<'_>) -> Vec<Vec<Ipv4Addr>> {
         doors
     };
     let (open, known) = (doors(balancers::passes_api), doors(balancers::knows_api));
-    let mut ways = Vec::new();
-    let mut others = vec![known];
+    let (mut ways, mut shut) = (Vec::new(), None);
+    let (passes, mut others) = (!open.is_empty(), vec![known]);
     if open.is_empty() {
         // Until the one to which the API moves passes it on, nodes stay with the one from which it
         // does.
         let before = doors(balancers::passed_api);
         ways.extend((!before.is_empty()).then_some(before));
         ways.extend(members(draft));
+        shut = shut_out(draft).filter(|_| ways.is_empty());
         others.push(doors(balancers::knew_api));
     } else {
         ways.push(open);
     }
     for other in others {
-        if !other.is_empty() && !ways.is_empty() && !ways.contains(&other) {
+        let led = !ways.is_empty() || shut.is_some();
+        if !other.is_empty() && led && !ways.contains(&other) {
             ways.push(other);
         }
     }
-    ways
+    Ways {
+        all: ways,
+        passes,
+        shut,
+    }
 }
 
-/// Members of the control plane that answer, each by itself; those to leave where there is no
-/// other. One that we change will answer again, and nobody is led away from it.
+/// The first member of the control plane that answers, where the world is kept from all of them.
+pub(super) fn shut_out(draft: &Draft<'_>) -> Option<Name> {
+    let members = || draft.survey.members().filter(|place| place.ready_control());
+    let open = members().any(|place| ports::is_open(draft, place));
+    let first = members().next().filter(|_| !open)?;
+    Some(first.machine.name.clone())
+}
+
+/// Members of the control plane that answer and that can be reached, each by itself; those to leave
+/// where there is no other. One that we change will answer again, and nobody is led away from it.
 fn members(draft: &Draft<'_>) -> Vec<Vec<Ipv4Addr>> {
     let some = |which: fn(&Place<'_>) -> bool| {
-        let members = draft.survey.members().filter(move |place| which(place));
+        let members = draft.survey.members();
+        let members = members.filter(move |place| which(place) && ports::is_open(draft, place));
         members.map(|place| vec![place.machine.address])
     };
     let mut members: Vec<_> = some(|place| place.wanted && place.ready_control()).collect();
@@ -140,16 +191,18 @@ pub(super) fn tend(draft: &mut Draft<'_>, cares: &Cares) {
     let comes = balancers::api_to_come(draft, cares).map(|door| Reason::Turn {
         after: door.machine.name.clone(),
     });
+    let unreached = cares.unreached();
     for place in &draft.survey.places {
-        let nowhere = cares.known(place).is_empty();
+        let nowhere = cares.known(place).is_empty() && cares.shut.is_none();
         let asks = place.life == Life::Running && place.node.is_some_and(|node| node.asks);
         if draft.is_busy(place) || nowhere || !asks && !untended(cares, place) {
             continue;
         }
-        let comes = comes
-            .as_ref()
-            .filter(|_| place.machine.role == Role::Compute);
-        if let Some(reason) = lost.as_ref().or(comes) {
+        // Who finds the API is not led anywhere.
+        let unreached = unreached.as_ref().filter(|_| !cares.met(place));
+        let waits = unreached.or(comes.as_ref());
+        let waits = waits.filter(|_| place.machine.role == Role::Compute);
+        if let Some(reason) = lost.as_ref().or(waits) {
             draft.hold(place, Kind::Tend, reason.clone());
         } else {
             let care = cares.wished(place);
@@ -163,7 +216,7 @@ fn untended(cares: &Cares, place: &Place<'_>) -> bool {
     place.node.is_some() && place.life == Life::Running && !cares.met(place)
 }
 
-/// Why a machine may not go yet: nodes may look for the API there.
+/// Why a machine may not go yet: nodes may look for the API there, or nobody could anywhere else.
 pub(super) fn still_asked(draft: &Draft<'_>, cares: &Cares, place: &Place<'_>) -> Option<Reason> {
     // Nodes may still be led to a load balancer that was made anew and knows nothing yet.
     let (api, passes) = match place.machine.role {
@@ -171,6 +224,21 @@ pub(super) fn still_asked(draft: &Draft<'_>, cares: &Cares, place: &Place<'_>) -
         Role::Balancer => (true, balancers::is_told(place)),
         Role::Compute => (false, false),
     };
+    let asks = asker(draft, cares, place, passes).filter(|_| api);
+    // People look for it there, too, and go with it.
+    let shut = || shut_out(draft).filter(|_| balancers::gives_up_api(draft, place));
+    let after = asks.map(|asks| asks.machine.name.clone()).or_else(shut)?;
+    Some(Reason::Turn { after })
+}
+
+/// A node that answers and looks for the API on a machine, or may: where somebody `passes` it on, a
+/// node of which nobody knows where it looks may look there.
+pub(super) fn asker<'s, 'a>(
+    draft: &'s Draft<'a>,
+    cares: &Cares,
+    place: &Place<'_>,
+    passes: bool,
+) -> Option<&'s Place<'a>> {
     let asks = |other: &&Place<'_>| {
         let given_up = || draft.cancelled(other.machine.id, Kind::Tend).is_some();
         let told = cares.told(other);
@@ -180,8 +248,5 @@ pub(super) fn still_asked(draft: &Draft<'_>, cares: &Cares, place: &Place<'_>) -
         let node = other.machine.role == Role::Compute && other.node.is_some();
         node && other.life == Life::Running && there && !given_up()
     };
-    let asks = draft.survey.places.iter().find(asks).filter(|_| api)?;
-    Some(Reason::Turn {
-        after: asks.machine.name.clone(),
-    })
+    draft.survey.places.iter().find(asks)
 }

@@ -99,6 +99,8 @@ pub(crate) fn upkeep() -> impl Strategy<Value = Upkeep> {
 pub(crate) struct Front {
     /// Whether machines are real hosts, or those of the simulated world.
     pub(crate) real: bool,
+    /// Whether a cloud lends the control machines.
+    pub(crate) cloud: bool,
     /// How many machines its load balancer has, if it has one, and where.
     pub(crate) door: Option<(u32, &'static str)>,
     /// What its load balancer is called, and whether that passes the API on.
@@ -157,6 +159,7 @@ pub(crate) fn front() -> impl Strategy<Value = Front> {
     (door, called, 1..3_u16, any::<bool>(), playbooks).prop_map(
         |(door, called, port, proxy, playbooks)| Front {
             real: true,
+            cloud: false,
             door,
             called,
             port,
@@ -208,6 +211,7 @@ pub(crate) fn manifest(declared: &Declared<'_>) -> model::manifest::Manifest {
     let (fixed, name) = given(hosts, front.real);
     let ([brain, muscle, made], size, repair) = upkeep.written(compute);
     let [via, door, proxy, balancers] = front.written(&made);
+    let lender = if front.cloud { "sky" } else { "lab" };
     let network = if tight { 28 } else { 24 };
     let own = rules
         .pool
@@ -227,17 +231,24 @@ pub(crate) fn manifest(declared: &Declared<'_>) -> model::manifest::Manifest {
         3 => "upgradeGates: [{name: smoke, command: ['true']}]",
         _ => "upgradeGates: []",
     };
+    // And some are made from modules of a branch.
+    let modules = match group {
+        2 if via == "simulated" => ", templates: {repository: git.example.org/m, commit: main}",
+        _ => "",
+    };
     let text = format!(
         "
 apiVersion: slipway.dev/v1
 kind: InputManifest
 metadata: {{name: m}}
 spec:
-  providers: [{{name: lab, providerType: {via}, secretRef: {{name: account}}}}]
+  providers:
+    - {{name: lab, providerType: {via}, secretRef: {{name: account}}{modules}}}
+    - {{name: sky, providerType: hetzner, secretRef: {{name: account}}}}
   disruption: {{groups: [{{name: rack, unavailable: {group}}}]}}
   nodePools:
     dynamic:
-      - {{name: brain, providerSpec: {{name: lab, region: n}}, count: {control}, {brain}}}
+      - {{name: brain, providerSpec: {{name: {lender}, region: n}}, count: {control}, {brain}}}
       - {{name: muscle, providerSpec: {{name: lab, region: n}}, {size}, {muscle}, disruption: {{{own}group: rack}}}}
       {door}
     {fixed}

@@ -99,6 +99,7 @@ pub(crate) fn second_start(
 
 /// A machine that does not serve, though all is said to be done.
 pub(crate) fn unfinished(desired: &Desired, observed: &Observed) -> Option<String> {
+    let exposed = desired.api_balancer().is_none();
     let lacks = |machine: &&Machine| {
         let Some(seen) = observed.machines.get(&machine.id) else {
             return true;
@@ -111,6 +112,7 @@ pub(crate) fn unfinished(desired: &Desired, observed: &Observed) -> Option<Strin
         machine.role.is_node() != joined
             || machine.origin.is_host() && !meshed
             || machine.role == Role::Balancer && !balances
+            || machine.has_firewall() && observed.lets_in(machine.id) != exposed
     };
     let found = desired.machines.iter().find(lacks);
     let found = found.map(|machine| machine.name.to_string());
@@ -125,6 +127,17 @@ pub(crate) fn later(now: Timestamp, step: &Plan, going: &[Open]) -> Timestamp {
         .map(minutes)
         .max();
     now.plus(Duration::from_secs(u64::from(longest.unwrap_or(0)) * 60))
+}
+
+/// Who is led to a machine at which nobody lets the world in.
+fn shut_out(view: &View<'_>, task: &Task) -> Option<String> {
+    let care = task.action.care()?;
+    let shut = |machine: &&Machine| {
+        let led = care.api.contains(&machine.address);
+        led && machine.has_firewall() && !view.observed.lets_in(machine.id)
+    };
+    let shut = view.desired.all().find(shut)?;
+    Some(format!("{} is led to {}", task.machine.name, shut.name))
 }
 
 /// What load balancers were told since somebody watched.
@@ -150,13 +163,14 @@ impl Told {
         let leave = step.tasks.iter().find_map(|task| self.leaves(view, task));
         let empty = step.tasks.iter().find_map(|task| self.empties(view, task));
         let asked = step.tasks.iter().find_map(|task| self.asked(view, task));
-        leave.or(empty).or(asked)
+        let shut_out = || step.tasks.iter().find_map(|task| shut_out(view, task));
+        leave.or(empty).or(asked).or_else(shut_out)
     }
 
     /// Who goes while a node looks for the API there.
     fn asked(&self, view: &View<'_>, task: &Task) -> Option<String> {
         let goes = match task.machine.role {
-            Role::Control => task.action.kind() == Kind::Leave,
+            Role::Control => matches!(task.action.kind(), Kind::Leave | Kind::Shut),
             Role::Balancer => {
                 let removed = matches!(task.action.kind(), Kind::Delete | Kind::Release);
                 removed || self.closes(task)

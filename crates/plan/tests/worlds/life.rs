@@ -9,7 +9,7 @@ use crate::judge::{Told, excess, later, second_start, starting, unfinished};
 use crate::safety::{crowded, robbed, shared, undecided};
 use crate::seen::{around, declared, made, scale};
 use crate::shape::{Luck, World};
-use crate::upkeep::{misdeclared, sick};
+use crate::upkeep::{lead, misdeclared, sick};
 use crate::work::under_way;
 use model::cluster::Desired;
 use model::id::{IntentId, MachineId, Origin};
@@ -26,6 +26,9 @@ use std::net::IpAddr;
 
 /// More rounds than any world needs; one that comes to them does not converge.
 const ROUNDS_MAX: u64 = 800;
+
+/// After so many rounds branches lead elsewhere.
+const MOVES_AFTER: u64 = 5;
 
 pub(crate) type Judged<T> = Result<T, TestCaseError>;
 
@@ -78,6 +81,7 @@ impl<'w> Life<'w> {
         let (desired, mut observed) = made(world);
         let [_, declared] = declared(world);
         observed.sick = sick(world, &observed);
+        lead(&desired, &mut observed, "a", NOW);
         let (elsewhere, missing) = around(world);
         let open = under_way(world, &desired, &observed);
         let rows = desired.all().zip(&world.rows).filter(|(_, row)| **row);
@@ -114,6 +118,7 @@ impl<'w> Life<'w> {
             intents: &self.intents,
             blocked: &[],
             missing: &self.missing,
+            claimed: &[],
             parent: self.round,
             now: self.now,
         }
@@ -153,6 +158,8 @@ impl<'w> Life<'w> {
     /// Makes a plan and carries it out; answers the plan where there is nothing left to do.
     fn step(&mut self) -> Judged<Option<Plan>> {
         self.notice();
+        let commit = if self.round < MOVES_AFTER { "a" } else { "b" };
+        lead(&self.desired, &mut self.observed, commit, self.now);
         if self.moved_on()? || self.gave_back()? {
             return Ok(None);
         }

@@ -125,6 +125,7 @@ fn reaches(world: &World) -> Judged<()> {
         intents: &[],
         blocked: &[],
         missing: &[],
+        claimed: &[],
         parent: 0,
         now: NOW,
     };
@@ -182,6 +183,7 @@ fn upgraded(world: &World) -> Judged<()> {
         intents: &[],
         blocked: &[],
         missing: &[],
+        claimed: &[],
         parent: 0,
         now: NOW,
     };

@@ -101,6 +101,8 @@ pub(crate) fn robbed(view: &View<'_>, step: &Plan) -> Option<String> {
             | Kind::Mesh
             | Kind::Balance
             | Kind::Name
+            | Kind::Expose
+            | Kind::Shut
             | Kind::Init
             | Kind::Join
             | Kind::Install

@@ -11,7 +11,9 @@ use model::host::{Fingerprint, Recipe};
 use model::intent::{Intent, Wish};
 use model::manifest::Manifest;
 use model::mesh::{Member, Mesh};
-use model::observed::{CertificatesFact, HostFact, MachineFact, NodeFact, Observed, Seen};
+use model::observed::{
+    CertificatesFact, HostFact, MachineFact, NodeFact, Observed, PortFact, Seen,
+};
 use model::secret::SecretRef;
 use model::time::Timestamp;
 use model::version::Version;
@@ -165,6 +167,11 @@ fn sighted(world: &World, desired: &Desired, observed: &mut Observed) {
                 (running, machine.role.is_node().then_some(node))
             }
         };
+        // Some firewalls were asked, and some not.
+        let port = left.filter(|_| machine.has_firewall());
+        let port = port.map(|days| PortFact {
+            open: days % 2 == 0,
+        });
         let left = left.filter(|_| node.is_some() && machine.role == Role::Control);
         let end = left.map(|days| NOW.plus(Duration::from_hours(u64::from(days) * 24)));
         let seen = Seen {
@@ -173,6 +180,7 @@ fn sighted(world: &World, desired: &Desired, observed: &mut Observed) {
             host: None,
             certificates: end.map(|end| (CertificatesFact { end }, NOW)),
             names: None,
+            port: port.map(|port| (port, NOW)),
         };
         observed.machines.insert(machine.id, seen);
     }

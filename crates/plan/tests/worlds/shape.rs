@@ -204,10 +204,16 @@ pub(crate) fn work() -> impl Strategy<Value = Option<(Kind, State)>> {
         Just(Kind::Snapshot),
         Just(Kind::Restore),
         Just(Kind::Renew),
+        Just(Kind::Expose),
+        Just(Kind::Shut),
     ];
     prop::option::weighted(0.2, (kind, state))
 }
 
+#[expect(
+    clippy::too_many_lines,
+    reason = "a line for each thing that a world may have"
+)]
 pub(crate) fn world() -> impl Strategy<Value = World> {
     let odd = prop_oneof![Just(1_u32), Just(3), Just(5)];
     (
@@ -225,7 +231,7 @@ pub(crate) fn world() -> impl Strategy<Value = World> {
             ((rules(), rules()), (upkeep(), upkeep())),
             0..2_u8,
             (prop::bool::weighted(0.1), prop::bool::weighted(0.1)),
-            (any::<bool>(), front(), front()),
+            ((any::<bool>(), prop::bool::weighted(0.4)), front(), front()),
             any::<bool>(),
             prop::collection::vec(kit(), 24),
             prop::collection::vec(prop::option::of(0..60_u8), 24),
@@ -248,14 +254,19 @@ pub(crate) fn world() -> impl Strategy<Value = World> {
                     (rules, upkeep),
                     elsewhere,
                     missing,
-                    (real, before, after),
+                    ((real, cloud), before, after),
                     access,
                     kits,
                     ends,
                     more,
                 ),
             )| {
-                let front = |front| Front { real, ..front };
+                let cloud = real && cloud;
+                let front = |front| Front {
+                    real,
+                    cloud,
+                    ..front
+                };
                 World {
                     front: (front(before), front(after)),
                     access,

@@ -7,6 +7,7 @@ use model::id::MachineId;
 use model::manifest::{Manifest, Pool};
 use model::name::Name;
 use model::observed::{MachineFact, NodeFact, Observed};
+use model::templates::Commit;
 use model::time::Timestamp;
 use plan::View;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,6 +23,18 @@ pub(crate) fn sick(world: &World, observed: &Observed) -> BTreeMap<MachineId, Ti
         .cycle()
         .map(|minutes| Timestamp::from_millis(NOW.as_millis() - i64::from(*minutes) * 60_000));
     observed.machines.keys().copied().zip(since).collect()
+}
+
+/// Somebody looks where the branches lead that machines are made from.
+pub(crate) fn lead(desired: &Desired, observed: &mut Observed, digit: &str, now: Timestamp) {
+    let references = desired
+        .all()
+        .filter_map(|machine| machine.origin.reference());
+    let commit: Commit = digit.repeat(40).parse().unwrap();
+    for reference in references.collect::<BTreeSet<_>>() {
+        let followed = observed.followed.entry(reference).or_default();
+        followed.commit = Some((commit.clone(), now));
+    }
 }
 
 /// Where a machine stands: its pool, what it does there, and for which load balancer.

@@ -43,6 +43,8 @@ fn begun(desired: &Desired, observed: &Observed, machine: &Machine, kind: Kind) 
                 former: Vec::new(),
             },
         },
+        Kind::Expose => Action::Expose,
+        Kind::Shut => Action::Shut,
         Kind::Init => Action::Init {
             version,
             network: desired.network,
@@ -153,6 +155,7 @@ fn fits(observed: &Observed, machine: &Machine, kind: Kind) -> bool {
     match kind {
         Kind::Key | Kind::Equip | Kind::Mesh => machine.origin.is_host(),
         Kind::Balance | Kind::Name => machine.role == Role::Balancer,
+        Kind::Expose | Kind::Shut => machine.has_firewall(),
         Kind::Init => machine.role == Role::Control && !observed.initialised,
         Kind::Install => machine.role == Role::Control && observed.initialised,
         Kind::Snapshot | Kind::Restore => {

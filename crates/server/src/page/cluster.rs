@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use api::{KubernetesView, WishView};
+use api::{KubernetesView, OriginView, WishView};
 use askama::Template;
 use axum::extract::State;
 use model::balancer::BalanceFact;
@@ -88,6 +88,8 @@ struct Pool {
     name: Name,
     role: Role,
     bar: Bar,
+    /// What its machines are made with; several kinds while they are replaced.
+    made_with: String,
 }
 
 /// One machine, as it should be and as it was seen.
@@ -209,22 +211,22 @@ fn wished(intent: &Intent, now: Timestamp) -> Wished {
 
 /// Machines that serve of those wanted, pool by pool; the control plane first.
 fn pools(machines: &[MachineRow]) -> Vec<Pool> {
-    let mut pools: BTreeMap<(Role, &Name), Bar> = BTreeMap::new();
+    let mut pools: BTreeMap<(Role, &Name), (Bar, BTreeSet<String>)> = BTreeMap::new();
     for row in machines.iter().filter(|row| !row.leaving) {
-        let bar = pools
+        let (bar, kinds) = pools
             .entry((row.machine.role, &row.machine.pool))
             .or_default();
         bar.wanted += 1;
         bar.ready += u32::from(serves(row));
+        kinds.insert(OriginView::from(&row.machine.origin).made_with());
     }
-    pools
-        .into_iter()
-        .map(|((role, name), bar)| Pool {
-            name: name.clone(),
-            role,
-            bar,
-        })
-        .collect()
+    let pool = |((role, name), (bar, kinds)): ((Role, &Name), (Bar, BTreeSet<String>))| Pool {
+        name: name.clone(),
+        role,
+        bar,
+        made_with: kinds.into_iter().collect::<Vec<_>>().join("; "),
+    };
+    pools.into_iter().map(pool).collect()
 }
 
 /// Whether a machine does what it is for.

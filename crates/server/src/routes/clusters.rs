@@ -81,7 +81,12 @@ pub(crate) async fn show(
         .into_iter()
         .map(view::task)
         .collect();
+    let newer_modules = plan::offers(&seen.view(app.now()));
+    let newer_modules = newer_modules
+        .iter()
+        .map(|of| view::newer_modules(of, &name));
     Ok(Json(ClusterView {
+        newer_modules: newer_modules.collect(),
         head: view::head(row),
         kubernetes: Some(KubernetesView::new(&seen.desired, &seen.observed)),
         load_balancers: seen.desired.balancers.iter().map(Into::into).collect(),

@@ -235,5 +235,9 @@ async fn meant(
             let snapshot: SnapshotId = snapshot.map_err(wrong)?;
             Ok(Wish::Restore { snapshot })
         }
+        WishRequest::Update { pool } => Ok(Wish::Update {
+            pool: extract::name("wish.update.pool", &pool)?,
+            commit: None,
+        }),
     }
 }

@@ -90,7 +90,17 @@ pub(crate) async fn submit(
     let mut parent = extract::if_match(&headers)?;
     let key = extract::idempotency_key(&headers)?;
     let (manifest, text) = text.admitted().await?;
-    credentials::check(&app, &project, &manifest, &caller.actor).await?;
+    let shut = credentials::shut(&app, &project, &manifest, &caller.actor).await?;
+    let mut notes = plans::notes::lived_with(&manifest);
+    if !shut.is_empty() {
+        let previews = app
+            .store()
+            .preview(&project, &manifest, Some(100), app.now());
+        match previews.await {
+            Ok(previews) => notes.extend(credentials::refuse_begun(shut, &previews)?),
+            Err(error) => return Err(plans::refused(error, shut)),
+        }
+    }
     if let Some(shown) = shown {
         let covered = plans::covers(&app, &project, &manifest, shown).await?;
         parent = parent.or(Some(covered));
@@ -106,7 +116,7 @@ pub(crate) async fn submit(
         key,
     };
     let submitted = app.store().submit(submission, app.now()).await?;
-    Ok(accepted(submitted))
+    Ok(accepted(submitted, notes))
 }
 
 /// The manifests, in the order of their names.
@@ -160,7 +170,7 @@ pub(crate) async fn delete(
         .store()
         .delete_manifest(&project, &name, caller.actor, app.now())
         .await?;
-    Ok(accepted(submitted))
+    Ok(accepted(submitted, Vec::new()))
 }
 
 /// The history of a manifest, newest first.
@@ -206,7 +216,10 @@ fn missing(name: &Name) -> Problem {
 }
 
 /// Says what to follow.
-fn accepted(submitted: Submitted) -> (StatusCode, [(HeaderName, String); 1], Json<Accepted>) {
+fn accepted(
+    submitted: Submitted,
+    notes: Vec<String>,
+) -> (StatusCode, [(HeaderName, String); 1], Json<Accepted>) {
     let Submitted {
         project,
         manifest,
@@ -221,6 +234,7 @@ fn accepted(submitted: Submitted) -> (StatusCode, [(HeaderName, String); 1], Jso
         changed: changed.into_iter().map(|(_, name)| name.into()).collect(),
         unchanged,
         follow: follow.clone(),
+        notes,
     };
     (
         StatusCode::ACCEPTED,

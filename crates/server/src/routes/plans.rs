@@ -1,6 +1,6 @@
 //! Journeys: all that would follow, shown before anything is touched, and agreed to later.
 
-mod notes;
+pub(crate) mod notes;
 mod told;
 mod wire;
 
@@ -22,7 +22,7 @@ use utoipa::IntoParams;
 use self::told::Told;
 use crate::access::Caller;
 use crate::app::App;
-use crate::credentials;
+use crate::credentials::{self, Shut};
 use crate::extract::{self, Project, Query, Text, Within};
 use crate::problem::Problem;
 
@@ -58,11 +58,14 @@ pub(crate) async fn plan(
 ) -> Result<Json<JourneyView>, Problem> {
     let allow_blast = extract::percent(query.allow_blast)?;
     let (manifest, text) = text.admitted().await?;
-    let mut notes = match credentials::faults(&app, &project, &manifest, &caller.actor).await {
-        Ok(faults) if faults.is_empty() => Vec::new(),
-        Ok(faults) => return Err(Problem::faults(faults)),
+    let judged = credentials::shut(&app, &project, &manifest, &caller.actor).await;
+    let (shut, mut notes) = match judged {
+        Ok(shut) => (shut, Vec::new()),
         // What would happen is worth knowing, also when secrets stay closed.
-        Err(closed) => vec![format!("secrets were not judged: {}", closed.wire().detail)],
+        Err(closed) => {
+            let note = format!("secrets were not judged: {}", closed.wire().detail);
+            (Vec::new(), vec![note])
+        }
     };
     let now = app.now();
     let (previews, refused) = match app
@@ -78,14 +81,17 @@ pub(crate) async fn plan(
                 .await?;
             (previews, Some(Problem::from(refused)))
         }
-        Err(other) => return Err(other.into()),
+        Err(other) => return Err(refused(other, shut)),
     };
+    notes.extend(credentials::refuse_begun(shut, &previews)?);
     let row = app.store().project(&project).await?;
-    let (of, makes) = (project.clone(), app.makes());
+    let (of, makes, lacks) = (project.clone(), app.makes(), app.lacks());
     let measures = Measures::of(&app, &previews).await?;
     let (id, mut view) = crate::aside(move || {
         let journeys = measures.journeys(&previews, now);
+        notes.extend(notes::lived_with(&manifest));
         notes.extend(notes::unmade(&previews, makes));
+        notes.extend(notes::lacking(&previews, lacks));
         notes.extend(row.and_then(|row| notes::over_quota(&row, &previews, &journeys)));
         let mut view = show(&journeys, notes, refused);
         let id = JourneyId::derive(Origin {
@@ -108,6 +114,16 @@ pub(crate) async fn plan(
         view.kept = false;
     }
     Ok(Json(view))
+}
+
+/// Why a manifest cannot be, with all that is wrong with the secrets it names.
+pub(crate) fn refused(error: SubmitError, shut: Vec<Shut>) -> Problem {
+    if let SubmitError::Faults(faults) = error {
+        let of_secrets = shut.into_iter().map(Shut::into_fault);
+        Problem::faults(of_secrets.chain(faults).collect())
+    } else {
+        error.into()
+    }
 }
 
 /// A journey that was shown within the last day.

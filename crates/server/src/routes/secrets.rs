@@ -10,11 +10,14 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use model::name::Name;
+use serde::Deserialize;
 use store::SecretRow;
+use utoipa::IntoParams;
 use vault::Changes;
 
 use crate::access::Caller;
 use crate::app::App;
+use crate::credentials;
 use crate::extract::{Project, Query, Within};
 use crate::problem::Problem;
 use crate::routes::manifests::Page;
@@ -50,13 +53,23 @@ pub(crate) async fn show(
     Ok(Json(shown(row)))
 }
 
+/// How strictly values are judged.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct SetQuery {
+    /// Also values with which a manifest could not open its account any more.
+    force: Option<bool>,
+}
+
 /// Sets a secret; entries that are not named, or have no value, go.
 ///
 /// Work that waits for the secret goes on by itself.
 #[utoipa::path(
-    put, path = "/secrets/{name}", operation_id = "putSecret", tag = "secrets", request_body = SecretRequest,
+    put, path = "/secrets/{name}", operation_id = "putSecret", tag = "secrets", params(SetQuery), request_body = SecretRequest,
     responses(
         (status = 200, description = "set", body = SecretView),
+        (status = 409, description = "a manifest could not open its account with it", body = api::Problem, content_type = "application/problem+json"),
         (status = 422, description = "the secret would have too many entries", body = api::Problem, content_type = "application/problem+json"),
     ),
 )]
@@ -64,22 +77,25 @@ pub(crate) async fn put(
     State(app): State<App>,
     caller: Caller,
     Within(project, name): Within<Name>,
+    Query(query): Query<SetQuery>,
     Values(entries): Values,
 ) -> Result<Json<SecretView>, Problem> {
     let changes = Changes {
         entries,
         only: true,
     };
-    set(&app, caller, (project, name), &changes).await
+    let force = query.force.unwrap_or(false);
+    set(&app, caller, (project, name), &changes, force).await
 }
 
 /// Sets entries of a secret; those without a value go, and the others stay.
 ///
 /// Work that waits for the secret goes on by itself.
 #[utoipa::path(
-    patch, path = "/secrets/{name}", operation_id = "changeSecret", tag = "secrets", request_body = SecretRequest,
+    patch, path = "/secrets/{name}", operation_id = "changeSecret", tag = "secrets", params(SetQuery), request_body = SecretRequest,
     responses(
         (status = 200, description = "changed", body = SecretView),
+        (status = 409, description = "a manifest could not open its account with it", body = api::Problem, content_type = "application/problem+json"),
         (status = 422, description = "the secret would have too many entries", body = api::Problem, content_type = "application/problem+json"),
     ),
 )]
@@ -87,13 +103,15 @@ pub(crate) async fn change(
     State(app): State<App>,
     caller: Caller,
     Within(project, name): Within<Name>,
+    Query(query): Query<SetQuery>,
     Values(entries): Values,
 ) -> Result<Json<SecretView>, Problem> {
     let changes = Changes {
         entries,
         only: false,
     };
-    set(&app, caller, (project, name), &changes).await
+    let force = query.force.unwrap_or(false);
+    set(&app, caller, (project, name), &changes, force).await
 }
 
 async fn set(
@@ -101,7 +119,14 @@ async fn set(
     caller: Caller,
     (project, name): (Name, Name),
     changes: &Changes,
+    force: bool,
 ) -> Result<Json<SecretView>, Problem> {
+    if !force {
+        let faults = credentials::would_shut(app, (&project, &name), &changes.entries).await?;
+        if !faults.is_empty() {
+            return Err(Problem::opens_nothing(&name, faults));
+        }
+    }
     let set = app.vault().set((&project, &name), changes, &caller.actor);
     Ok(Json(shown(set.await?)))
 }

@@ -114,8 +114,8 @@ async fn wishes_that_make_no_sense_are_refused() {
         400 API-008: wish.cancel.task: `everything` is not an id of the form `task-` and 13 characters
           wish.cancel.task [format] `everything` is not an id of the form `task-` and 13 characters
           hint: compare the request with /openapi.json
-        400 API-001: wish.dance: unknown field; allowed: scale, replace, retire, retry, cancel, pause, snapshot, restore
-          wish.dance [unknown-field] unknown field; allowed: scale, replace, retire, retry, cancel, pause, snapshot, restore
+        400 API-001: wish.dance: unknown field; allowed: scale, replace, retire, retry, cancel, pause, snapshot, restore, update
+          wish.dance [unknown-field] unknown field; allowed: scale, replace, retire, retry, cancel, pause, snapshot, restore, update
           hint: compare the body with /openapi.json
         400 API-001: wish.retry: found a list, allowed: an object with task
           wish.retry [type] found a list, allowed: an object with task

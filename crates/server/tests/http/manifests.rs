@@ -3,6 +3,11 @@
 use axum::body::Body;
 use axum::http::{Method, Request, StatusCode, header};
 use expect_test::{Expect, expect};
+use model::admit::admit;
+use model::name::Name;
+use model::source;
+use serde_json::json;
+use store::Submission;
 
 use crate::world::{HELLO, PROJECT, TOKEN, World, request};
 
@@ -92,7 +97,7 @@ async fn what_is_not_yaml_is_refused_with_its_place() {
         400 INPUT-002: document cannot be read as YAML: unexpected character: `\u{0}' at line 1, column 1
           hint: correct the text at the place that is named; nothing was stored
         422 INPUT-001: the manifest has 1 fault
-           [type] found nothing, allowed: a mapping
+           [required] found no document of kind InputManifest, allowed: one
           hint: correct every place that is listed; nothing was stored
         422 INPUT-001: the manifest has 1 fault
            [type] found `just a text` (a text), allowed: a mapping
@@ -330,4 +335,229 @@ async fn a_protected_cluster_stays_until_somebody_says_otherwise() {
     assert_eq!(free.status, StatusCode::ACCEPTED, "{}", free.text);
     let gone = world.send(delete()).await;
     assert_eq!(gone.status, StatusCode::ACCEPTED, "{}", gone.text);
+}
+
+#[tokio::test]
+async fn clusters_that_overlap_already_can_still_be_changed() {
+    let overlap = format!(
+        "{HELLO}      - {{name: second, version: v1.34.1, network: 10.8.0.128/25, pools: {{control: [brain], compute: []}}}}\n"
+    );
+    let world = World::new();
+    // Before there was a rule, this was accepted.
+    let mut manifest = admit(&source::parse(&overlap).unwrap()).unwrap();
+    assert_eq!(manifest.doubts.len(), 1);
+    manifest.doubts.clear();
+    let submission = Submission {
+        project: Name::default_project(),
+        manifest,
+        text: overlap.clone(),
+        author: "ann".into(),
+        parent: None,
+        allow_blast: None,
+        key: None,
+    };
+    world.store.submit(submission, world.now()).await.unwrap();
+    let more = overlap.replace("count: 2", "count: 3");
+    let shown = world.post("/plans", &more).await.json();
+    let note = "spec.kubernetes.clusters[1].network: found 10.8.0.128/25, allowed: a network that does not overlap with 10.8.0.0/24 of cluster `first`; it stays so because the cluster lives with it, and no new one may have it";
+    assert_eq!(shown["notes"], json!([note]), "{shown}");
+    let accepted = world.submit(&more).await;
+    assert_eq!(accepted.status, StatusCode::ACCEPTED, "{}", accepted.text);
+    assert_eq!(accepted.json()["notes"], json!([note]));
+    // One that was not there is refused as ever, by both alike.
+    let third = format!(
+        "{more}      - {{name: third, version: v1.34.1, network: 10.8.0.64/26, pools: {{control: [brain], compute: []}}}}\n"
+    );
+    let refused = world.submit(&third).await.picture();
+    expect![[r#"
+        422 INPUT-001: the manifest has 1 fault
+          spec.kubernetes.clusters[2].network [range] found 10.8.0.64/26, allowed: a network that does not overlap with 10.8.0.0/24 of cluster `first`
+          hint: correct every place that is listed; nothing was stored
+    "#]]
+    .assert_eq(&refused);
+    assert_eq!(world.post("/plans", &third).await.picture(), refused);
+}
+
+/// [`HELLO`] with a cluster of one machine beside it.
+fn with_solo() -> String {
+    let text = HELLO.replace("  kubernetes:", &format!("{LONE}  kubernetes:"));
+    format!("{text}{SOLO}")
+}
+
+const LONE: &str = "      - {name: lone, providerSpec: {name: lab, region: north}, count: 1, serverType: small, image: debian-12}\n";
+const SOLO: &str = "      - {name: solo, version: v1.34.1, network: 10.9.0.0/24, pools: {control: [lone], compute: []}}\n";
+
+/// What is said to a dangerous edit of [`with_solo`], by the plan and by apply alike.
+async fn dangerous(edits: &[(&str, &str)], expected: &Expect) {
+    let world = World::new();
+    let accepted = world.submit(&with_solo()).await;
+    assert_eq!(accepted.status, StatusCode::ACCEPTED, "{}", accepted.text);
+    world.settle().await;
+    let mut text = with_solo();
+    for (from, to) in edits {
+        assert!(text.contains(from), "{from:?} is not in the manifest");
+        text = text.replacen(from, to, 1);
+    }
+    let refused = world.submit(&text).await;
+    expected.assert_eq(&refused.picture());
+    let planned = world.post("/plans", &text).await;
+    if planned.status.is_success() {
+        // The journey is shown with the same refusal.
+        let refusal = &planned.json()["refused"];
+        assert_eq!(refusal["code"], refused.json()["code"], "{}", planned.text);
+        assert_eq!(refusal["hint"], refused.json()["hint"], "{}", planned.text);
+    } else {
+        assert_eq!(planned.picture(), refused.picture());
+    }
+}
+
+#[tokio::test]
+async fn what_would_destroy_data_says_so_and_what_would_allow_it() {
+    // A cluster of one machine, and all that was in it.
+    dangerous(
+        &[(SOLO, ""), (LONE, "")],
+        &expect![[r#"
+        409 PLAN-001: 1 of the 1 machines of cluster solo would be removed at once
+          hint: if this is what you want, repeat it with `--allow-blast 100`
+    "#]],
+    )
+    .await;
+    // Machines of another kind in place of those that serve.
+    dangerous(
+        &[
+            ("serverType: large", "serverType: huge"),
+            (
+                "count: 2, serverType: huge, image: debian-12",
+                "count: 2, serverType: huge, image: debian-13",
+            ),
+        ],
+        &expect![[r#"
+            422 INPUT-001: the manifest has 1 fault
+              spec.nodePools.dynamic[1] [immutable] found serverType huge, which was large, and image debian-13, which was debian-12 when first-muscle-01 was made; say replace: true to have the pool's machines replaced, one after the other
+              hint: correct every place that is listed; nothing was stored
+        "#]],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn what_would_break_quorum_says_so_and_what_would_allow_it() {
+    dangerous(&[("count: 3", "count: 2")], &expect![[r#"
+        422 INPUT-001: the manifest has 1 fault
+          spec.kubernetes.clusters[0].pools.control [range] found 2 control machines, allowed: 1, 3, 5 or 7
+          hint: correct every place that is listed; nothing was stored
+    "#]]).await;
+    dangerous(
+        &[("count: 3", "count: 1")],
+        &expect![[r#"
+        409 PLAN-001: 2 of the 5 machines of cluster first would be removed at once
+          hint: if this is what you want, repeat it with `--allow-blast 40`
+    "#]],
+    )
+    .await;
+    dangerous(
+        &[(
+            "control: [brain], compute: [muscle]",
+            "control: [], compute: [brain, muscle]",
+        )],
+        &expect![[r#"
+            422 INPUT-001: the manifest has 1 fault
+              spec.kubernetes.clusters[0].pools.control [range] found 0 control machines, allowed: 1, 3, 5 or 7
+              hint: correct every place that is listed; nothing was stored
+        "#]],
+    )
+    .await;
+    dangerous(
+        &[(
+            "control: [brain], compute: [muscle]",
+            "control: [muscle, lone], compute: [brain]",
+        )],
+        &expect![[r#"
+            409 PLAN-001: 5 of the 5 machines of cluster first would be removed at once
+              hint: if this is what you want, repeat it with `--allow-blast 100`
+        "#]],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn what_would_exceed_the_blast_limit_says_so_and_what_would_allow_it() {
+    dangerous(
+        &[
+            ("compute: [muscle]", "compute: []"),
+            ("      - {name: muscle, providerSpec: {name: lab, region: north}, count: 2, serverType: large, image: debian-12}\n", ""),
+        ],
+        &expect![[r#"
+            409 PLAN-001: 2 of the 5 machines of cluster first would be removed at once
+              hint: if this is what you want, repeat it with `--allow-blast 40`
+        "#]],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn what_would_strand_a_cluster_says_so() {
+    // Nobody would find its machines, nothing would run on them, or nobody would come in.
+    dangerous(&[("10.8.0.0/24", "10.7.0.0/24")], &expect![[r#"
+        422 INPUT-001: the manifest has 1 fault
+          spec.kubernetes.clusters[0].network [immutable] found 10.7.0.0/24, allowed: 10.8.0.0/24, the network the cluster was made with
+          hint: correct every place that is listed; nothing was stored
+    "#]]).await;
+    dangerous(
+        &[("version: v1.34.1", "version: v1.33.1")],
+        &expect![[r#"
+            422 INPUT-001: the manifest has 1 fault
+              spec.kubernetes.clusters[0].version [immutable] found v1.33.1, allowed: v1.34.1 or newer, which nodes run; Kubernetes cannot be downgraded
+              hint: correct every place that is listed; nothing was stored
+        "#]],
+    )
+    .await;
+    // A load balancer that may have no machine is no way in.
+    let door = format!(
+        "{}  loadBalancers:
+    roles: [{{name: api, protocol: tcp, port: 6443, targetPort: 6443, targetPools: [lone]}}]
+    clusters: [{{name: front, roles: [api], targetedK8s: solo, pools: [door]}}]
+",
+        with_solo().replace(
+            "  kubernetes:",
+            "      - {name: door, providerSpec: {name: lab, region: north}, autoscaler: {min: 0, max: 2}, serverType: small, image: debian-12}\n  kubernetes:",
+        )
+    );
+    let refused = World::new().submit(&door).await;
+    expect![[r#"
+        422 INPUT-001: the manifest has 1 fault
+          spec.loadBalancers.clusters[0].pools [range] found no machine that is always there, allowed: at least one where a role leads to port 6443
+          hint: correct every place that is listed; nothing was stored
+    "#]].assert_eq(&refused.picture());
+}
+
+#[tokio::test]
+async fn the_last_control_machine_cannot_go_before_another_can_come() {
+    let world = World::new();
+    let of = |control: &str| {
+        format!(
+            "apiVersion: slipway.dev/v1
+kind: InputManifest
+metadata: {{name: attic}}
+spec:
+  nodePools:
+    static:
+      - {{name: {control}, nodes: [{{endpoint: 192.0.2.7}}]}}
+  kubernetes:
+    clusters:
+      - {{name: attic, version: v1.34.1, network: 10.8.0.0/24, pools: {{control: [{control}], compute: []}}}}
+"
+        )
+    };
+    let accepted = world.submit(&of("first")).await;
+    assert_eq!(accepted.status, StatusCode::ACCEPTED, "{}", accepted.text);
+    world.settle().await;
+    let refused = world.submit(&of("second")).await.picture();
+    expect![[r#"
+        422 INPUT-001: the manifest has 1 fault
+          spec.kubernetes.clusters[0].pools.control [immutable] the last control machine cannot move to another pool: nobody is left to take over; keep its pool, or add another control machine first
+          hint: correct every place that is listed; nothing was stored
+    "#]]
+    .assert_eq(&refused);
+    assert_eq!(world.post("/plans", &of("second")).await.picture(), refused);
 }

@@ -137,9 +137,9 @@ async fn a_cluster_shows_what_waits_and_for_whom() {
         "pools",
         &expect![[r#"
             Pools
-            Pool | Role | Machines ready |
-            brain | control |  0/3 |
-            muscle | compute |  0/2 |
+            Pool | Role | Machines ready | Made with |
+            brain | control |  0/3 | small, debian-12 |
+            muscle | compute |  0/2 | large, debian-12 |
         "#]],
     );
     check_section(

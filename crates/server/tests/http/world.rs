@@ -14,6 +14,7 @@ use futures_util::future::BoxFuture;
 use metrics_exporter_prometheus::PrometheusRecorder;
 use model::access::{Role, TokenId};
 use model::care::Care;
+use model::cluster::Origin;
 use model::id::MachineId;
 use model::observed::{ControlPlaneFact, Fact, MachineFact, NodeFact, Observation};
 use model::provider::Provider;
@@ -24,7 +25,7 @@ use serde_json::{Value, json};
 use server::auth::{Admin, enrol};
 use server::{Rehearsal, Rehearse, Server, SimulationView};
 use sha2::{Digest as _, Sha256};
-use store::{Claim, Ended, Recorded, SealedRow, Store};
+use store::{Claim, CommitError, Ended, Recorded, SealedRow, Store};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 use vault::Vault;
@@ -135,6 +136,12 @@ impl World {
             enter: Arc::new(crate::guests::Doorman),
             prices: Arc::new(plan::Prices::usual()),
             makes: |via| matches!(via, Provider::Simulated | Provider::Sandbox),
+            lacks: |origin| match origin {
+                Origin::Made { image, .. } if image == "beos" => {
+                    Some("found image `beos`, allowed: others".to_owned())
+                }
+                Origin::Made { .. } | Origin::Given { .. } => None,
+            },
             metrics: recorder.handle(),
             scratch: std::env::temp_dir(),
         };
@@ -274,8 +281,13 @@ impl World {
     pub(crate) async fn plan(&self) {
         for live in self.store.live_clusters().await.unwrap() {
             if let Some(seen) = self.store.cluster_view(live.id).await.unwrap() {
-                let plan = plan::plan(&seen.view(self.now()));
-                self.store.commit(plan, self.now()).await.unwrap();
+                let mut plan = plan::plan(&seen.view(self.now()));
+                while let Err(error) = self.store.commit(plan.clone(), self.now()).await {
+                    let CommitError::Refused { machine, reason } = error else {
+                        panic!("{error}");
+                    };
+                    plan.hold_back(machine, &reason);
+                }
             }
         }
     }
@@ -376,12 +388,10 @@ fn seen(task: &Task, at: Timestamp) -> Vec<Observation> {
         )
     };
     let facts = match action {
-        Action::Create | Action::Prepare => {
+        Action::Create | Action::CreateExposed | Action::Prepare => {
             let (reference, address) = (format!("vm-{}", machine.name), machine.address.into());
-            vec![Fact::Machine(
-                id,
-                MachineFact::Running { reference, address },
-            )]
+            let running = MachineFact::Running { reference, address };
+            vec![Fact::Machine(id, running)]
         }
         Action::Init { version, care, .. } => {
             vec![
@@ -414,6 +424,8 @@ fn seen(task: &Task, at: Timestamp) -> Vec<Observation> {
         | Action::Mesh { .. }
         | Action::Balance { .. }
         | Action::Name { .. }
+        | Action::Expose
+        | Action::Shut
         | Action::Install { .. } => Vec::new(),
     };
     facts

@@ -5,6 +5,9 @@ use model::name::Name;
 use model::version::Version;
 use std::net::Ipv4Addr;
 
+/// The repository of modules that stories use.
+pub(super) const MODULES: &str = "git.example.org/modules";
+
 /// What a story has said so far of one manifest.
 #[derive(Debug, Clone)]
 pub(super) struct Declared {
@@ -12,12 +15,16 @@ pub(super) struct Declared {
     compute: u32,
     /// Compute machines of several providers, in the order in which they were named.
     places: Vec<(Name, u32)>,
+    /// Control machines of other providers than the first.
+    control_places: Vec<(Name, u32)>,
+    clouds: bool,
     scaled: Option<(u32, u32)>,
     balancers: u32,
     others: u32,
     api: Entrance,
     called: Option<Name>,
     named: Option<Name>,
+    zones: String,
     sandboxed: bool,
     cni: Option<String>,
     addons: Vec<String>,
@@ -31,6 +38,8 @@ pub(super) struct Declared {
     keys: Option<Name>,
     bucket: Option<Name>,
     gate: Option<Name>,
+    modules: Option<String>,
+    window: Option<(String, String)>,
     version: Version,
     /// The share of machines that the last edit may remove at once.
     pub(super) allowing: Option<u8>,
@@ -42,12 +51,15 @@ impl Default for Declared {
             control: 1,
             compute: 0,
             places: Vec::new(),
+            control_places: Vec::new(),
+            clouds: false,
             scaled: None,
             balancers: 0,
             others: 0,
             api: Entrance::First,
             called: None,
             named: None,
+            zones: "simulated".to_owned(),
             sandboxed: false,
             cni: None,
             addons: Vec::new(),
@@ -61,6 +73,8 @@ impl Default for Declared {
             keys: None,
             bucket: None,
             gate: None,
+            modules: None,
+            window: None,
             version: Version {
                 minor: Version::MINOR_MIN,
                 patch: 0,
@@ -78,13 +92,18 @@ impl Declared {
             match clause {
                 Clause::Control(count) => self.control = *count,
                 Clause::Compute(count) => (self.compute, self.scaled) = (*count, None),
-                Clause::From(provider, count) => self.place(provider, *count),
+                Clause::From(provider, count) => place(&mut self.places, provider, *count),
+                Clause::ControlFrom(provider, count) => {
+                    place(&mut self.control_places, provider, *count);
+                }
+                Clause::Clouds => self.clouds = true,
                 Clause::Scaled(min, max) => self.scaled = Some((*min, *max)),
                 Clause::Balancers(count) => self.balancers = *count,
                 Clause::Others(count) => self.others = *count,
                 Clause::Api(entrance) => self.api = *entrance,
                 Clause::Called(name) => self.called = Some(name.clone()),
                 Clause::Named(name) => self.named = Some(name.clone()),
+                Clause::Zones(kind) => self.zones.clone_from(kind),
                 Clause::Sandboxed => self.sandboxed = true,
                 Clause::Connected(cni) => self.cni = Some(cni.clone()),
                 Clause::Having(addons) => self.addons.clone_from(addons),
@@ -101,18 +120,11 @@ impl Declared {
                 Clause::Keys(secret) => self.keys = Some(secret.clone()),
                 Clause::Bucket(secret) => self.bucket = Some(secret.clone()),
                 Clause::Gated(gate) => self.gate = Some(gate.clone()),
+                Clause::Modules(branch) => self.modules = Some(branch.clone()),
+                Clause::Open(start, hours) => self.window = Some((start.clone(), hours.clone())),
                 Clause::At(version) => self.version = *version,
                 Clause::Allowing(percent) => self.allowing = Some(*percent),
             }
-        }
-    }
-
-    /// So many compute machines come from one provider, whatever comes from the others.
-    fn place(&mut self, provider: &Name, count: u32) {
-        let mut places = self.places.iter_mut();
-        match places.find(|(known, _)| known == provider) {
-            Some((_, known)) => *known = count,
-            None => self.places.push((provider.clone(), count)),
         }
     }
 
@@ -144,10 +156,25 @@ impl Declared {
         let gate = self.gate.as_ref().map(|gate| {
             format!("        upgradeGates: [{{ name: {gate}, command: [\"true\"] }}]\n")
         });
-        cni.chain(addons).chain(bucket).chain(gate).collect()
+        let window = self.window.as_ref().map(|(start, hours)| {
+            format!(
+                "        disruption: {{ windows: [{{ start: \"{start}\", duration: {hours} }}] }}\n"
+            )
+        });
+        let more = cni.chain(addons).chain(bucket);
+        more.chain(gate).chain(window).collect()
     }
 
-    /// The pools of machines that are made: what each is called, who makes it, and its size.
+    /// The pools of control machines, and who makes them.
+    fn control(&self) -> Vec<(String, &str, u32)> {
+        let first = ("control".to_owned(), self.providers()[0], self.control);
+        let others = self.control_places.iter();
+        let others = others.map(|(name, count)| (format!("control-{name}"), name.as_str(), *count));
+        let all = std::iter::once(first).chain(others);
+        all.filter(|(_, _, count)| *count > 0).collect()
+    }
+
+    /// The pools of other machines that are made: what each is called, who makes it, and its size.
     fn sizes(&self) -> Vec<(&str, &str, String)> {
         let counted = |count: u32| (count > 0).then(|| format!("count: {count}"));
         let scaled = self
@@ -155,7 +182,6 @@ impl Declared {
             .map(|(min, max)| format!("autoscaler: {{ min: {min}, max: {max} }}"));
         let first = self.providers()[0];
         let mut sizes = vec![
-            ("control", first, counted(self.control)),
             ("compute", first, scaled.or_else(|| counted(self.compute))),
             ("door", first, counted(self.balancers)),
             ("side", first, counted(self.others)),
@@ -166,6 +192,15 @@ impl Declared {
         there
             .filter_map(|(pool, provider, size)| Some((pool, provider, size?)))
             .collect()
+    }
+
+    /// The type of a provider, by its place among them.
+    const fn kind(&self, at: usize) -> &'static str {
+        match (self.sandboxed, self.clouds) {
+            (true, _) => "sandbox",
+            (false, true) => ["hetzner", "aws", "exoscale"][at % 3],
+            (false, false) => "simulated",
+        }
     }
 
     /// The server type of a pool.
@@ -196,6 +231,7 @@ impl Declared {
             [] => "control".to_owned(),
             pools => pools.join(", "),
         };
+        let control = control_pools(&self.control());
         let balancer = |name: &str, pool: &str, roles: &[&str]| {
             let roles = roles.join(", ");
             format!(
@@ -228,7 +264,7 @@ impl Declared {
         }
         let role = |name: &&str| {
             let (port, target, pools) = match *name {
-                "api" => (6443, 6443, "control"),
+                "api" => (6443, 6443, control.as_str()),
                 "web" => (443, 30443, web.as_str()),
                 _ => (8443, 30444, web.as_str()),
             };
@@ -241,12 +277,26 @@ impl Declared {
     }
 
     /// The text of the manifest.
+    #[expect(
+        clippy::too_many_lines,
+        reason = "it is one document, written from its top to its end"
+    )]
     pub(super) fn text(&self, name: &Name) -> String {
         let mut pools = String::new();
         let mut compute = Vec::new();
         pools.push_str("    dynamic:\n");
+        let control = self.control();
+        for (pool, provider, count) in &control {
+            let made = (*provider, self.server_type(false));
+            pools.push_str(&dynamic_pool(
+                pool,
+                made,
+                &format!("count: {count}"),
+                self.replacing,
+            ));
+        }
         for (pool, provider, size) in self.sizes() {
-            let computes = !matches!(pool, "control" | "door" | "side");
+            let computes = !matches!(pool, "door" | "side");
             let made = (provider, self.server_type(computes));
             pools.push_str(&dynamic_pool(pool, made, &size, self.replacing));
             if computes {
@@ -268,18 +318,19 @@ impl Declared {
         let account = self.account.as_ref().map_or(String::new(), |secret| {
             format!("      secretRef: {{ name: {secret} }}\n")
         });
-        let kind = if self.sandboxed {
-            "sandbox"
-        } else {
-            "simulated"
+        let modules = self.modules.as_ref().map_or(String::new(), |branch| {
+            format!("      templates: {{ repository: {MODULES}, commit: {branch} }}\n")
+        });
+        let provider = |(at, name): (usize, &str)| {
+            let kind = self.kind(at);
+            format!("    - name: {name}\n      providerType: {kind}\n{account}{modules}")
         };
-        let provider =
-            |name: &str| format!("    - name: {name}\n      providerType: {kind}\n{account}");
-        let providers: String = self.providers().into_iter().map(provider).collect();
-        let zones = match self.named {
-            None => "",
-            Some(_) => "    - name: zones\n      providerType: simulated\n",
-        };
+        let providers = self.providers().into_iter().enumerate();
+        let providers: String = providers.map(provider).collect();
+        let zones = self.named.as_ref().map_or(String::new(), |_| {
+            let kind = &self.zones;
+            format!("    - name: zones\n      providerType: {kind}\n{account}")
+        });
         let proxy = self.proxy();
         let more = self.besides();
         let balancers = self.balancers(name, &compute);
@@ -297,13 +348,28 @@ spec:
         version: {}
         network: 10.8.0.0/24
         pools:
-          control: [control]
+          control: [{}]
           compute: [{}]
 {more}{proxy}{balancers}",
             self.version,
+            control_pools(&control),
             compute.join(", ")
         )
     }
+}
+
+/// So many machines come from one provider, whatever comes from the others.
+fn place(places: &mut Vec<(Name, u32)>, provider: &Name, count: u32) {
+    match places.iter_mut().find(|(known, _)| known == provider) {
+        Some((_, known)) => *known = count,
+        None => places.push((provider.clone(), count)),
+    }
+}
+
+/// What pools of control machines are called.
+fn control_pools(control: &[(String, &str, u32)]) -> String {
+    let names: Vec<_> = control.iter().map(|(name, _, _)| name.as_str()).collect();
+    names.join(", ")
 }
 
 /// The entrances of a load balancer, which has one of its own.

@@ -5,6 +5,7 @@ use model::addon::AddonName;
 use model::name::Name;
 use model::secret::EntryName;
 use model::task::Kind;
+use model::templates::Commit;
 use model::version::Version;
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -41,6 +42,11 @@ pub(super) enum Command {
     /// Etcd of a cluster is put back to the newest snapshot.
     PutBack(Name),
     Retry,
+    /// Somebody gives up what fails.
+    Cancel {
+        kind: Kind,
+        machine: Name,
+    },
     Power {
         machine: Name,
         on: bool,
@@ -54,6 +60,12 @@ pub(super) enum Command {
         name: Name,
         open: bool,
     },
+    /// What happens to the modules that stories use.
+    Modules(Modules),
+    /// The compute pool of a cluster is made from newer modules.
+    Update(Name),
+    /// Why a cluster is as it is.
+    ShowWhy(Name),
     /// The certificates of a cluster end after this time.
     Age {
         cluster: Name,
@@ -82,6 +94,15 @@ pub(super) enum Command {
     TellFailures,
 }
 
+/// What happens to modules.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Modules {
+    /// A branch leads to another commit.
+    Move(String, Commit),
+    /// Their repository answers, or does not.
+    Answer(bool),
+}
+
 /// One thing that a manifest says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Clause {
@@ -89,6 +110,8 @@ pub(super) enum Clause {
     Compute(u32),
     /// Compute machines of one provider among several.
     From(Name, u32),
+    /// Control machines of one provider among several.
+    ControlFrom(Name, u32),
     /// Compute machines whose number changes, from and to.
     Scaled(u32, u32),
     /// Machines of a load balancer with two roles.
@@ -101,8 +124,12 @@ pub(super) enum Clause {
     Called(Name),
     /// Under which name of DNS it is reached.
     Named(Name),
+    /// Which type of provider answers for it.
+    Zones(String),
     /// Machines are hosts of a sandbox.
     Sandboxed,
+    /// Machines are hosts of clouds, each provider another one.
+    Clouds,
     /// Who connects pods.
     Connected(String),
     /// What it has besides Kubernetes, each with or without a version.
@@ -127,6 +154,10 @@ pub(super) enum Clause {
     Allowing(u8),
     /// What nodes must pass before they serve again.
     Gated(Name),
+    /// The tag or the branch of the modules that machines are made with.
+    Modules(String),
+    /// When machines may be taken out of service: every day at this hour, for so many.
+    Open(String, String),
 }
 
 /// A load balancer that may pass the API on.
@@ -179,7 +210,13 @@ fn command(said: &str) -> Result<Command, String> {
         ["save", "etcd", "of", name] => Ok(Command::Save(parsed(name)?)),
         ["put", "back", "etcd", "of", name] => Ok(Command::PutBack(parsed(name)?)),
         ["show", "snapshots", "of", name] => Ok(Command::ShowSnapshots(parsed(name)?)),
+        ["show", "why", name] => Ok(Command::ShowWhy(parsed(name)?)),
+        ["update", name] => Ok(Command::Update(parsed(name)?)),
         ["retry", "what", "is", "stuck"] => Ok(Command::Retry),
+        ["cancel", kind, "of", machine] => Ok(Command::Cancel {
+            kind: known(kind)?,
+            machine: parsed(machine)?,
+        }),
         ["fail", "the", "next", attempts, "attempts", "of", kind] => Ok(Command::Fail {
             attempts: parsed(attempts)?,
             kind: known(kind)?,
@@ -231,6 +268,14 @@ fn of_the_world(words: &[&str]) -> Result<Command, String> {
             name: parsed(name)?,
             open: *verb == "open",
         }),
+        ["branch", branch, "moves", "to", digits] => {
+            // A few digits are enough for a story.
+            let commit = digits.chars().cycle().take(40).collect::<String>();
+            let moved = Modules::Move((*branch).to_owned(), parsed(&commit)?);
+            Ok(Command::Modules(moved))
+        }
+        ["modules", "answer"] => Ok(Command::Modules(Modules::Answer(true))),
+        ["modules", "do", "not", "answer"] => Ok(Command::Modules(Modules::Answer(false))),
         ["certificates", "of", name, "end", "in", number, unit] => Ok(Command::Age {
             cluster: parsed(name)?,
             left: span(parsed(number)?, unit)?,
@@ -271,6 +316,10 @@ fn clauses<'w>(mut words: &'w [&'w str]) -> Result<Vec<Clause>, String> {
     while !words.is_empty() {
         words = match words {
             ["and", rest @ ..] => rest,
+            [number, "control", "from", provider, rest @ ..] => {
+                clauses.push(Clause::ControlFrom(parsed(provider)?, parsed(number)?));
+                rest
+            }
             [
                 number,
                 word @ ("control" | "compute" | "balancer" | "balancers"),
@@ -333,9 +382,11 @@ fn of_one_word<'w>(words: &'w [&'w str]) -> Result<(Clause, &'w [&'w str]), Stri
         ["api", "on", "other", rest @ ..] => Ok((Clause::Api(Entrance::Other), rest)),
         ["api", "on", "none", rest @ ..] => Ok((Clause::Api(Entrance::None), rest)),
         ["named", name, rest @ ..] => Ok((Clause::Named(parsed(name)?), rest)),
+        ["zones", "at", kind, rest @ ..] => Ok((Clause::Zones((*kind).to_owned()), rest)),
         ["called", name, rest @ ..] => Ok((Clause::Called(parsed(name)?), rest)),
         ["bucket", secret, rest @ ..] => Ok((Clause::Bucket(parsed(secret)?), rest)),
         ["keys", secret, rest @ ..] => Ok((Clause::Keys(parsed(secret)?), rest)),
+        ["at", "clouds", rest @ ..] => Ok((Clause::Clouds, rest)),
         ["at", version, rest @ ..] => Ok((Clause::At(parsed(version)?), rest)),
         ["through", "nothing", rest @ ..] => Ok((Clause::Through(None), rest)),
         ["through", proxy, rest @ ..] => Ok((Clause::Through(Some((*proxy).to_owned())), rest)),
@@ -345,6 +396,11 @@ fn of_one_word<'w>(words: &'w [&'w str]) -> Result<(Clause, &'w [&'w str]), Stri
         }
         [number, "from", provider, rest @ ..] => {
             Ok((Clause::From(parsed(provider)?, parsed(number)?), rest))
+        }
+        ["modules", branch, rest @ ..] => Ok((Clause::Modules((*branch).to_owned()), rest)),
+        ["open", "at", start, "for", hours, rest @ ..] => {
+            let (start, hours) = ((*start).to_owned(), (*hours).to_owned());
+            Ok((Clause::Open(start, hours), rest))
         }
         ["gated", "by", gate, rest @ ..] => Ok((Clause::Gated(parsed(gate)?), rest)),
         ["allowing", percent, "per", "cent", rest @ ..] => {

@@ -1,8 +1,8 @@
 //! Plays a story: says each line to the store or the world, and waits where it says so.
 
 use super::Story;
-use super::manifest::Declared;
-use super::parse::Command;
+use super::manifest::{Declared, MODULES};
+use super::parse::{Command, Modules};
 use crate::faults::{Counted, Faults, Profile, Script};
 use crate::stage::{Stage, retry};
 use crate::world::{LetGo, Violation};
@@ -14,11 +14,13 @@ use model::name::Name;
 use model::observed::{HostFact, MachineFact, NodeFact, Seen};
 use model::secret::{EntryName, Secret};
 use model::snapshot::SnapshotsFact;
+use model::task::Kind;
+use model::templates::Reference;
 use model::time::Timestamp;
 use plan::Phase;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use store::{Draft, MachineFilter, Page, Store, Submission, SubmitError};
+use store::{ClusterView, Draft, MachineFilter, Page, Store, Submission, SubmitError};
 use tokio::time::sleep;
 use vault::Changes;
 
@@ -161,6 +163,7 @@ struct Player {
 }
 
 impl Player {
+    #[expect(clippy::too_many_lines, reason = "an arm for each command")]
     async fn follow(&mut self, line: &str, command: &Command) -> Result<(), Error> {
         let wrong = |why: String| Error::Line {
             line: line.to_owned(),
@@ -196,12 +199,21 @@ impl Player {
             Command::Save(name) => self.wish(name, Wish::Snapshot).await.map_err(wrong)?,
             Command::PutBack(name) => self.put_back(name).await.map_err(wrong)?,
             Command::Retry => self.retry().await.map_err(wrong)?,
+            Command::Cancel { kind, machine } => {
+                self.cancel(*kind, machine).await.map_err(wrong)?;
+                if *kind == Kind::Name {
+                    self.stage.unnamed.push(machine.clone());
+                }
+            }
             Command::Power { machine, on } => self.power(machine, *on).await.map_err(wrong)?,
             Command::Offer {
                 server_type,
                 offered,
             } => self.stage.world.offer(server_type, *offered),
             Command::Gate { name, open } => self.stage.world.set_gate(name, *open),
+            Command::Modules(what) => self.modules(what),
+            Command::Update(name) => self.update(name).await.map_err(wrong)?,
+            Command::ShowWhy(name) => self.show_why(name).await?,
             Command::TellFailures => self.stage.chronicle.only_failures(),
             Command::Age { cluster, left } => self.age(cluster, *left).await.map_err(wrong)?,
             Command::Fail {
@@ -228,6 +240,20 @@ impl Player {
             Command::ShowSnapshots(name) => self.show_snapshots(name).await.map_err(wrong)?,
         }
         Ok(())
+    }
+
+    fn modules(&self, what: &Modules) {
+        let world = &self.stage.world;
+        match what {
+            Modules::Move(branch, commit) => {
+                let reference = Reference {
+                    repository: MODULES.to_owned(),
+                    name: branch.clone(),
+                };
+                world.lead(reference, commit.clone());
+            }
+            Modules::Answer(answers) => world.set_repository(MODULES, *answers),
+        }
     }
 
     async fn power(&self, machine: &Name, on: bool) -> Result<(), String> {
@@ -305,6 +331,14 @@ impl Player {
         self.wish(name, Wish::Scale { pool, count, was }).await
     }
 
+    /// Has the compute pool of a cluster made from newer modules.
+    async fn update(&self, name: &Name) -> Result<(), String> {
+        let pool: Name = "compute".parse().map_err(|_| "no such pool".to_owned())?;
+        // The store knows what is offered.
+        let commit = None;
+        self.wish(name, Wish::Update { pool, commit }).await
+    }
+
     /// Gives it another size until it has it: what could not be made is given back, and whoever
     /// scales wishes again.
     async fn insist(&self, name: &Name, count: u32) -> Result<(), Error> {
@@ -376,14 +410,19 @@ impl Player {
         Ok(())
     }
 
-    /// The snapshots of a cluster.
-    async fn snapshots(&self, name: &Name) -> Result<SnapshotsFact, String> {
+    /// All that is known of a cluster.
+    async fn cluster_view(&self, name: &Name) -> Result<ClusterView, String> {
         let told = |error: store::Error| error.to_string();
         let project = Name::default_project();
         let found = self.stage.store.cluster(&project, name).await;
         let row = found.map_err(told)?.ok_or("there is no such cluster")?;
         let view = self.stage.store.cluster_view(row.id).await.map_err(told)?;
-        let known = view.and_then(|view| view.observed.snapshots);
+        view.ok_or_else(|| "there is no such cluster".to_owned())
+    }
+
+    /// The snapshots of a cluster.
+    async fn snapshots(&self, name: &Name) -> Result<SnapshotsFact, String> {
+        let known = self.cluster_view(name).await?.observed.snapshots;
         let (known, _) = known.ok_or("nobody has told of snapshots")?;
         Ok(known)
     }
@@ -405,6 +444,31 @@ impl Player {
                 .say(format!("  {at}: {}{before}", snapshot.version));
         }
         Ok(())
+    }
+
+    /// Gives up what is tried with a machine, when it has failed.
+    async fn cancel(&self, kind: Kind, machine: &Name) -> Result<(), String> {
+        /// Nobody waits for longer than this.
+        const GLANCES_MAX: u32 = 1000;
+        for _ in 0..GLANCES_MAX {
+            let row = self.machine(machine).await?;
+            let view = self.cluster_view(&row.cluster).await?;
+            let mut open = view.open.iter();
+            let failed = open.find(|open| {
+                let this = open.machine == row.machine.id && open.action.kind() == kind;
+                this && open.error.is_some()
+            });
+            if let Some(failed) = failed {
+                let wish = Wish::Cancel {
+                    task: failed.id,
+                    machine: row.machine.id,
+                    kind,
+                };
+                return self.wish(&row.cluster, wish).await;
+            }
+            sleep(Duration::from_secs(10)).await;
+        }
+        Err("nothing has failed there".to_owned())
     }
 
     async fn retry(&self) -> Result<(), String> {
@@ -488,6 +552,22 @@ impl Player {
         Ok(())
     }
 
+    async fn show_why(&self, name: &Name) -> Result<(), Error> {
+        let project = Name::default_project();
+        let Some(row) = self.stage.store.cluster(&project, name).await? else {
+            return Ok(());
+        };
+        if let Some(known) = self.stage.store.cluster_view(row.id).await? {
+            let view = known.view(self.stage.now());
+            for cause in plan::why(&view, &plan::plan(&view)) {
+                for line in cause.to_string().lines() {
+                    self.stage.say(format!("  {line}"));
+                }
+            }
+        }
+        Ok(())
+    }
+
     async fn show_plan(&self, name: &Name) -> Result<(), Error> {
         let project = Name::default_project();
         let Some(row) = self.stage.store.cluster(&project, name).await? else {
@@ -532,6 +612,11 @@ fn seen(seen: &Seen) -> String {
     let machine = match seen.host.as_ref() {
         Some((host, _)) => format!("{machine}, {}", said(host)),
         None => machine.to_owned(),
+    };
+    let machine = match seen.port {
+        Some((port, _)) if port.open => format!("{machine}, port open"),
+        Some(_) => format!("{machine}, port shut"),
+        None => machine,
     };
     match seen.node.as_ref().map(|(fact, _)| fact) {
         None | Some(NodeFact::Absent) => machine,

@@ -10,6 +10,7 @@ use model::id::{ClusterId, MachineId, TaskId};
 use model::name::Name;
 use model::snapshot::{RestoredFact, Taking};
 use model::task::{Action, Kind, Task};
+use model::templates::{Commit, Reference};
 use model::time::Timestamp;
 use model::version::Version;
 use serde::{Deserialize, Serialize};
@@ -32,6 +33,9 @@ pub(crate) enum Effect {
         /// Whether it is a host that somebody enters.
         #[serde(default, skip_serializing_if = "is_false")]
         host: bool,
+        /// Whether the world reaches the API on it, where a firewall stands before that.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        port: Option<bool>,
     },
     /// Somebody has the key made that opens the machines of a cluster.
     Key {
@@ -88,6 +92,20 @@ pub(crate) enum Effect {
         gate: Name,
         /// Whether it lets nodes pass from now on.
         open: bool,
+    },
+    /// Somebody moved a tag or a branch of a repository.
+    Lead {
+        /// Which.
+        reference: Reference,
+        /// Where it leads from now on.
+        commit: Commit,
+    },
+    /// A repository stopped answering, or answers again.
+    Repository {
+        /// Which.
+        repository: String,
+        /// Whether it answers from now on.
+        answers: bool,
     },
     /// Time that nobody has passed: the certificates of a control plane end on this day.
     Age {
@@ -168,6 +186,10 @@ pub(crate) enum Change {
     Balance { passing: Passing },
     /// Names lead to a machine from now on, and no others.
     Name { naming: Naming },
+    /// The provider lets the world reach the API on a machine.
+    Expose,
+    /// The provider keeps the world from it.
+    Shut,
     /// A control plane is started.
     Init {
         version: Version,
@@ -232,7 +254,7 @@ impl Change {
     /// The change that a task asks for; making a machine or a key is an order, not a change.
     pub(crate) fn of(task: &Task) -> Option<Self> {
         Some(match &task.action {
-            Action::Key | Action::Create => return None,
+            Action::Key | Action::Create | Action::CreateExposed => return None,
             Action::Prepare => Self::Prepare,
             Action::Equip { recipe } => Self::Equip {
                 recipe: recipe.fingerprint(),
@@ -244,6 +266,8 @@ impl Change {
             Action::Name { naming } => Self::Name {
                 naming: naming.clone(),
             },
+            Action::Expose => Self::Expose,
+            Action::Shut => Self::Shut,
             Action::Init {
                 version,
                 network: _,
@@ -296,6 +320,8 @@ impl Change {
             Self::Mesh { .. } => Kind::Mesh,
             Self::Balance { .. } => Kind::Balance,
             Self::Name { .. } => Kind::Name,
+            Self::Expose => Kind::Expose,
+            Self::Shut => Kind::Shut,
             Self::Init { .. } => Kind::Init,
             Self::Join { .. } => Kind::Join,
             Self::Install { .. } => Kind::Install,
@@ -329,6 +355,8 @@ impl Change {
             | Self::Release => true,
             Self::Mesh { .. }
             | Self::Name { .. }
+            | Self::Expose
+            | Self::Shut
             | Self::Install { .. }
             | Self::Drain
             | Self::Uncordon

@@ -61,6 +61,7 @@ impl State {
                 stopping: false,
                 kit,
                 lent: false,
+                port: seen.port.map(|(port, _)| port.open),
             };
             self.vms.insert(self.vm_last, vm);
             Computer::Vm(self.vm_last)

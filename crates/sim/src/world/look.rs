@@ -99,12 +99,14 @@ impl State {
         }
         match &task.action {
             Action::Key => Ok(self.step_key(task.cluster, now)),
-            Action::Create => self.step_create(machine, now),
+            Action::Create | Action::CreateExposed => self.step_create(machine, now),
             Action::Prepare => self.step_prepare(machine),
             Action::Equip { recipe } => self.step_equip(machine, &recipe.fingerprint(), now),
             Action::Mesh { mesh } => self.step_mesh(mesh, &ends(mesh), now),
             Action::Balance { balance } => self.step_balance(machine, &Passing::of(balance), now),
             Action::Name { naming } => Ok(self.step_name(machine, naming)),
+            Action::Expose => self.step_port(machine, true),
+            Action::Shut => self.step_port(machine, false),
             Action::Init { .. } => self.step_init(task, now),
             Action::Join { .. } => self.step_join(task, now),
             Action::Install { addons, remove } => self.step_install(task, (addons, remove), now),
@@ -205,6 +207,10 @@ impl State {
             Some((_, vm)) if !vm.powered => Err(silent(machine)),
             Some((_, vm)) if vm.boots_at > now => Ok(Step::UnderWay { until: vm.boots_at }),
             Some(_) => Ok(Step::Done),
+            None if machine.origin.lacks_commit() => Err(never(
+                format!("nobody knows from which commit {} is made", machine.name),
+                "look up where the branch of its modules leads",
+            )),
             None => self.sold(machine).map(|()| Step::Begin(None)),
         }
     }
@@ -300,6 +306,7 @@ impl State {
         }
     }
 
+    #[expect(clippy::too_many_lines, reason = "an arm for each kind of task")]
     fn step_node(&self, task: &Task, now: Timestamp) -> Result<Step, Refusal> {
         let machine = &task.machine;
         let kube = self.clusters.get(&task.cluster);
@@ -320,11 +327,14 @@ impl State {
                 | Action::Readmit { .. }
                 | Action::Key
                 | Action::Create
+                | Action::CreateExposed
                 | Action::Prepare
                 | Action::Equip { .. }
                 | Action::Mesh { .. }
                 | Action::Balance { .. }
                 | Action::Name { .. }
+                | Action::Expose
+                | Action::Shut
                 | Action::Init { .. }
                 | Action::Join { .. }
                 | Action::Install { .. }
@@ -349,11 +359,14 @@ impl State {
             Action::Leave
             | Action::Key
             | Action::Create
+            | Action::CreateExposed
             | Action::Prepare
             | Action::Equip { .. }
             | Action::Mesh { .. }
             | Action::Balance { .. }
             | Action::Name { .. }
+            | Action::Expose
+            | Action::Shut
             | Action::Init { .. }
             | Action::Join { .. }
             | Action::Install { .. }
@@ -483,7 +496,9 @@ impl State {
             let told = on.and_then(|on| self.host_told(cluster, on, now));
             facts.extend(told.map(|told| Fact::Host(machine.id, told)));
             facts.extend(self.names_fact(machine));
+            facts.extend(self.port_fact(machine));
         }
+        facts.extend(self.modules_facts(machines));
         let key = self.keys.get(&cluster).filter(|key| key.from <= now);
         facts.extend(key.map(|key| {
             let public = key.public.clone();
@@ -621,7 +636,7 @@ fn unanswered(machine: &Machine) -> Refusal {
     )
 }
 
-fn silent(machine: &Machine) -> Refusal {
+pub(super) fn silent(machine: &Machine) -> Refusal {
     later(
         format!("{} does not answer", machine.name),
         "continues when it answers again",

@@ -109,6 +109,8 @@ impl State {
         let fact = named.map_or_else(NamesFact::default, |named| NamesFact {
             address: (!named.names.is_empty()).then_some(named.address),
             names: named.names.clone(),
+            // Who asks here knows whom they reach.
+            asked: Vec::new(),
         });
         let balancer = machine.role == Role::Balancer && told;
         balancer.then_some(Fact::Names(machine.id, fact))

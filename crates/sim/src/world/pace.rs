@@ -44,8 +44,13 @@ const fn demo_millis(kind: Kind) -> (u64, u64) {
         Kind::Equip | Kind::Join | Kind::Install | Kind::Drain | Kind::Delete => (800, 1_200),
         Kind::Upgrade | Kind::Restore | Kind::Renew => (1_500, 2_500),
         Kind::Mesh | Kind::Prepare | Kind::Release | Kind::Leave => (400, 600),
-        Kind::Key | Kind::Balance | Kind::Name | Kind::Tend | Kind::Uncordon | Kind::Snapshot => {
-            (200, 300)
-        }
+        Kind::Key
+        | Kind::Balance
+        | Kind::Name
+        | Kind::Expose
+        | Kind::Shut
+        | Kind::Tend
+        | Kind::Uncordon
+        | Kind::Snapshot => (200, 300),
     }
 }

@@ -28,6 +28,7 @@ impl State {
             if let Some(kit) = &vm.kit {
                 line.extend(self.drawn(by.cluster, kit, now));
             }
+            line.extend(vm.port_drawn());
         }
         for (address, host) in &self.hosts {
             let Some(by) = host.owner.as_ref().filter(|by| shown(by.cluster)) else {

@@ -9,6 +9,7 @@
 
 use super::effect::{Bearer, Change, Computer, Effect, Operation, Told};
 use super::kit::Kit;
+use super::modules::Modules;
 use super::names::Named;
 use super::saved::Saved;
 use super::watch::Violation;
@@ -49,6 +50,9 @@ pub(crate) struct State {
     /// Gates that let nobody pass for now.
     #[serde(default)]
     pub(crate) shut: BTreeSet<Name>,
+    /// What was said of repositories of modules.
+    #[serde(default)]
+    pub(crate) modules: Modules,
     /// Clusters that are to go as a whole.
     pub(crate) condemned: BTreeSet<ClusterId>,
     /// Rules that were broken, in the order in which it happened.
@@ -77,6 +81,9 @@ pub(crate) struct Vm {
     /// Whether another driver made it.
     #[serde(default)]
     pub(crate) lent: bool,
+    /// Whether the world reaches the API on it, where a firewall stands before that.
+    #[serde(default)]
+    pub(crate) port: Option<bool>,
 }
 
 /// What opens the machines of a cluster.
@@ -227,12 +234,14 @@ impl State {
                 address,
                 boots_at,
                 host,
+                port,
             } => {
                 *self.made.entry(by.machine).or_insert(0) += 1;
                 self.watch_order(at, &by, host);
                 self.put(vm, by, address, boots_at);
                 if let Some(vm) = self.vms.get_mut(&vm) {
                     vm.kit = host.then(Kit::default);
+                    vm.port = port;
                 }
             }
             Effect::Key {
@@ -267,6 +276,11 @@ impl State {
             Effect::Gate { gate, open: false } => {
                 self.shut.insert(gate);
             }
+            Effect::Lead { reference, commit } => self.modules.lead(reference, commit),
+            Effect::Repository {
+                repository,
+                answers,
+            } => self.modules.answer(repository, answers),
             Effect::Age { cluster, end } => {
                 let kube = self.clusters.get_mut(&cluster).into_iter();
                 let nodes = kube.flat_map(|kube| kube.nodes.values_mut());
@@ -294,6 +308,7 @@ impl State {
             stopping: false,
             kit: None,
             lent: false,
+            port: None,
         };
         self.vms.insert(number, vm);
     }
@@ -336,6 +351,8 @@ impl State {
             Change::Equip { .. }
             | Change::Balance { .. }
             | Change::Name { .. }
+            | Change::Expose
+            | Change::Shut
             | Change::Init { .. }
             | Change::Join { .. }
             | Change::Tend { .. }
@@ -367,6 +384,7 @@ impl State {
     }
 
     /// What a change leads to.
+    #[expect(clippy::too_many_lines, reason = "an arm for each kind of task")]
     fn finish(&mut self, at: Timestamp, of: &Operation) {
         if of.change.on_the_machine() && !self.answers(of.on, at) {
             return;
@@ -381,6 +399,11 @@ impl State {
             Change::Mesh { ends } => self.connect(at, ends),
             Change::Balance { passing } => self.balance(of, passing),
             Change::Name { naming } => self.name(at, of, naming),
+            Change::Expose => self.set_port(of, true),
+            Change::Shut => {
+                self.watch_shut(at, of);
+                self.set_port(of, false);
+            }
             Change::Init { version, told } => {
                 self.watch_init(at, of);
                 let kube = self.clusters.entry(of.by.cluster).or_default();

@@ -56,6 +56,10 @@ pub enum Rule {
     StillTarget,
     /// A node was led to a machine that does not pass the API on.
     LedNowhere,
+    /// A node was led to a machine on which the world is kept from the API.
+    LedToShut,
+    /// A person was led to such a machine.
+    SentToShut,
     /// A machine went, or passed the API on no more, while a node looked for it there.
     StillAsked,
     /// Something else was done to a cluster while its etcd was put back.
@@ -87,6 +91,8 @@ impl Rule {
             Self::NotConnected => "was to become a node before it was part of the mesh",
             Self::StillTarget => "left while a load balancer sent to it",
             Self::LedNowhere => "was led to a machine that does not pass the API on",
+            Self::LedToShut => "was led to a machine whose port is shut",
+            Self::SentToShut => "is where people look for the API, and its port is shut",
             Self::StillAsked => "went while a node looked for the API there",
             Self::WhileRestored => "was changed while etcd was put back",
             Self::Unforeseen => "became other than foreseen",
@@ -176,6 +182,7 @@ impl State {
     }
 
     /// A change has just begun.
+    #[expect(clippy::too_many_lines, reason = "an arm for each kind of task")]
     pub(super) fn watch_begin(&mut self, at: Timestamp, of: &Operation, had_quorum: bool) {
         if !self.watches(&of.by) {
             return;
@@ -231,6 +238,8 @@ impl State {
             | Change::Mesh { .. }
             | Change::Balance { .. }
             | Change::Name { .. }
+            | Change::Expose
+            | Change::Shut
             | Change::Init { .. }
             | Change::Join { .. }
             | Change::Install { .. }
@@ -358,6 +367,9 @@ impl State {
         };
         if kits.into_iter().any(nowhere) && self.watches(&of.by) {
             self.violated(at, &of.by, Rule::LedNowhere);
+        }
+        if self.watches(&of.by) && self.is_led_to_shut(of, told) {
+            self.violated(at, &of.by, Rule::LedToShut);
         }
     }
 

@@ -1,7 +1,7 @@
 //! Who gets which task, and for how long.
 
 use super::lanes::{catch_up, compute, due, shares};
-use super::{Claim, object, title};
+use super::{Claim, object, set_aside, title};
 use crate::Store;
 use crate::body::{Row, Scope, Tx, for_each};
 use crate::error::Error;
@@ -86,7 +86,7 @@ fn claim(
             break;
         }
         for row in for_each(tx, BEGIN, &[now.into(), worker.into(), until.into()], &due)? {
-            claimed.push(begun(tx, row, worker, now)?);
+            claimed.extend(begun(tx, row, worker, now)?);
         }
         let served: Vec<_> = shares
             .iter()
@@ -103,10 +103,22 @@ const BEGIN: &str =
     "UPDATE tasks SET state = 'running', attempts = attempts + 1, fence = fence + 1,
                        worker = $2, lease_until = $3, updated_at = $1
      WHERE seq IN ({}) AND CASE state WHEN 'waiting' THEN 1 ELSE 0 END = 1
-     RETURNING format, body, attempts, lost, fence";
+     RETURNING id, format, body, attempts, lost, fence";
 
-fn begun(tx: &mut dyn Tx, mut row: Row, worker: &str, now: Timestamp) -> Result<Claim, Error> {
-    let task: Task = row.document()?;
+fn begun(
+    tx: &mut dyn Tx,
+    mut row: Row,
+    worker: &str,
+    now: Timestamp,
+) -> Result<Option<Claim>, Error> {
+    let id: TaskId = row.take()?;
+    let task: Task = match row.document() {
+        Err(error) if error.is_unreadable() => {
+            set_aside(tx, id, &error, now)?;
+            return Ok(None);
+        }
+        read => read?,
+    };
     let (attempt, lost, fence) = (row.take()?, row.take()?, row.take()?);
     let message = format!("{}, attempt {attempt}", title(&task));
     note(
@@ -116,12 +128,12 @@ fn begun(tx: &mut dyn Tx, mut row: Row, worker: &str, now: Timestamp) -> Result<
         object(task.id),
         message,
     );
-    Ok(Claim {
+    Ok(Some(Claim {
         task,
         attempt,
         lost,
         fence,
         worker: worker.to_owned(),
         begun: now,
-    })
+    }))
 }

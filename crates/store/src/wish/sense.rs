@@ -10,6 +10,7 @@ use model::manifest::{Dynamic, POOL_COUNT_MAX, Pool};
 use model::name::Name;
 use model::snapshot::SnapshotId;
 use model::task::Task;
+use model::templates::Commit;
 
 /// The wish with what it repeats of other documents, if it makes sense for the cluster.
 pub(super) fn checked(tx: &mut dyn Tx, view: &ClusterView, wish: Wish) -> Result<Wish, WishError> {
@@ -62,6 +63,45 @@ pub(super) fn checked(tx: &mut dyn Tx, view: &ClusterView, wish: Wish) -> Result
             kept(view, &snapshot)?;
             Ok(Wish::Restore { snapshot })
         }
+        Wish::Update { pool, commit: _ } => {
+            declared(tx, view, &pool)?;
+            let commit = newest(view, &pool)?;
+            Ok(Wish::Update {
+                pool,
+                commit: Some(commit),
+            })
+        }
+    }
+}
+
+/// The commit that is offered to a pool whose machines are made from another.
+fn newest(view: &ClusterView, pool: &Name) -> Result<Commit, WishError> {
+    let desired = &view.desired;
+    if desired.tombstone {
+        let name = &desired.name;
+        return Err(refused(format!("cluster {name} is being removed")));
+    }
+    let machines = || desired.machines.iter().filter(|of| of.pool == *pool);
+    let reference = machines().find_map(|machine| machine.origin.reference());
+    let reference = reference.ok_or_else(|| {
+        refused(format!(
+            "pool {pool} is made from modules that no branch leads to; name others in the manifest"
+        ))
+    })?;
+    let commit = view.observed.commit_of(&reference);
+    let commit = commit.ok_or_else(|| {
+        refused(format!(
+            "nobody has seen yet to which commit {reference} leads"
+        ))
+    })?;
+    let behind = |machine: &Machine| machine.origin.pinned().is_some_and(|has| has != *commit);
+    if machines().any(behind) {
+        Ok(commit.clone())
+    } else {
+        Err(refused(format!(
+            "pool {pool} is made from {}, to which {reference} leads",
+            commit.short()
+        )))
     }
 }
 

@@ -33,6 +33,14 @@ impl Place {
         std::iter::once(Self::directory()).chain(database).collect()
     }
 
+    /// Another empty place of the same kind.
+    pub(crate) fn another(&self) -> Self {
+        match self {
+            Self::Directory(_) => Self::directory(),
+            Self::Database(server, _) => Self::Database(server, server.create_database().unwrap()),
+        }
+    }
+
     /// The store in this place.
     pub(crate) fn open(&self) -> Store {
         self.try_open().unwrap()

@@ -15,3 +15,4 @@ mod fixture;
 mod furnished;
 mod migrated;
 mod tampered;
+mod unreadable;

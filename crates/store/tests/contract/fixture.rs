@@ -243,7 +243,7 @@ pub(crate) fn effect(task: &Task, now: Timestamp) -> Vec<Observation> {
         )
     };
     let facts = match &task.action {
-        Action::Create | Action::Prepare => vec![running(machine)],
+        Action::Create | Action::CreateExposed | Action::Prepare => vec![running(machine)],
         Action::Init { version, care, .. } => {
             vec![
                 Fact::ControlPlane(ControlPlaneFact::started()),
@@ -265,6 +265,8 @@ pub(crate) fn effect(task: &Task, now: Timestamp) -> Vec<Observation> {
         | Action::Mesh { .. }
         | Action::Balance { .. }
         | Action::Name { .. }
+        | Action::Expose
+        | Action::Shut
         | Action::Install { .. }
         | Action::Renew { .. } => Vec::new(),
         Action::Snapshot { taking } => vec![saved(taking, now)],

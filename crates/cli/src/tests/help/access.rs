@@ -252,19 +252,20 @@ fn secret() {
     check(
         "secret set",
         &expect![[r#"
-        Set entries of a secret; the others stay
-        Usage: slipway secret set [OPTIONS] <NAME> <KEY[=FILE]>...
-        Arguments:
-          <NAME>           The name of the secret
-          <KEY[=FILE]>...  An entry, and the file with its value
-        Options:
-          -h, --help  Print help (see more with '--help')
-        Examples:
-          slipway secret set cloud token
-          slipway secret set attic privatekey=/home/me/.ssh/id_ed25519
-          pass show cloud | slipway secret set cloud token
-        A value never stands on the command line. Without a file it is asked for, unseen, or read
-        from standard input; a single line there loses its line end."#]],
+            Set entries of a secret; the others stay
+            Usage: slipway secret set [OPTIONS] <NAME> <KEY[=FILE]>...
+            Arguments:
+              <NAME>           The name of the secret
+              <KEY[=FILE]>...  An entry, and the file with its value
+            Options:
+                  --force  Also values with which a manifest could not open its account any more
+              -h, --help   Print help (see more with '--help')
+            Examples:
+              slipway secret set cloud token
+              slipway secret set attic privatekey=/home/me/.ssh/id_ed25519
+              pass show cloud | slipway secret set cloud token
+            A value never stands on the command line. Without a file it is asked for, unseen, or read
+            from standard input; a single line there loses its line end."#]],
     );
     check(
         "secret delete",

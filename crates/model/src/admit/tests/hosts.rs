@@ -44,9 +44,9 @@ fn a_real_address_is_outside_the_networks_of_the_cluster() {
     check(
         &[("{endpoint: 203.0.113.5}", nodes)],
         &expect![[r#"
-            spec.nodePools.static[0].nodes[0].endpoint: found 10.8.0.255, allowed: an address outside 10.8.0.0/24, the private network of cluster `first`
-            spec.nodePools.static[0].nodes[2].endpoint: found 10.244.3.4, allowed: an address outside 10.244.0.0/16, the network of pods of cluster `first`
-            spec.nodePools.static[0].nodes[3].endpoint: found 10.96.0.10, allowed: an address outside 10.96.0.0/12, the network of services of cluster `first`
+            spec.nodePools.static[0].nodes[0].endpoint: found 10.8.0.255, allowed: an address outside 10.8.0.0/24, the private network of cluster `first`; unless it lives so
+            spec.nodePools.static[0].nodes[2].endpoint: found 10.244.3.4, allowed: an address outside 10.244.0.0/16, the network of pods of cluster `first`; unless it lives so
+            spec.nodePools.static[0].nodes[3].endpoint: found 10.96.0.10, allowed: an address outside 10.96.0.0/12, the network of services of cluster `first`; unless it lives so
         "#]],
     );
 }

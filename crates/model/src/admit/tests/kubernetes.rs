@@ -49,7 +49,7 @@ fn every_host_needs_room_for_its_pods() {
             ),
         ],
         &expect![[r#"
-            spec.kubernetes.clusters[0].podNetwork: found 10.32.0.0/22 with room for the pods of 3 machines, allowed: room for 6 machines and one replacement
+            spec.kubernetes.clusters[0].podNetwork: found 10.32.0.0/22 with room for the pods of 3 machines, allowed: room for 6 machines and one replacement; unless it lives so
         "#]],
     );
 }

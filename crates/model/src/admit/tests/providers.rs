@@ -165,16 +165,17 @@ fn the_modules_of_a_provider_are_read_and_noted_as_moving() {
     };
     assert_eq!(
         read(REPOSITORY),
-        ("github.com/org/modules//a/b@v1.2.0".to_owned(), false)
+        ("github.com/org/modules//a/b@v1.2.0".to_owned(), true)
     );
     let branch = REPOSITORY.replace("commit: v1.2.0, path: a/b", "commit: release/2");
     assert_eq!(
         read(&branch),
         ("github.com/org/modules@release/2".to_owned(), true)
     );
-    let named =
-        "{name: lab, providerType: simulated, templatesRef: {name: ours, namespace: claudie}}";
-    assert_eq!(read(named), ("claudie/ours".to_owned(), true));
+    let hash = "0a".repeat(20);
+    let still = REPOSITORY.replace("v1.2.0", &hash);
+    let told = format!("github.com/org/modules//a/b@{hash}");
+    assert_eq!(read(&still), (told, false));
 }
 
 #[test]
@@ -196,7 +197,7 @@ fn modules_that_cannot_be_fetched_are_refused() {
         spec.providers[0].templates.repository: found `https://github.com/org/modules`, allowed: a repository without a scheme, for example github.com/org/modules; it is fetched by https
         spec.providers[0].templates.commit: found nothing; this field is required
         spec.providers[0].templates.path: found `/x`, allowed: a path within the repository
-        spec.providers[0].templates.branch: unknown field; allowed: repository, commit, path
+        spec.providers[0].templates.branch: unknown field; allowed: repository, commit, path, secretRef
         --
         spec.providers[0].templates.repository: found `modules`, allowed: a host and what is there, for example github.com/org/modules
         spec.providers[0].templates.commit: found `-x`, allowed: a hash, a tag or a branch
@@ -205,6 +206,7 @@ fn modules_that_cannot_be_fetched_are_refused() {
         spec.providers[0].templatesRef.namespace: found `N`: name has 'N' at position 0; allowed are a-z, 0-9 and, inside, hyphens
         spec.providers[0].templatesRef: found templatesRef beside templates, allowed: one of them
         --
+        spec.providers[0].templatesRef.name: found `ours`, allowed: a TemplateGitReference of the same file (none is defined), or claudie-default-templates
         spec.providers[0].templatesRef: found templatesRef beside templates, allowed: one of them
         --
         spec.providers[0].templatesRef: found `ours` (a text), allowed: a mapping

@@ -49,7 +49,7 @@ fn a_load_balancer_of_another_kind_is_refused_without_consent() {
     let refused = expand(&project, &manifest, &known, &BTreeMap::new(), life.now);
     let refused = refused.expect_err("must be refused");
     assert_eq!(refused.len(), 1);
-    expect!["spec.nodePools.dynamic[2]: found another serverType than front-door-01 was made with; say replace: true to have the pool's machines replaced, one after the other"].assert_eq(&refused[0].to_string());
+    expect!["spec.nodePools.dynamic[2]: found serverType systemd, which was lite when front-door-01 was made; say replace: true to have the pool's machines replaced, one after the other"].assert_eq(&refused[0].to_string());
 }
 
 #[test]

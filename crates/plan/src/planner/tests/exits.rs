@@ -19,10 +19,11 @@ use model::cluster::{MetalWanted, Origin, Role};
 use model::id::{MachineId, TaskId};
 use model::intent::Wish;
 use model::kubernetes::Cni;
-use model::observed::{CertificatesFact, MachineFact, NodeFact, Wellbeing};
+use model::observed::{CertificatesFact, MachineFact, NodeFact, UnresolvedFact, Wellbeing};
 use model::provider::{Cloud, Provider};
 use model::snapshot::SnapshotId;
 use model::task::{Action, Kind, Open, State, Task};
+use model::templates::{Commit, Templates};
 use model::time::Timestamp;
 use model::upkeep::{Failed, Roll};
 use std::collections::{BTreeMap, BTreeSet};
@@ -143,10 +144,11 @@ const fn number(reason: &Reason) -> usize {
         Reason::Unnamed { .. } => 26,
         Reason::Unmatched { .. } => 27,
         Reason::Locked { .. } => 28,
+        Reason::Modules { .. } => 29,
     }
 }
 
-const REASONS: usize = 29;
+const REASONS: usize = 30;
 
 /// What ends a wait besides time and the planner.
 type Deed = fn(&mut World);
@@ -241,6 +243,34 @@ fn unmatched() -> World {
         selector: BTreeMap::from([("disk".to_owned(), "nvme".to_owned())]),
     });
     world
+}
+
+/// A machine that is to be made from a branch, which nobody has seen yet, or could.
+fn followed(lasting: bool) -> World {
+    let mut world = World::new("1.34.0", "c1 w1", "c1");
+    let worker = world.desired.machines.last_mut().unwrap();
+    if let Origin::Made { hardware, .. } = &mut worker.origin {
+        hardware.templates = Some(Templates::Repository {
+            repository: "git.example.org/m".to_owned(),
+            commit: "main".to_owned(),
+            path: None,
+            secret: None,
+            pinned: None,
+        });
+    }
+    let reference = worker.origin.reference().unwrap();
+    let because = "it is not there".to_owned();
+    let trouble = UnresolvedFact { because, lasting };
+    let seen = world.observed.followed.entry(reference).or_default();
+    seen.unresolved = Some((trouble, NOW)).filter(|_| lasting);
+    world
+}
+
+/// Somebody has seen where branches lead.
+fn led(world: &mut World) {
+    for followed in world.observed.followed.values_mut() {
+        followed.commit = Some((Commit::to_come(), world.now));
+    }
 }
 
 /// Somebody wants a node to be left alone while the others are upgraded.
@@ -338,6 +368,8 @@ fn waits() -> Vec<(World, Owner, Deed)> {
         }),
         (unmatched(), Person, |world| world.desired.metal.clear()),
         (locked(), Person, unlocked),
+        (followed(false), Slipway, led),
+        (followed(true), Person, led),
     ]
 }
 
@@ -416,6 +448,15 @@ fn journeys() -> Vec<fn() -> World> {
             let mut world = World::hosts("c1 w1 b1");
             world.desired.balancers[0].dns = Some(names(Provider::Simulated, "www"));
             world.settled().want("c1 w1 b2")
+        },
+        || World::hosts("c1 w1 b1").at_cloud("c1"),
+        || {
+            let mut world = World::hosts("c1 w1 b1").at_cloud("c1").settled();
+            let mut former = world.desired.balancers.clone();
+            former[0].roles.remove(0);
+            world.desired.balancers[0].roles.remove(1);
+            world.desired.former = former;
+            world
         },
         || World::new("1.35.0", "c1 c2 c3 w1", "c1 c2 c3 w1").unsaved(),
         || {
@@ -629,7 +670,8 @@ const fn keeps_waiting(wish: &Wish) -> bool {
         | Wish::Retire { .. }
         | Wish::Retry { .. }
         | Wish::Snapshot
-        | Wish::Restore { .. } => false,
+        | Wish::Restore { .. }
+        | Wish::Update { .. } => false,
     }
 }
 
@@ -656,6 +698,10 @@ fn every_wish_is_fulfilled_or_can_be_withdrawn() {
         Wish::Snapshot,
         Wish::Restore {
             snapshot: SnapshotId::of(NOW, "0a1b2c3d").unwrap(),
+        },
+        Wish::Update {
+            pool: "compute".parse().unwrap(),
+            commit: Some(Commit::to_come()),
         },
     ];
     for wish in wishes {

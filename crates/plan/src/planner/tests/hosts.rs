@@ -8,6 +8,7 @@ mod metal;
 mod moves;
 mod names;
 mod playbooks;
+mod ports;
 mod targets;
 mod tending;
 

@@ -36,6 +36,19 @@ pub(super) fn cluster(journey: &Journey) -> JourneyCluster {
             .collect(),
         disturbs: journey.disturbs.iter().map(disturbed).collect(),
         gates: journey.gates.iter().map(ToString::to_string).collect(),
+        opens: journey
+            .ports
+            .opens
+            .iter()
+            .map(ToString::to_string)
+            .collect(),
+        shuts: journey
+            .ports
+            .shuts
+            .iter()
+            .map(ToString::to_string)
+            .collect(),
+        leaves: journey.leaves.clone(),
         cost: (!journey.cost.is_free()).then(|| cost(&journey.cost)),
     }
 }

@@ -115,6 +115,9 @@ fn told(world: &World, machine: &Machine) -> Option<HostFact> {
         | Fact::Snapshots(_)
         | Fact::Restored(_)
         | Fact::Names(..)
+        | Fact::Port(..)
+        | Fact::Commit(..)
+        | Fact::Unresolved(..)
         | Fact::Access(_) => None,
     })
 }

@@ -7,7 +7,9 @@ use crate::plan;
 use expect_test::expect;
 use model::cluster::Balancer;
 use model::dns::NamesFact;
+use model::intent::Wish;
 use model::provider::{Cloud, Provider};
+use model::task::{Action, Kind, State};
 
 /// Hosts with a load balancer that should be called so, by whom, and is not yet.
 fn unnamed(machines: &str, via: Provider) -> World {
@@ -36,7 +38,11 @@ fn a_record_that_nobody_makes_is_told_with_what_to_do() {
     );
     // Whoever can ask for names can make them.
     let seen = world.observed.machines.get_mut(&host("b1").id).unwrap();
-    seen.names = Some((NamesFact::default(), crate::fixture::NOW));
+    let asked = NamesFact {
+        asked: vec![Provider::Cloud(Cloud::Cloudflare)],
+        ..NamesFact::default()
+    };
+    seen.names = Some((asked, crate::fixture::NOW));
     drawn(
         &world,
         &expect![[r#"
@@ -270,6 +276,186 @@ fn names_go_with_their_cluster_and_with_machines_that_are_lost() {
     );
 }
 
+/// The naming of a machine that the next plan would begin.
+fn naming(world: &World, name: &str) -> Action {
+    let next = plan(&world.view());
+    let mut tasks = next.tasks.into_iter();
+    let task = tasks.find(|task| task.machine.name.as_str() == name);
+    task.unwrap().action
+}
+
+#[test]
+#[expect(
+    clippy::too_many_lines,
+    reason = "one story, in the order in which it happens"
+)]
+fn what_was_begun_and_is_not_wanted_any_more_is_taken_back() {
+    let begun = |error| {
+        let world = unnamed("c1 w1 b1", Provider::Simulated);
+        let action = naming(&world, "b1");
+        world.open("b1", action, State::Waiting, Some(error))
+    };
+    // Nobody has seen it, and it may be there.
+    let mut without = begun("cut off");
+    without.desired.balancers[0].dns = None;
+    told(
+        without,
+        &expect![[r#"
+        1
+        name     b1 ()
+        withdraw 1
+        scheduled
+        2
+        done
+    "#]],
+    );
+    let mut other = begun("cut off");
+    other.desired.balancers[0].dns = Some(names(Provider::Simulated, "shop"));
+    told(
+        other,
+        &expect![[r#"
+        1
+        name     b1 (shop.example.org)
+        withdraw 1
+        scheduled
+        2
+        done
+    "#]],
+    );
+    // Who was asked to take it back is the only one who remembers.
+    let mut next = begun("cut off");
+    next.desired.balancers[0].dns = None;
+    let action = naming(&next, "b1");
+    next.open.clear();
+    let mut next = next.open("b1", action, State::Waiting, None);
+    next.open[0].attempts = 0;
+    drawn(
+        &next,
+        &expect![[r#"
+        scheduled
+    "#]],
+    );
+    // What was never begun is not there.
+    let mut never = begun("cut off");
+    never.desired.balancers[0].dns = None;
+    never.open[0].attempts = 0;
+    drawn(
+        &never,
+        &expect![[r#"
+        withdraw 1
+        done
+    "#]],
+    );
+    // Who does not serve gets no name, and one that goes is given back without any.
+    drawn(
+        &begun("cut off").seen("b1", '?'),
+        &expect![[r#"
+        name     b1 ()
+        withdraw 1
+        held     balance b1: the machine does not answer
+        error
+    "#]],
+    );
+    told(
+        begun("cut off").want(""),
+        &expect![[r#"
+        1
+        delete   w1
+        name     b1 ()
+        withdraw 1
+        held     delete c1: one at a time, after w1
+        deleting
+        2
+        delete   c1
+        delete   b1
+        deleting
+        3
+        gone
+    "#]],
+    );
+}
+
+#[test]
+fn a_name_that_nobody_takes_back_is_given_up_by_a_person() {
+    let world = named("c1 w1 b1").want("");
+    let action = naming(&world, "b1");
+    let stuck = world.open("b1", action, State::Stuck, Some("no such account"));
+    let held = plan(&stuck.view());
+    expect![[r#"
+        delete   w1
+        held     delete c1: one at a time, after w1
+        held     name b1: stuck: no such account
+        error
+    "#]]
+    .assert_eq(&picture(&held));
+    let told: Vec<_> = held.held.iter().map(crate::Held::next_action).collect();
+    expect![[r#"
+        continues after w1
+        correct the manifest, or mend the cause and run `slipway task retry task-cqv0h79e96zht`; if nobody answers for the name any more, `slipway task cancel task-cqv0h79e96zht` gives it up, and what leads there stays behind"#]].assert_eq(&told.join("\n"));
+    let given_up = stuck.wish(Wish::Cancel {
+        task: "task-0c5w3k9qj2m4x".parse().unwrap(),
+        machine: host("b1").id,
+        kind: Kind::Name,
+    });
+    let journey = crate::journey(&given_up.view()).to_string();
+    expect![[r#"
+        cluster edge
+                1  delete w1 + delete b1                                         data loss     1 min
+                2  delete c1                                                     data loss     1 min
+          disturbs  1 of compute; 1 of control; 1 of door
+          leaves behind  www.example.org of b1, with zones
+          ends gone after about 2 min, 3 machines touched
+    "#]]
+    .assert_eq(&journey);
+    super::told(
+        given_up,
+        &expect![[r#"
+        1
+        delete   w1
+        delete   b1
+        withdraw 1
+        held     delete c1: one at a time, after w1
+        deleting
+        2
+        delete   c1
+        deleting
+        3
+        gone
+    "#]],
+    );
+}
+
+#[test]
+fn a_name_moves_to_another_provider_and_leads_there_first() {
+    let cloud = Provider::Cloud(Cloud::Cloudflare);
+    let mut world = named("c1 w1 b1");
+    world.desired.balancers[0].dns = Some(names(cloud, "www"));
+    // Who asks the old one alone makes nothing with the new one, and leaves it as it is.
+    drawn(
+        &world,
+        &expect![[r#"
+        held     name b1: www.example.org is not looked after: nobody here makes records with cloudflare
+        error
+    "#]],
+    );
+    let seen = world.observed.machines.get_mut(&host("b1").id).unwrap();
+    let (fact, _) = seen.names.as_mut().unwrap();
+    fact.asked.push(cloud);
+    told(
+        world,
+        &expect![[r#"
+        1
+        name     b1 (www.example.org www.example.org)
+        scheduled
+        2
+        name     b1 (www.example.org)
+        scheduled
+        3
+        done
+    "#]],
+    );
+}
+
 #[test]
 fn the_checker_sees_names_that_lead_nowhere() {
     // A plan to name a machine, and that passes on nothing meanwhile.
@@ -296,6 +482,7 @@ fn the_checker_sees_names_that_lead_nowhere() {
     let fact = NamesFact {
         address: Some([10, 8, 48, 1].into()),
         names: dns.entries(),
+        asked: Vec::new(),
     };
     seen.names = Some((fact, crate::fixture::NOW));
     judged(
