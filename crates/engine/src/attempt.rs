@@ -5,7 +5,7 @@ use crate::probing::PROBE_MAX;
 use crate::secrets::{self, Opener};
 use driver::{Context, Driver, Log, Outcome, Output, Target};
 use futures_util::FutureExt;
-use model::observed::{Fact, Observation};
+use model::observed::{Fact, Observation, Observed};
 use model::task::{Action, OnLost};
 use model::time::Timestamp;
 use std::panic::AssertUnwindSafe;
@@ -133,8 +133,16 @@ async fn attempt<D: Driver>(
         }
         context.log("it was done; what came of it is asked for again");
     }
+    let before = before(shared, context, claim).await;
     let outcome = apply(shared, context, claim, lines).await;
     let attempted = settle(shared, outcome, claim, random, stop);
+    if let Some(before) = before
+        && attempted.ended == Ended::Done
+    {
+        let after = look(shared, context, claim).await;
+        let after = [attempted.seen.clone(), after].concat();
+        compare(context, claim, (&before, &after));
+    }
     if !matches!(attempted.ended, Ended::Retry { .. } | Ended::Stuck { .. }) {
         return attempted;
     }
@@ -150,6 +158,36 @@ async fn attempt<D: Driver>(
         }
     }
     Attempted { seen, ..attempted }
+}
+
+/// What is known before the task begins, what it touches looked at just now, where there is to be a
+/// second look. Who begins again does not know how it was before.
+async fn before<D: Driver>(
+    shared: &Shared<D>,
+    context: &Context,
+    claim: &Claim,
+) -> Option<Observed> {
+    let first = claim.attempt == 1 && !claim.lost;
+    if !shared.settings.second_look || !first {
+        return None;
+    }
+    let known = shared.store.cluster_view(claim.task.cluster).await;
+    let mut observed = known.ok()??.observed;
+    for seen in look(shared, context, claim).await {
+        observed.see(seen);
+    }
+    Some(observed)
+}
+
+/// Tells where a task that is done led elsewhere than plans say it leads.
+fn compare(context: &Context, claim: &Claim, (before, after): (&Observed, &[Observation])) {
+    let task = &claim.task;
+    for told in plan::unforeseen(task, before, after, context.now()) {
+        metrics::counter!("slipway_unforeseen_total").increment(1);
+        let told = format!("{}: {told}", task.action.kind());
+        context.log(&format!("not as foreseen: {told}"));
+        tracing::warn!("not as foreseen: {told}");
+    }
 }
 
 /// Whether an attempt of which nobody heard has done its work, and left something that nobody

@@ -29,6 +29,9 @@ pub struct Settings {
     /// Whether no other engine can work on the same store; then every lease found at the
     /// start belongs to the dead.
     pub alone: bool,
+    /// Whether what a task touches is looked at before it begins and when it is done, to tell what
+    /// came out otherwise than plans say.
+    pub second_look: bool,
     /// Where the jitter comes from.
     pub seed: u64,
 }
@@ -47,6 +50,7 @@ impl Default for Settings {
             attempt_max: Duration::from_hours(1),
             grace: Duration::from_secs(10),
             alone: true,
+            second_look: false,
             seed: 0,
         }
     }

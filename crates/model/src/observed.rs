@@ -428,10 +428,28 @@ impl Seen {
         there && matches!(self.node, Some((NodeFact::Joined { .. }, _)))
     }
 
+    /// Whether it is still a node though its machine is seen to be gone: nobody has taken it out of
+    /// its cluster, and etcd may count on its member.
+    pub const fn outlived(&self) -> bool {
+        let gone = matches!(self.machine, Some((MachineFact::Absent, _)));
+        gone && matches!(self.node, Some((NodeFact::Joined { .. }, _)))
+    }
+
     /// Whether names lead to it, there or not: they must be taken back.
     pub fn is_named(&self) -> bool {
         let names = self.names.as_ref();
         names.is_some_and(|(fact, _)| !fact.names.is_empty())
+    }
+}
+
+impl FromIterator<Observation> for Observed {
+    /// What is known when these are all that was seen.
+    fn from_iter<T: IntoIterator<Item = Observation>>(seen: T) -> Self {
+        let mut observed = Self::default();
+        for seen in seen {
+            observed.see(seen);
+        }
+        observed
     }
 }
 

@@ -19,7 +19,7 @@ use model::cluster::{Desired, Machine, Role};
 use model::gate::Gate;
 use model::id::MachineId;
 use model::name::Name;
-use model::observed::{MachineFact, NodeFact};
+use model::observed::{MachineFact, NodeFact, Seen};
 use model::task::{Action, Kind, State, Task};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -105,7 +105,9 @@ fn alone(view: &View<'_>, task: &Task) -> Vec<&'static str> {
     if !wanted && !leaving {
         broken.push("only what desired state names is touched");
     }
-    if matches!(kind, Kind::Leave | Kind::Delete | Kind::Release) && !leaving {
+    let seen = view.observed.machines.get(&task.machine.id);
+    let dead = kind == Kind::Leave && seen.is_some_and(Seen::outlived);
+    if matches!(kind, Kind::Leave | Kind::Delete | Kind::Release) && !leaving && !dead {
         broken.push("only what is to leave is removed");
     }
     if matches!(
@@ -359,7 +361,7 @@ fn quorum(view: &View<'_>, plan: &Plan) -> Vec<Note> {
         let members: Vec<_> = view
             .desired
             .all()
-            .filter(|machine| machine.role == Role::Control && joined(view, machine.id))
+            .filter(|machine| machine.role == Role::Control && is_voter(view, machine.id))
             .collect();
         let left = members.iter().filter(|machine| {
             decides(view, machine) && !disturbed.iter().any(|task| task.machine.id == machine.id)
@@ -400,6 +402,12 @@ fn node<'a>(view: &View<'a>, machine: MachineId) -> Option<&'a NodeFact> {
 
 fn joined(view: &View<'_>, machine: MachineId) -> bool {
     matches!(node(view, machine), Some(NodeFact::Joined { .. }))
+}
+
+/// Whether etcd counts on a machine: it does on the dead until they are taken out.
+fn is_voter(view: &View<'_>, machine: MachineId) -> bool {
+    let seen = view.observed.machines.get(&machine);
+    seen.is_some_and(|seen| seen.is_node() || seen.outlived())
 }
 
 /// Whether a node waits at its gates, and would serve if they let it: nobody misses it yet.

@@ -48,7 +48,7 @@ impl World {
     /// `c1` is a control machine, `w1` a worker; one that is seen and not wanted is to
     /// leave. Behind the name: nothing for a ready node, `.` booting, `~` running and not
     /// joined, `?` unreachable, `!` not ready, `/` cordoned by us, `|` waiting at its gates, `x` seen
-    /// to be absent, `-` never seen, `@35` or `@35.8` for its version. `have` starts with `*` when a control
+    /// to be absent, `+` the same though its node is still known, `-` never seen, `@35` or `@35.8` for its version. `have` starts with `*` when a control
     /// plane was once started though no member is left.
     pub(crate) fn new(version: &str, want: &str, have: &str) -> Self {
         let wanted: Vec<_> = want.split_whitespace().map(machine).collect();
@@ -145,13 +145,13 @@ impl World {
             .chars()
             .filter(|c| !c.is_ascii_alphanumeric() || *c == 'x')
             .collect();
-        let name = bare.trim_end_matches(['.', '~', '?', '!', '/', '|', 'x', '-']);
+        let name = bare.trim_end_matches(['.', '~', '?', '!', '/', '|', 'x', '+', '-']);
         let machine = machine(name);
         let marked = |mark: char| marks.contains(&mark);
         let reference = || "vm".to_owned();
         let fact = match () {
             () if marked('-') => None,
-            () if marked('x') => Some(MachineFact::Absent),
+            () if marked('x') || marked('+') => Some(MachineFact::Absent),
             () if marked('.') => Some(MachineFact::Booting {
                 reference: reference(),
             }),
@@ -168,7 +168,7 @@ impl World {
             .iter()
             .any(|mark| matches!(mark, '-' | 'x' | '.' | '~'));
         let node = joined.then(|| NodeFact::Joined {
-            ready: !marked('!'),
+            ready: !marked('!') && !marked('+'),
             cordoned: marked('/') || marked('|'),
             version: version(minor),
             care: None,

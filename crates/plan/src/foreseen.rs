@@ -24,25 +24,21 @@ use std::time::Duration;
 /// Who has certificates for longer than this has new ones.
 const NEW: Duration = Duration::from_hours(300 * 24);
 
-/// How a task that is done at `now` led elsewhere than was foreseen, where these are looks at what
-/// it touches, the one before it began and the other after it.
+/// How a task that is done at `now` led elsewhere than was foreseen, where this was known before it
+/// began and this was seen of what it touches after it.
 pub fn unforeseen(
     task: &Task,
-    before: &[Observation],
+    was: &Observed,
     after: &[Observation],
     now: Timestamp,
 ) -> Vec<String> {
-    let mut was = Observed::default();
-    for seen in before {
-        was.see(seen.clone());
-    }
     let mut is = was.clone();
     for seen in after {
         is.see(seen.clone());
     }
     let mut foreseen = was.clone();
     predict(&mut foreseen, &task.machine, &task.action, now);
-    let all = [&was, &foreseen, &is];
+    let all = [was, &foreseen, &is];
     let mut wrong = of_cluster(all);
     wrong.extend(of_mesh(all, &task.action));
     for machine in task.touched() {

@@ -12,6 +12,7 @@
 //! retry what is stuck           an intent for every stuck task
 //! cut power of MACHINE          somebody pulls the plug
 //! restore power of MACHINE      somebody plugs it in again
+//! destroy MACHINE               somebody deletes it at its provider
 //! provider refuses TYPE         a server type is sold out
 //! provider offers TYPE          and back
 //! set secret NAME KEY           a right value; also `to nothing`, `to a wrong one`

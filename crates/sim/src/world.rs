@@ -530,6 +530,17 @@ impl World {
         kept.state.reindex();
     }
 
+    /// Deletes a machine behind the back of whoever made it.
+    pub fn destroy(&self, machine: &Machine) {
+        let made = self.seen(|state, _| {
+            let labelled = state.labelled(machine.id);
+            labelled.map(|(number, _)| number).collect::<Vec<_>>()
+        });
+        for number in made {
+            self.happen(Effect::Destroy { vm: number });
+        }
+    }
+
     fn power(&self, machine: &Machine, on: bool) {
         let computers = if let Some(address) = endpoint(machine) {
             vec![Computer::Host(address)]

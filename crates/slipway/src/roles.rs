@@ -75,6 +75,10 @@ pub(crate) struct Options {
     /// manifest can then run programs here
     #[arg(long, env = "SLIPWAY_ALLOW_PLAYBOOKS", hide_env_values = true)]
     pub(crate) allow_playbooks: bool,
+    /// Look at what a task touches before it begins and when it is done, and tell in its log and in
+    /// the server's what came out otherwise than plans say; it takes longer
+    #[arg(long, env = "SLIPWAY_SECOND_LOOK", hide_env_values = true)]
+    pub(crate) second_look: bool,
     /// The addresses of hosts that providers of type `sandbox` make out of this machine
     /// [default: 10.213.0.0/20]
     #[cfg(feature = "sandbox")]
@@ -213,6 +217,7 @@ pub(crate) struct Installation {
     world: World,
     pub(crate) hosts: Hosts,
     snapshots: PathBuf,
+    second_look: bool,
     clock: Clock,
 }
 
@@ -253,6 +258,7 @@ impl Installation {
             world,
             hosts,
             snapshots: data_dir.join(SNAPSHOTS),
+            second_look: options.second_look,
             clock,
         })
     }
@@ -273,6 +279,7 @@ impl Installation {
         let settings = Settings {
             worker: worker(),
             alone: !self.store.is_shared(),
+            second_look: self.second_look,
             seed: u64::from(std::process::id()),
             ..Settings::default()
         };

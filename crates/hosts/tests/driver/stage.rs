@@ -234,7 +234,12 @@ impl Fixture for Stage {
         before: &[Observation],
         after: &[Observation],
     ) -> Vec<String> {
-        plan::unforeseen(task, before, after, self.clock().now())
+        plan::unforeseen(
+            task,
+            &before.iter().cloned().collect(),
+            after,
+            self.clock().now(),
+        )
     }
 
     fn secrets(&self) -> Arc<dyn Open> {

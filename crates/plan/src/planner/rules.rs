@@ -30,6 +30,7 @@ pub(super) fn create(draft: &mut Draft<'_>, cares: &Cares) {
     let mut keyless = Vec::new();
     for place in draft.survey.wanted() {
         match place.life {
+            _ if place.outlived && !makes_room(draft, place) => forget(draft, place),
             Life::Unseen | Life::Absent | Life::Booting
                 if hosts::lacks_key(draft, place.machine) =>
             {
@@ -56,7 +57,8 @@ pub(super) fn create(draft: &mut Draft<'_>, cares: &Cares) {
             // Whoever makes it waits until it answers, and says so if it never does.
             Life::Unreachable if being_made(place) => draft.let_end(place, Kind::Create),
             Life::Unreachable => {
-                let reason = out_of_reach(draft, place);
+                let reason = outvoted(draft.survey, place);
+                let reason = reason.unwrap_or_else(|| out_of_reach(draft, place));
                 let reason = replaced(draft, place, reason);
                 draft.hold(place, serves_by(place), reason);
             }
@@ -64,6 +66,27 @@ pub(super) fn create(draft: &mut Draft<'_>, cares: &Cares) {
         }
     }
     hosts::make_key(draft, &keyless);
+}
+
+/// Takes a node out whose machine is gone.
+fn forget(draft: &mut Draft<'_>, place: &Place<'_>) {
+    let refused = undecided(draft, place).or_else(|| draft.member_first(place));
+    match refused {
+        Some(reason) => draft.hold(place, Kind::Leave, reason),
+        None => draft.want(place, Action::Leave),
+    }
+}
+
+/// Whether a member is made again before it has left: nobody can decide on that, and a snapshot needs
+/// machines that it can be put back to.
+fn makes_room(draft: &Draft<'_>, place: &Place<'_>) -> bool {
+    place.machine.role == Role::Control && undecided(draft, place).is_some()
+}
+
+/// Why etcd cannot decide that a node goes whose machine is gone.
+fn undecided(draft: &Draft<'_>, place: &Place<'_>) -> Option<Reason> {
+    let refused = cannot_join(draft.survey);
+    refused.or_else(|| quorum_at_risk(draft.survey, place, After::Less))
 }
 
 /// Why nobody knows what a machine would be made from.
@@ -81,6 +104,13 @@ fn unresolved(view: &View<'_>, machine: &Machine) -> Option<Reason> {
 /// Whether somebody makes it right now.
 fn being_made(place: &Place<'_>) -> bool {
     place.doing(Kind::Create) && place.open.is_some_and(|open| open.state == State::Running)
+}
+
+/// Why nobody can do without a member that does not answer: too few others do.
+fn outvoted(survey: &Survey<'_>, place: &Place<'_>) -> Option<Reason> {
+    let member = place.machine.role == Role::Control && place.node.is_some();
+    let several = survey.voters().nth(1).is_some();
+    cannot_join(survey).filter(|_| member && several)
 }
 
 /// Why a machine that is there is of no use.
@@ -227,9 +257,9 @@ fn starting_elsewhere<'s, 'a>(survey: &'s Survey<'a>, but: &Place<'_>) -> Option
 
 /// Why nothing can join a control plane that was started.
 pub(super) fn cannot_join(survey: &Survey<'_>) -> Option<Reason> {
-    let members = count(survey.members());
+    let members = count(survey.voters());
     let ready = count(survey.members().filter(|place| place.ready_control()));
-    if members == 0 {
+    if survey.members().next().is_none() {
         Some(Reason::ControlPlaneLost)
     } else if ready < quorum(members) {
         Some(Reason::Quorum {
@@ -552,7 +582,7 @@ pub(super) fn quorum_at_risk(
     if place.machine.role != Role::Control {
         return None;
     }
-    let members = count(survey.members());
+    let members = count(survey.voters());
     let ready = survey
         .members()
         .filter(|other| other.machine.id != place.machine.id && other.ready_control());
@@ -582,13 +612,10 @@ fn half_removed(place: &Place<'_>) -> bool {
     place.open.is_some_and(left) && !place.ready_control()
 }
 
-/// How many members of the control plane do not answer.
+/// How many members of the control plane do not answer, or never will.
 fn silent(survey: &Survey<'_>) -> u32 {
-    count(
-        survey
-            .members()
-            .filter(|place| place.life == Life::Unreachable),
-    )
+    let members = survey.voters();
+    count(members.filter(|place| place.life == Life::Unreachable || place.outlived))
 }
 
 /// Whether something of a machine may be left.
@@ -614,6 +641,10 @@ pub(super) fn remove(draft: &mut Draft<'_>, cares: &Cares) {
     let untold = balancers::not_told_yet(draft, cares);
     for place in draft.survey.leaving() {
         let named = names::taken_back(draft, place);
+        if place.outlived {
+            forget(draft, place);
+            continue;
+        }
         if !remains(place) && named.is_none() || draft.given_up(place) {
             continue;
         }

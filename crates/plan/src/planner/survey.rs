@@ -26,6 +26,8 @@ pub(super) struct Place<'a> {
     pub(super) host: Option<&'a HostFact>,
     /// As Kubernetes shows it.
     pub(super) node: Option<Node>,
+    /// Whether Kubernetes still shows it though its machine is gone.
+    pub(super) outlived: bool,
     /// What the node was last told to carry, if it still does.
     pub(super) care: Option<&'a Fingerprint>,
     /// The names that lead to it, where somebody can ask for them.
@@ -266,6 +268,7 @@ impl<'a> Survey<'a> {
                 life: life(seen),
                 host: host(seen),
                 node,
+                outlived: seen.is_some_and(Seen::outlived),
                 care: carried(seen),
                 names: seen
                     .and_then(|seen| seen.names.as_ref())
@@ -330,6 +333,13 @@ impl<'a> Survey<'a> {
         self.places
             .iter()
             .filter(|place| place.machine.role == Role::Control && place.node.is_some())
+    }
+
+    /// Whom etcd counts on: members, and those whose machine is gone until they are taken out.
+    pub(super) fn voters(&self) -> impl Iterator<Item = &Place<'a>> {
+        let control = self.places.iter();
+        let control = control.filter(|place| place.machine.role == Role::Control);
+        control.filter(|place| place.node.is_some() || place.outlived)
     }
 }
 

@@ -126,6 +126,66 @@ fn control_machines_join_one_after_the_other_and_workers_after_a_quorum() {
 }
 
 #[test]
+fn who_vanished_leaves_its_cluster_and_is_made_again() {
+    check(
+        "c1 c2 c3 w1 w2",
+        "c1 c2 c3 w1+ w2x",
+        &expect![[r#"
+        leave    w1
+        create   w2
+        scheduled
+    "#]],
+    );
+    // Etcd counts on it until it has left.
+    check(
+        "c1 c2 c3 w1",
+        "c1 c2+ c3 w1",
+        &expect![[r#"
+        leave    c2
+        scheduled
+    "#]],
+    );
+    check(
+        "c1 c2 c3",
+        "c1 c2+ c3 c4",
+        &expect![[r#"
+        leave    c2
+        held     drain c4: additions come first: 1 not ready yet (c2)
+        scheduled
+    "#]],
+    );
+    check(
+        "c1 c2 c3 c4 c5",
+        "c1 c2+ c3 c4+ c5",
+        &expect![[r#"
+            leave    c2
+            held     leave c4: one at a time, after c2
+            scheduled
+        "#]],
+    );
+    // Nobody can decide: it is made again, and may be what a snapshot is put back to.
+    check(
+        "c1 c2 c3 w1",
+        "c1 c2+ c3+ w1+",
+        &expect![[r#"
+            create   c2
+            create   c3
+            held     leave w1: other control nodes ready: 1, needed: 2
+            error
+        "#]],
+    );
+    // Who was to leave anyway only leaves.
+    check(
+        "c1 w1",
+        "c1 w1 w2+",
+        &expect![[r#"
+        leave    w2
+        scheduled
+    "#]],
+    );
+}
+
+#[test]
 fn a_lost_control_plane_is_not_started_again() {
     check(
         "c1 w1",
@@ -560,8 +620,8 @@ fn a_start_that_was_seen_to_work_is_asked_for_what_came_of_it() {
     drawn(
         &begun("c1? w1"),
         &expect![[r#"
-        held     join c1: the machine does not answer
-        error
-    "#]],
+            held     join c1: other control nodes ready: 0, needed: 1
+            error
+        "#]],
     );
 }

@@ -142,7 +142,12 @@ impl<'w> Life<'w> {
                 "waits for nothing: {:?}",
                 last.summary
             );
-            let lost = |reason: &Reason| *reason == Reason::ControlPlaneLost;
+            // Who vanished does not come back with the others.
+            let lost = |reason: &Reason| match reason {
+                Reason::ControlPlaneLost => true,
+                Reason::Quorum { silent, .. } => self.mended && *silent > 0,
+                _ => false,
+            };
             if !self.desired.tombstone && last.held.iter().any(|held| lost(&held.reason)) {
                 self.desired = self.retired();
             } else if there || self.mended {

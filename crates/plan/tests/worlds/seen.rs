@@ -145,6 +145,22 @@ fn sighted(world: &World, desired: &Desired, observed: &mut Observed) {
                 },
                 None,
             ),
+            Sight::Outlived => {
+                let version = Version {
+                    minor: 34,
+                    patch: 0,
+                };
+                let node = NodeFact::Joined {
+                    ready: false,
+                    cordoned: false,
+                    version,
+                    care: None,
+                    asks: false,
+                    gated: false,
+                };
+                let node = observed.initialised.then_some(node);
+                (MachineFact::Absent, node.filter(|_| machine.role.is_node()))
+            }
             Sight::Node {
                 ready,
                 cordoned,

@@ -18,6 +18,8 @@ pub(crate) enum Sight {
         old: bool,
     },
     Lost,
+    /// Its machine is gone, and its node is not.
+    Outlived,
 }
 
 pub(crate) fn sight() -> impl Strategy<Value = Sight> {
@@ -32,6 +34,7 @@ pub(crate) fn sight() -> impl Strategy<Value = Sight> {
                 Sight::Node { ready, cordoned, gated, old }
             }),
         1 => Just(Sight::Lost),
+        1 => Just(Sight::Outlived),
     ]
 }
 

@@ -229,6 +229,12 @@ pub const METRICS: &[Metric] = &[
         &[("why", "`unknown`, `expired`, `revoked`")],
         "How often a token was shown that opens nothing.",
     ),
+    metric(
+        "slipway_unforeseen_total",
+        (Counter, Process),
+        &[],
+        "What came of a task otherwise than plans say, where `--second-look` is set.",
+    ),
 ];
 
 /// What stands before the table.

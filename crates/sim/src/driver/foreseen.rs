@@ -3,12 +3,12 @@
 
 use super::Simulated;
 use crate::world::{Step, World};
-use model::observed::Observation;
+use model::observed::{Observation, Observed};
 use model::task::{Action, Task};
 
 /// What a task touches, as it was before.
 pub(super) struct Before {
-    seen: Vec<Observation>,
+    seen: Observed,
 }
 
 impl Simulated {
@@ -25,7 +25,7 @@ impl Simulated {
         if before_us || matches!(step, Step::UnderWay { .. }) {
             return None;
         }
-        let seen = look(&self.world, task)?;
+        let seen = look(&self.world, task)?.into_iter().collect();
         Some(Before { seen })
     }
 

@@ -289,7 +289,12 @@ impl Fixture for Lab {
         before: &[Observation],
         after: &[Observation],
     ) -> Vec<String> {
-        plan::unforeseen(task, before, after, self.clock.now())
+        plan::unforeseen(
+            task,
+            &before.iter().cloned().collect(),
+            after,
+            self.clock.now(),
+        )
     }
 }
 

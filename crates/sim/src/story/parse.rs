@@ -51,6 +51,8 @@ pub(super) enum Command {
         machine: Name,
         on: bool,
     },
+    /// Somebody deletes a machine behind our back.
+    Destroy(Name),
     Offer {
         server_type: String,
         offered: bool,
@@ -260,6 +262,7 @@ fn of_the_world(words: &[&str]) -> Result<Command, String> {
             machine: parsed(machine)?,
             on: *verb == "restore",
         }),
+        ["destroy", machine] => Ok(Command::Destroy(parsed(machine)?)),
         ["provider", verb @ ("refuses" | "offers"), server_type] => Ok(Command::Offer {
             server_type: (*server_type).to_owned(),
             offered: *verb == "offers",

@@ -206,6 +206,10 @@ impl Player {
                 }
             }
             Command::Power { machine, on } => self.power(machine, *on).await.map_err(wrong)?,
+            Command::Destroy(machine) => {
+                let row = self.machine(machine).await.map_err(wrong)?;
+                self.stage.world.destroy(&row.machine);
+            }
             Command::Offer {
                 server_type,
                 offered,

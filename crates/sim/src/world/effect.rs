@@ -79,6 +79,11 @@ pub(crate) enum Effect {
         /// Whether it has power from now on.
         on: bool,
     },
+    /// Somebody deleted a machine that the provider made.
+    Destroy {
+        /// Which machine.
+        vm: u64,
+    },
     /// The provider stopped selling a server type, or sells it again.
     Offer {
         /// Which server type.

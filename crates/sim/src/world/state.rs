@@ -258,6 +258,10 @@ impl State {
                 self.forget(operation);
             }
             Effect::Power { computer, on } => self.power(at, computer, on),
+            Effect::Destroy { vm } => {
+                self.power(at, Computer::Vm(vm), false);
+                self.destroy(vm);
+            }
             Effect::Offer {
                 server_type,
                 offered: true,

@@ -2,7 +2,7 @@
 
 use crate::asking::{asked_for, until};
 use crate::shape::{NAME, Shape};
-use crate::site::{Site, VERSION, story};
+use crate::site::{Site, VERSION, foreseen};
 use lab::kubernetes::{EXPORTERS, exporter};
 
 /// The add-on as it comes, and as it is changed.
@@ -22,7 +22,7 @@ fn an_add_on_comes_to_every_node_is_changed_and_goes_with_all_that_it_brought() 
         addons,
         ..Shape::small(VERSION, compute)
     };
-    story(test, &[VERSION], |site| {
+    foreseen(test, &[VERSION], |site| {
         site.step("from apply to an add-on that is well", |site| {
             site.apply(with(FIRST, 1));
             told(site, "node-exporter v1.9.1, well");

@@ -3,7 +3,7 @@
 use crate::asking::{Asking, api, until};
 use crate::hosts_within::Within;
 use crate::shape::{API, Shape};
-use crate::site::{Site, VERSION, story};
+use crate::site::{Site, VERSION, foreseen};
 use serde_json::Value;
 
 /// What compute machines carry.
@@ -111,7 +111,7 @@ fn told(site: &mut Site) {
 #[test]
 fn the_api_moves_to_a_load_balancer_and_back_and_nodes_follow() {
     let test = "endpoint::the_api_moves_to_a_load_balancer_and_back_and_nodes_follow";
-    story(test, &[VERSION], |site| {
+    foreseen(test, &[VERSION], |site| {
         site.step("a control machine and a compute machine", |site| {
             site.apply(MARKED);
             asks(site, "control");

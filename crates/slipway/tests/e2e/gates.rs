@@ -2,7 +2,7 @@
 
 use crate::asking::until;
 use crate::shape::Shape;
-use crate::site::{NEXT, Site, VERSION, story};
+use crate::site::{NEXT, Site, VERSION, foreseen};
 
 /// A command that passes when somebody says so, and a job that shows that the node runs pods of
 /// the new version.
@@ -23,7 +23,7 @@ fn an_upgrade_goes_on_when_its_gates_let_it() {
         gates: GATES,
         ..Shape::small(NEXT, 1)
     };
-    story(test, &[VERSION, NEXT], |site| {
+    foreseen(test, &[VERSION, NEXT], |site| {
         site.step("from apply to all nodes ready", |site| site.apply(shape));
         site.declare(gated, &[]);
         site.step("a gate stays shut", |site| {

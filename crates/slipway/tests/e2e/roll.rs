@@ -3,8 +3,9 @@
 
 use crate::asking::{Asking, asked};
 use crate::shape::{NAME, Shape, WEB};
-use crate::site::{Site, VERSION, story};
+use crate::site::{Site, VERSION, foreseen};
 use crate::whole::{WHOLE, made};
+use serde_json::Value;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
@@ -26,15 +27,25 @@ fn text(edits: &[(&str, &str)]) -> String {
     text
 }
 
+/// The compute machines: what each is called that nobody else ever is, and its name, which the next
+/// one may get.
+fn compute(site: &mut Site) -> Vec<(String, String)> {
+    let mut machines = site.machines();
+    machines.retain(|machine| machine["role"] == "compute");
+    let text = |machine: &Value, of: &str| machine[of].as_str().unwrap().to_owned();
+    let both = |machine: &Value| (text(machine, "id"), text(machine, "name"));
+    machines.iter().map(both).collect()
+}
+
 /// Waits until something is told of the cluster. New compute machines get what pods are made of on
 /// the way, as they would from a registry.
 fn until_told(site: &mut Site, brought: &mut BTreeSet<String>, told: impl Fn(&mut Site) -> bool) {
     let began = Instant::now();
     while !told(site) {
         assert!(began.elapsed() < PATIENCE, "never happens");
-        for name in site.names("compute") {
-            if !brought.contains(&name) && site.bring_echo_to(&name) {
-                brought.insert(name);
+        for (id, name) in compute(site) {
+            if !brought.contains(&id) && site.bring_echo_to(&name) {
+                brought.insert(id);
             }
         }
         std::thread::sleep(Duration::from_millis(500));
@@ -56,10 +67,10 @@ fn moved(site: &mut Site, before: &[String]) -> usize {
 fn a_kind_that_fails_is_taken_back_and_a_corrected_one_takes_over_while_pods_answer() {
     let test =
         "roll::a_kind_that_fails_is_taken_back_and_a_corrected_one_takes_over_while_pods_answer";
-    story(test, &[VERSION], |site| {
+    foreseen(test, &[VERSION], |site| {
         let door = made(site);
         let before = site.names("compute");
-        let mut brought: BTreeSet<String> = before.iter().cloned().collect();
+        let mut brought: BTreeSet<String> = compute(site).into_iter().map(|(id, _)| id).collect();
         let at = door.clone();
         let pods = Asking::begin("pods", move || asked(&at, WEB));
         let good = text(&[(STOOD, MOVED)]);

@@ -2,13 +2,13 @@
 
 use crate::asking::answered;
 use crate::shape::{NODE_PORT, Shape};
-use crate::site::{VERSION, story};
+use crate::site::{VERSION, foreseen};
 
 #[test]
 fn compute_goes_from_two_to_three_to_one_and_pods_move_along() {
     let test = "scale::compute_goes_from_two_to_three_to_one_and_pods_move_along";
     let shape = |compute| Shape::small(VERSION, compute);
-    story(test, &[VERSION], |site| {
+    foreseen(test, &[VERSION], |site| {
         site.step("two compute machines are ready", |site| {
             site.apply(shape(2));
         });

@@ -25,10 +25,15 @@ pub(crate) const READY_MAX: &str = "25m";
 /// Names the file that `cargo xtask e2e` reads the steps from.
 const STEPS: &str = "SLIPWAY_STEPS";
 
+/// What the server says of a task that led elsewhere than plans say.
+const UNFORESEEN: &str = "not as foreseen";
+
 /// A running story.
 pub(crate) struct Site {
     story: String,
     server: Option<Server>,
+    /// Whether the server looks twice.
+    judged: bool,
     pub(crate) lab: Lab,
     pub(crate) mirror: PathBuf,
     /// What there was before anything happened.
@@ -50,6 +55,15 @@ pub(crate) fn noted(story: &str, what: &str, took: Option<Duration>) {
 
 /// Tells a story; it is skipped where there is no Kubernetes of these versions or no place for hosts.
 pub(crate) fn story(test: &str, versions: &[&str], told: impl FnOnce(&mut Site)) {
+    tell(test, versions, false, told);
+}
+
+/// Tells a story in which nothing but us changes anything: each task must lead where plans say.
+pub(crate) fn foreseen(test: &str, versions: &[&str], told: impl FnOnce(&mut Site)) {
+    tell(test, versions, true, told);
+}
+
+fn tell(test: &str, versions: &[&str], judged: bool, told: impl FnOnce(&mut Site)) {
     let built = |version: &&str| lab::kubernetes::programs(version).is_some();
     let mirror = lab::kubernetes::mirror().filter(|_| versions.iter().all(built));
     let Some(mirror) = mirror else {
@@ -57,7 +71,7 @@ pub(crate) fn story(test: &str, versions: &[&str], told: impl FnOnce(&mut Site))
     };
     apart(test, Level::Systemd, async |lab| {
         tokio::task::block_in_place(|| {
-            let mut site = Site::open(test, lab, mirror);
+            let mut site = Site::open(test, lab, mirror, judged);
             told(&mut site);
             site.close();
         });
@@ -65,12 +79,13 @@ pub(crate) fn story(test: &str, versions: &[&str], told: impl FnOnce(&mut Site))
 }
 
 impl Site {
-    fn open(test: &str, lab: Lab, mirror: PathBuf) -> Self {
+    fn open(test: &str, lab: Lab, mirror: PathBuf, judged: bool) -> Self {
         let story = test.split("::").next().unwrap().to_owned();
         let before = lab.world();
         let mut site = Self {
             story,
             server: None,
+            judged,
             lab,
             mirror,
             before,
@@ -91,6 +106,9 @@ impl Site {
         let mut command = slipway();
         command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]);
         command.arg(&self.lab.dir).arg("--mirror").arg(&self.mirror);
+        if self.judged {
+            command.arg("--second-look");
+        }
         let server = Server::run(command, &self.lab.dir, self.lab.dir.clone());
         self.server.insert(server).address();
     }
@@ -287,6 +305,12 @@ impl Site {
         self.step("nothing is left", |site| {
             assert_eq!(site.machines(), Vec::<Value>::new());
             assert_eq!(site.told(&["get", "clusters"]), Vec::<Value>::new());
+            let log = std::fs::read_to_string(&site.server.as_ref().unwrap().log).unwrap();
+            let unforeseen: Vec<&str> = log
+                .lines()
+                .filter(|line| line.contains(UNFORESEEN))
+                .collect();
+            assert!(unforeseen.is_empty(), "{unforeseen:#?}");
             site.kill();
             let left: Vec<_> = site.keys.iter().flat_map(|key| groups(key)).collect();
             assert_eq!(left, Vec::<PathBuf>::new(), "control groups are left");

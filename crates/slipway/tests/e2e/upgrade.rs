@@ -2,7 +2,7 @@
 
 use crate::asking::{Asking, api, asked};
 use crate::shape::{API, Shape, WEB};
-use crate::site::{NEXT, VERSION, story};
+use crate::site::{NEXT, VERSION, foreseen};
 use crate::whole::{WHOLE, made};
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ fn while_a_cluster_is_upgraded_pods_and_the_api_answer() {
         version: NEXT,
         ..WHOLE
     };
-    story(test, &[VERSION, NEXT], |site| {
+    foreseen(test, &[VERSION, NEXT], |site| {
         let door = made(site);
         let (web, at) = (door.clone(), door);
         let pods = Asking::begin("pods", move || asked(&web, WEB));

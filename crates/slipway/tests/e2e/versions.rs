@@ -3,7 +3,7 @@
 
 use crate::asking::answered;
 use crate::shape::{NODE_PORT, Shape};
-use crate::site::{NEXT, VERSION, story};
+use crate::site::{NEXT, VERSION, foreseen};
 use lab::kubernetes::{NEWEST, OLDEST};
 
 #[test]
@@ -19,7 +19,7 @@ fn a_cluster_gets_the_newest_version_and_grows() {
 }
 
 fn raised(test: &str, from: &'static str, to: &'static str) {
-    story(test, &[from, to], |site| {
+    foreseen(test, &[from, to], |site| {
         site.step(&format!("all nodes are ready with {from}"), |site| {
             site.apply(Shape::small(from, 1));
         });

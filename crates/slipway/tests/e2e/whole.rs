@@ -2,7 +2,7 @@
 
 use crate::asking::{answered, api, asked, until};
 use crate::shape::{API, NODE_PORT, Shape, WEB};
-use crate::site::{Site, VERSION, story};
+use crate::site::{Site, VERSION, foreseen};
 use std::collections::BTreeSet;
 
 /// The cluster that the larger stories are about.
@@ -65,7 +65,7 @@ pub(crate) fn members(site: &mut Site) -> usize {
 #[test]
 fn pods_and_the_api_of_three_control_machines_answer_through_a_load_balancer() {
     let test = "whole::pods_and_the_api_of_three_control_machines_answer_through_a_load_balancer";
-    story(test, &[VERSION], |site| {
+    foreseen(test, &[VERSION], |site| {
         let door = made(site);
         site.step("all nodes and the API answer, too", |site| {
             for at in site.addresses("compute") {
