@@ -143,6 +143,29 @@ fn ports_open_before_nodes_are_led_to_a_member() {
 }
 
 #[test]
+fn nothing_is_done_while_a_worker_holds_what_nobody_wants_any_more() {
+    let passes = crate::plan(&attached(alone()).view()).tasks.remove(0);
+    assert_eq!(passes.action.kind(), Kind::Balance);
+    let world = |state| alone().open("b1", passes.action.clone(), state, None);
+    let summary = crate::plan(&world(State::Running).view()).summary;
+    assert_eq!((summary.tasks, &summary.message[..]), (1, "balance b1"));
+    drawn(
+        &world(State::Running),
+        &expect![[r#"
+            scheduled
+        "#]],
+    );
+    // Its worker is gone, and somebody has taken it over.
+    drawn(
+        &world(State::Waiting),
+        &expect![[r#"
+            withdraw 1
+            done
+        "#]],
+    );
+}
+
+#[test]
 fn a_load_balancer_passes_the_api_on_to_people_until_a_port_is_open() {
     let world = World::hosts("c1 b1").at_cloud("c1").settled();
     told(
