@@ -516,7 +516,7 @@ impl<'a> Telling<'a> {
             if let Some(before) = start.checked_sub(1).and_then(|at| self.blocks.get_mut(at))
                 && before.repeats > 1
                 && before.toward == self.toward
-                && same(&before.rounds, &newest)
+                && walks_on(&before.rounds, &newest)
             {
                 before.repeats += 1;
                 self.blocks.truncate(start);
@@ -526,7 +526,7 @@ impl<'a> Telling<'a> {
                 continue;
             };
             if self.blocks[earlier..start].iter().all(single)
-                && same(&pattern(&self.blocks[earlier..start]), &newest)
+                && walks_on(&pattern(&self.blocks[earlier..start]), &newest)
             {
                 self.blocks.truncate(earlier);
                 self.blocks.push(Block {
@@ -539,6 +539,13 @@ impl<'a> Telling<'a> {
             }
         }
     }
+}
+
+/// Whether rounds do to other machines what those before them did. What is done to the same ones again
+/// is not told as if there were more of them.
+fn walks_on(before: &[Vec<Step>], next: &[Vec<Step>]) -> bool {
+    let mut steps = before.iter().flatten().zip(next.iter().flatten());
+    same(before, next) && steps.any(|(before, next)| before.first != next.first)
 }
 
 fn same(one: &[Vec<Step>], other: &[Vec<Step>]) -> bool {

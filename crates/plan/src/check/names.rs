@@ -6,7 +6,7 @@ use crate::planner::View;
 use model::cluster::{Balancer, Machine, Role};
 use model::dns::Entry;
 use model::id::MachineId;
-use model::task::{Action, Kind, Task};
+use model::task::{Action, Kind, State, Task};
 
 /// What one task breaks by itself.
 pub(super) fn alone(view: &View<'_>, task: &Task) -> Option<&'static str> {
@@ -14,6 +14,10 @@ pub(super) fn alone(view: &View<'_>, task: &Task) -> Option<&'static str> {
     let goes = matches!(task.action.kind(), Kind::Delete | Kind::Release);
     if goes && !seen.is_empty() && !given_up(view, task.machine.id, Kind::Name) {
         return Some("no name leads to a machine that goes");
+    }
+    let comes = matches!(task.action.kind(), Kind::Create | Kind::Prepare);
+    if comes && half_made(view, task.machine.id) && !given_up(view, task.machine.id, Kind::Name) {
+        return Some("no machine is made to which a name may lead that nobody has seen");
     }
     let Action::Name { naming } = &task.action else {
         return None;
@@ -30,6 +34,21 @@ pub(super) fn alone(view: &View<'_>, task: &Task) -> Option<&'static str> {
     } else {
         None
     }
+}
+
+/// Whether a name may lead to a machine though nobody has seen that: somebody began to make it, or was
+/// asked to take it back.
+fn half_made(view: &View<'_>, machine: MachineId) -> bool {
+    let seen = names(view, machine);
+    let unseen = |name: &Entry| !seen.iter().any(|of| of.is(name));
+    let mut open = view.open.iter().filter(|open| open.machine == machine);
+    open.any(|open| {
+        let begun = open.attempts > 0 || open.state == State::Running;
+        let Action::Name { naming } = &open.action else {
+            return false;
+        };
+        begun && naming.names.iter().any(unseen) || naming.former.iter().any(unseen)
+    })
 }
 
 /// Whether a name that a load balancer should have leads to none of its machines but this one.

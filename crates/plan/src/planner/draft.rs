@@ -31,6 +31,8 @@ pub(super) struct Draft<'a> {
     /// The version that nodes go to now.
     pub(super) version: Version,
     tasks: Vec<Task>,
+    /// Unfinished tasks that go on. What a worker holds does, whether or not anybody still wants it:
+    /// nothing is as it was seen until that has ended, or its lease.
     kept: BTreeSet<TaskId>,
     reopen: Vec<TaskId>,
     held: Vec<Held>,
@@ -63,12 +65,14 @@ impl<'a> Draft<'a> {
         let disturbed = |place: &&Place<'_>| place.equips() && place.disturbed_by(Kind::Equip);
         let out = |place: &&Place<'_>| place.out_of_service() || disturbed(place);
         let out = survey.places.iter().filter(out);
+        let running = view.open.iter();
+        let running = running.filter(|open| open.state == State::Running);
         Self {
             view,
             survey,
             version: within_reach(view.desired, &survey.runs()),
             tasks: Vec::new(),
-            kept: BTreeSet::new(),
+            kept: running.map(|open| open.id).collect(),
             reopen: Vec::new(),
             held: Vec::new(),
             busy: BTreeMap::new(),
@@ -93,15 +97,11 @@ impl<'a> Draft<'a> {
         }
         if let Some(by) = self.cancelled(place.machine.id, kind) {
             self.hold(place, kind, Reason::Cancelled { by });
-            if let Some(open) = place.open.filter(|open| open.state == State::Running) {
-                self.kept.insert(open.id);
-            }
             return;
         }
         match place.open {
             Some(open) if same(self, place, open, &action) => self.keep(place, open),
             Some(open) if open.state == State::Running => {
-                self.kept.insert(open.id);
                 self.busy.insert(place.machine.id, open.action.kind());
                 self.hold(
                     place,
@@ -373,11 +373,8 @@ impl<'a> Draft<'a> {
 
     pub(super) fn finish(self) -> Plan {
         let view = self.view;
-        let withdraw = view
-            .open
-            .iter()
-            .filter(|open| open.state != State::Running && !self.kept.contains(&open.id));
-        let withdraw: Vec<_> = withdraw.map(|open| open.id).collect();
+        let withdraw = view.open.iter().map(|open| open.id);
+        let withdraw: Vec<_> = withdraw.filter(|id| !self.kept.contains(id)).collect();
         let budgets = &view.desired.disruption;
         let release = self.releases();
         let summary = self.summary();

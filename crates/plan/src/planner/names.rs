@@ -95,6 +95,14 @@ fn begun(place: &Place<'_>) -> Vec<Entry> {
         .collect()
 }
 
+/// How a machine that is to be made loses the names that may lead to it though nobody has seen that:
+/// whoever makes it would forget them. Nothing where there are none, or somebody gave them up.
+pub(super) fn before_it_is_made(draft: &Draft<'_>, place: &Place<'_>) -> Option<Action> {
+    let naming = as_seen(place)?;
+    let given_up = draft.cancelled(place.machine.id, Kind::Name).is_some();
+    (!given_up).then_some(Action::Name { naming })
+}
+
 /// What a machine is called that gets no names now, where something else may have been begun.
 fn as_seen(place: &Place<'_>) -> Option<Naming> {
     let (naming, _) = under_way(place)?;

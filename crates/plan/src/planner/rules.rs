@@ -42,6 +42,9 @@ pub(super) fn create(draft: &mut Draft<'_>, cares: &Cares) {
                 draft.hold(place, Kind::Create, reason);
             }
             Life::Unseen | Life::Absent | Life::Booting => {
+                if let Some(action) = names::before_it_is_made(draft, place) {
+                    draft.want(place, action);
+                }
                 let action = acquire(place.machine, open);
                 match at_its_address(draft.survey, place) {
                     Some(other) if !place.doing(action.kind()) => {

@@ -136,10 +136,14 @@ fn ways(draft: &Draft<'_>) -> Ways {
         // Until the one to which the API moves passes it on, nodes stay with the one from which it
         // does.
         let before = doors(balancers::passed_api);
+        let moves = draft.view.desired.api_balancer().is_some() || !before.is_empty();
         ways.extend((!before.is_empty()).then_some(before));
         ways.extend(members(draft));
         shut = shut_out(draft).filter(|_| ways.is_empty());
-        others.push(doors(balancers::knew_api));
+        // One that passes nothing on any more keeps nobody from a machine that can be reached.
+        if moves || shut.is_some() {
+            others.push(doors(balancers::knew_api));
+        }
     } else {
         ways.push(open);
     }
@@ -162,6 +166,19 @@ pub(super) fn shut_out(draft: &Draft<'_>) -> Option<Name> {
     let open = members().any(|place| ports::is_open(draft, place));
     let first = members().next().filter(|_| !open)?;
     Some(first.machine.name.clone())
+}
+
+/// The member of the control plane to which nodes are to be led, where its port is still to open. Who
+/// passes the API on until then goes on to: where they are led does not depend on whose port opens
+/// first.
+pub(super) fn to_open(draft: &Draft<'_>) -> Option<Name> {
+    let ready = |wanted: bool| {
+        let mut members = draft.survey.members();
+        members.find(|place| place.wanted == wanted && place.ready_control())
+    };
+    let first = ready(true).or_else(|| ready(false))?;
+    let shut = !ports::is_open(draft, first);
+    shut.then(|| first.machine.name.clone())
 }
 
 /// Members of the control plane that answer and that can be reached, each by itself; those to leave
@@ -226,7 +243,7 @@ pub(super) fn still_asked(draft: &Draft<'_>, cares: &Cares, place: &Place<'_>) -
     };
     let asks = asker(draft, cares, place, passes).filter(|_| api);
     // People look for it there, too, and go with it.
-    let shut = || shut_out(draft).filter(|_| balancers::gives_up_api(draft, place));
+    let shut = || to_open(draft).filter(|_| balancers::gives_up_api(draft, place));
     let after = asks.map(|asks| asks.machine.name.clone()).or_else(shut)?;
     Some(Reason::Turn { after })
 }

@@ -24,7 +24,8 @@ pub(super) struct Declared {
     api: Entrance,
     called: Option<Name>,
     named: Option<Name>,
-    zones: String,
+    /// Who answers for its name, where that is a cloud, and the secret that opens the account there.
+    zones: Option<(String, Name)>,
     sandboxed: bool,
     cni: Option<String>,
     addons: Vec<String>,
@@ -59,7 +60,7 @@ impl Default for Declared {
             api: Entrance::First,
             called: None,
             named: None,
-            zones: "simulated".to_owned(),
+            zones: None,
             sandboxed: false,
             cni: None,
             addons: Vec::new(),
@@ -103,7 +104,9 @@ impl Declared {
                 Clause::Api(entrance) => self.api = *entrance,
                 Clause::Called(name) => self.called = Some(name.clone()),
                 Clause::Named(name) => self.named = Some(name.clone()),
-                Clause::Zones(kind) => self.zones.clone_from(kind),
+                Clause::Zones(kind, secret) => {
+                    self.zones = Some((kind.clone(), secret.clone()));
+                }
                 Clause::Sandboxed => self.sandboxed = true,
                 Clause::Connected(cni) => self.cni = Some(cni.clone()),
                 Clause::Having(addons) => self.addons.clone_from(addons),
@@ -225,6 +228,18 @@ impl Declared {
         )
     }
 
+    /// The provider that answers for its name, where it has one.
+    fn zones(&self) -> String {
+        if self.named.is_none() {
+            return String::new();
+        }
+        let (kind, secret) = match &self.zones {
+            Some((kind, secret)) => (kind.as_str(), reference(Some(secret))),
+            None => ("simulated", String::new()),
+        };
+        format!("    - name: zones\n      providerType: {kind}\n{secret}")
+    }
+
     /// Its load balancers: each has an entrance to workloads, and one of them that to the API.
     fn balancers(&self, cluster: &Name, compute: &[&str]) -> String {
         let web = match compute {
@@ -315,9 +330,7 @@ impl Declared {
             }
             compute.push("attic");
         }
-        let account = self.account.as_ref().map_or(String::new(), |secret| {
-            format!("      secretRef: {{ name: {secret} }}\n")
-        });
+        let account = reference(self.account.as_ref());
         let modules = self.modules.as_ref().map_or(String::new(), |branch| {
             format!("      templates: {{ repository: {MODULES}, commit: {branch} }}\n")
         });
@@ -327,10 +340,7 @@ impl Declared {
         };
         let providers = self.providers().into_iter().enumerate();
         let providers: String = providers.map(provider).collect();
-        let zones = self.named.as_ref().map_or(String::new(), |_| {
-            let kind = &self.zones;
-            format!("    - name: zones\n      providerType: {kind}\n{account}")
-        });
+        let zones = self.zones();
         let proxy = self.proxy();
         let more = self.besides();
         let balancers = self.balancers(name, &compute);
@@ -356,6 +366,13 @@ spec:
             compute.join(", ")
         )
     }
+}
+
+/// The secret that opens the account with a provider, where there is one.
+fn reference(secret: Option<&Name>) -> String {
+    secret.map_or(String::new(), |secret| {
+        format!("      secretRef: {{ name: {secret} }}\n")
+    })
 }
 
 /// So many machines come from one provider, whatever comes from the others.

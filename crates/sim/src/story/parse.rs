@@ -126,8 +126,8 @@ pub(super) enum Clause {
     Called(Name),
     /// Under which name of DNS it is reached.
     Named(Name),
-    /// Which type of provider answers for it.
-    Zones(String),
+    /// Which type of provider answers for it, and the secret that opens the account there.
+    Zones(String, Name),
     /// Machines are hosts of a sandbox.
     Sandboxed,
     /// Machines are hosts of clouds, each provider another one.
@@ -385,7 +385,9 @@ fn of_one_word<'w>(words: &'w [&'w str]) -> Result<(Clause, &'w [&'w str]), Stri
         ["api", "on", "other", rest @ ..] => Ok((Clause::Api(Entrance::Other), rest)),
         ["api", "on", "none", rest @ ..] => Ok((Clause::Api(Entrance::None), rest)),
         ["named", name, rest @ ..] => Ok((Clause::Named(parsed(name)?), rest)),
-        ["zones", "at", kind, rest @ ..] => Ok((Clause::Zones((*kind).to_owned()), rest)),
+        ["zones", "at", kind, "with", secret, rest @ ..] => {
+            Ok((Clause::Zones((*kind).to_owned(), parsed(secret)?), rest))
+        }
         ["called", name, rest @ ..] => Ok((Clause::Called(parsed(name)?), rest)),
         ["bucket", secret, rest @ ..] => Ok((Clause::Bucket(parsed(secret)?), rest)),
         ["keys", secret, rest @ ..] => Ok((Clause::Keys(parsed(secret)?), rest)),

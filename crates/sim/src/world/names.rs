@@ -27,8 +27,12 @@ pub(crate) struct Named {
 impl Named {
     /// As an outsider would draw it.
     pub(super) fn drawn(&self) -> Option<String> {
-        let names: Vec<_> = self.names.iter().map(|of| of.name.as_str()).collect();
-        (!names.is_empty()).then(|| format!("called {}", names.join(" ")))
+        let name = |of: &Entry| match of.via {
+            Provider::Cloud(cloud) => format!("{} with {}", of.name, cloud.as_str()),
+            Provider::Simulated | Provider::Sandbox => of.name.to_string(),
+        };
+        let names: Vec<_> = self.names.iter().map(name).collect();
+        (!names.is_empty()).then(|| format!("called {}", names.join(" and ")))
     }
 }
 

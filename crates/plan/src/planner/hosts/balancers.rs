@@ -12,7 +12,7 @@ use crate::planner::draft::Draft;
 use crate::planner::hosts::failed;
 use crate::planner::rules::at_its_address;
 use crate::planner::survey::{Life, Place, count};
-use crate::planner::tending::{Cares, shut_out, still_asked};
+use crate::planner::tending::{Cares, still_asked, to_open};
 use model::balancer::{API_PORT, Balance, BalanceFact, Listener};
 use model::cluster::{Balancer, Forward, Machine, Role};
 use model::task::{Action, Kind, State};
@@ -118,7 +118,7 @@ pub(in crate::planner) fn gives_up_api(draft: &Draft<'_>, place: &Place<'_>) -> 
 /// to a machine before which the ports are still to open.
 fn former_api(draft: &Draft<'_>, place: &Place<'_>) -> Option<u32> {
     let desired = draft.view.desired;
-    let moves = desired.api_balancer().is_some() || shut_out(draft).is_some();
+    let moves = desired.api_balancer().is_some() || to_open(draft).is_some();
     let role = desired.former_api_role(place.machine).filter(|_| moves)?;
     // Who comes stands at its address: nobody is led there any more, or it could never go.
     let waited_for = |other: &Place<'_>| {

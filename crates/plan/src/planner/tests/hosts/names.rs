@@ -376,6 +376,90 @@ fn what_was_begun_and_is_not_wanted_any_more_is_taken_back() {
 }
 
 #[test]
+fn what_was_begun_is_taken_back_before_its_machine_is_made_again() {
+    let begun = || {
+        let world = unnamed("c1 w1 b1", Provider::Simulated);
+        let action = naming(&world, "b1");
+        world
+            .open("b1", action, State::Waiting, Some("cut off"))
+            .seen("b1", 'x')
+    };
+    told(
+        begun(),
+        &expect![[r#"
+            1
+            name     b1 ()
+            mesh     c1 (2 members, to c1 w1)
+            tend     w1 (api > 10.8.0.1)
+            withdraw 1
+            held     create b1: name is still running
+            scheduled
+            2
+            create   b1
+            scheduled
+            3
+            equip    b1
+            scheduled
+            4
+            mesh     c1 (3 members, to c1 w1 b1)
+            scheduled
+            5
+            balance  b1 (443 > 10.8.16.1) (6443 > 10.8.0.1)
+            scheduled
+            6
+            tend     w1 (api > 10.8.48.1)
+            name     b1 (www.example.org)
+            scheduled
+            7
+            done
+        "#]],
+    );
+    // What was never begun is not there.
+    let mut never = begun();
+    never.open[0].attempts = 0;
+    drawn(
+        &never,
+        &expect![[r#"
+            create   b1
+            mesh     c1 (2 members, to c1 w1)
+            tend     w1 (api > 10.8.0.1)
+            withdraw 1
+            scheduled
+        "#]],
+    );
+    // Nobody takes it back, and a person gives it up.
+    let mut stuck = begun();
+    let action = naming(&stuck, "b1");
+    stuck.open.clear();
+    let stuck = stuck.open("b1", action, State::Stuck, Some("no such account"));
+    drawn(
+        &stuck,
+        &expect![[r#"
+            mesh     c1 (2 members, to c1 w1)
+            tend     w1 (api > 10.8.0.1)
+            held     name b1: stuck: no such account
+            held     create b1: name is still running
+            error
+        "#]],
+    );
+    let given_up = stuck.wish(Wish::Cancel {
+        task: "task-0c5w3k9qj2m4x".parse().unwrap(),
+        machine: host("b1").id,
+        kind: Kind::Name,
+    });
+    drawn(
+        &given_up,
+        &expect![[r#"
+            create   b1
+            mesh     c1 (2 members, to c1 w1)
+            tend     w1 (api > 10.8.0.1)
+            withdraw 1
+            scheduled
+        "#]],
+    );
+}
+
+#[test]
 fn a_name_that_nobody_takes_back_is_given_up_by_a_person() {
     let world = named("c1 w1 b1").want("");
     let action = naming(&world, "b1");
@@ -441,6 +525,14 @@ fn a_name_moves_to_another_provider_and_leads_there_first() {
     let seen = world.observed.machines.get_mut(&host("b1").id).unwrap();
     let (fact, _) = seen.names.as_mut().unwrap();
     fact.asked.push(cloud);
+    // One machine, twice.
+    expect![[r#"
+        cluster edge
+                1  name b1                                                       in place      1 min
+                2  name b1                                                       in place      1 min
+          ends ready after about 2 min, 1 machine touched
+    "#]]
+    .assert_eq(&crate::journey(&world.view()).to_string());
     told(
         world,
         &expect![[r#"
@@ -491,5 +583,18 @@ fn the_checker_sees_names_that_lead_nowhere() {
         &expect![[r#"
         b1: no name leads to a machine that goes
     "#]],
+    );
+    // A plan to make a machine, and somebody has begun to name it.
+    let made = unnamed("c1 w1 b1", Provider::Simulated);
+    let action = naming(&made, "b1");
+    let made = made.seen("b1", 'x');
+    let now = unnamed("c1 w1 b1", Provider::Simulated).seen("b1", 'x');
+    judged(
+        &made,
+        &now.open("b1", action, State::Waiting, Some("cut off")),
+        &expect![[r#"
+            b1: one machine, one task at a time
+            b1: no machine is made to which a name may lead that nobody has seen
+        "#]],
     );
 }

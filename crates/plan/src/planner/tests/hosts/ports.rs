@@ -143,6 +143,75 @@ fn ports_open_before_nodes_are_led_to_a_member() {
 }
 
 #[test]
+fn nodes_are_led_to_the_first_member_whichever_port_opens_first() {
+    let opened = |names: &[&str]| {
+        let world = detached(behind());
+        let open = |world: World, name: &&str| world.port(name, Some(true));
+        names.iter().fold(world, open)
+    };
+    let fails = |world: World, name: &str| {
+        world.open(name, Action::Expose, State::Stuck, Some("nobody opens it"))
+    };
+    drawn(
+        &fails(opened(&["c2", "c3"]), "c1"),
+        &expect![[r#"
+            held     expose c1: stuck: nobody opens it
+            error
+        "#]],
+    );
+    drawn(
+        &vouched(fails(opened(&["c2", "c3"]), "c1"), "c1", Kind::Expose),
+        &expect![[r#"
+            tend     w1 (api > 10.8.0.1)
+            withdraw 1
+            held     expose c1: cancelled by ann
+            error
+        "#]],
+    );
+    drawn(
+        &fails(opened(&["c1", "c3"]), "c2"),
+        &expect![[r#"
+            tend     w1 (api > 10.8.0.1)
+            held     expose c2: stuck: nobody opens it
+            error
+        "#]],
+    );
+    // Nobody passes the API on until then: whoever can be reached has to do.
+    drawn(
+        &fails(opened(&["c2", "c3"]), "c1").seen("b1", '?'),
+        &expect![[r#"
+            tend     w1 (api > 10.8.0.2)
+            held     balance b1: the machine does not answer
+            held     expose c1: stuck: nobody opens it
+            error
+        "#]],
+    );
+}
+
+#[test]
+fn nothing_is_done_while_a_worker_holds_what_nobody_wants_any_more() {
+    let passes = crate::plan(&attached(alone()).view()).tasks.remove(0);
+    assert_eq!(passes.action.kind(), Kind::Balance);
+    let world = |state| alone().open("b1", passes.action.clone(), state, None);
+    let summary = crate::plan(&world(State::Running).view()).summary;
+    assert_eq!((summary.tasks, &summary.message[..]), (1, "balance b1"));
+    drawn(
+        &world(State::Running),
+        &expect![[r#"
+            scheduled
+        "#]],
+    );
+    // Its worker is gone, and somebody has taken it over.
+    drawn(
+        &world(State::Waiting),
+        &expect![[r#"
+            withdraw 1
+            done
+        "#]],
+    );
+}
+
+#[test]
 fn a_load_balancer_passes_the_api_on_to_people_until_a_port_is_open() {
     let world = World::hosts("c1 b1").at_cloud("c1").settled();
     told(
