@@ -35,7 +35,9 @@ pub(super) fn alone(view: &View<'_>, task: &Task) -> Option<&'static str> {
 /// Whether somebody goes to whom nodes may be led.
 pub(super) fn check(view: &View<'_>, plan: &Plan) -> Vec<Note> {
     let goes = |task: &&Task| match (task.machine.role, task.action.kind()) {
-        (Role::Control, kind) => matches!(kind, Kind::Leave | Kind::Shut),
+        // Nobody finds anything at a machine that is gone.
+        (Role::Control, Kind::Leave) => joined(view, task.machine.id),
+        (Role::Control, kind) => kind == Kind::Shut,
         (Role::Balancer, kind) => {
             let removed = matches!(kind, Kind::Delete | Kind::Release);
             removed && serves(view, task.machine.id) || closes(view, task)

@@ -6,7 +6,7 @@ use crate::seen::{ends, joined};
 use model::balancer::{Balance, Listener};
 use model::cluster::{Desired, Machine, Role};
 use model::id::MachineId;
-use model::observed::{MachineFact, NodeFact, Observed};
+use model::observed::{MachineFact, Seen};
 use model::task::{Action, Kind, Open, Task};
 use model::time::Timestamp;
 use plan::{Plan, Slot, View, minutes};
@@ -215,9 +215,12 @@ impl Told {
             listeners.any(|listener| listener.targets.contains(&task.machine.address))
         };
         let mut sending = view.desired.machines.iter().filter(runs).filter(sends);
+        // Who is gone already does not go a second time.
+        let dead = view.observed.machines.get(&task.machine.id);
+        let dead = dead.is_some_and(Seen::outlived);
         let by = sending
             .next()
-            .filter(|_| task.action.kind() == Kind::Leave)?;
+            .filter(|_| task.action.kind() == Kind::Leave && !dead)?;
         Some(format!(
             "{} leaves and {} sends to it",
             task.machine.name, by.name

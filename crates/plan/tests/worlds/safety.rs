@@ -4,7 +4,7 @@
 use crate::besides::stranger;
 use crate::seen::joined;
 use model::cluster::{Desired, Machine, Origin, Role};
-use model::observed::{MachineFact, NodeFact, Observed};
+use model::observed::{MachineFact, NodeFact, Observed, Seen};
 use model::task::{Action, Kind, State, Task};
 use plan::{Plan, View};
 use std::collections::BTreeSet;
@@ -39,10 +39,8 @@ fn votes(observed: &Observed, machine: &Machine) -> bool {
 /// will not get it.
 pub(crate) fn undecided(view: &View<'_>, step: &Plan) -> Option<String> {
     let (desired, observed) = (view.desired, view.observed);
-    let member = |machine: &&Machine| {
-        let gone = matches!(fact(observed, machine), Some(MachineFact::Absent));
-        machine.role == Role::Control && joined(observed, machine) && !gone
-    };
+    // Etcd counts on the dead until they are taken out.
+    let member = |machine: &&Machine| machine.role == Role::Control && joined(observed, machine);
     let members: Vec<_> = desired.all().filter(member).collect();
     let begun = step
         .tasks
@@ -90,10 +88,11 @@ pub(crate) fn robbed(view: &View<'_>, step: &Plan) -> Option<String> {
         let among = |machines: &[Machine]| machines.contains(&task.machine);
         let goes = among(&view.desired.leaving) && !among(&view.desired.machines);
         let given = matches!(task.machine.origin, Origin::Given { .. });
+        let seen = view.observed.machines.get(&task.machine.id);
         let allowed = match task.action.kind() {
             Kind::Delete => goes && !given,
             Kind::Release => goes && given,
-            Kind::Leave => goes,
+            Kind::Leave => goes || seen.is_some_and(Seen::outlived),
             Kind::Create => !given,
             Kind::Prepare => given,
             Kind::Key
