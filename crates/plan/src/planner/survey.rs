@@ -1,5 +1,6 @@
 //! Every machine of a cluster, with what is known of it, in the planner's order.
 
+use super::strays::{self, Left};
 use super::{View, hosts};
 use model::cluster::{Machine, Role};
 use model::dns::NamesFact;
@@ -165,6 +166,7 @@ impl Place<'_> {
             | Kind::Install
             | Kind::Tend
             | Kind::Uncordon
+            | Kind::Clear
             | Kind::Snapshot
             | Kind::Restore
             | Kind::Delete
@@ -243,6 +245,8 @@ pub(super) fn given_up(view: &View<'_>, place: &Place<'_>) -> bool {
 #[derive(Debug)]
 pub(super) struct Survey<'a> {
     pub(super) places: Vec<Place<'a>>,
+    /// Nodes that are left of machines that are none of them any more.
+    pub(super) left: Vec<Left<'a>>,
     recipes: Recipes,
 }
 
@@ -300,7 +304,12 @@ impl<'a> Survey<'a> {
         for place in &mut places {
             place.twin = twins.get(&place.machine.id).copied();
         }
-        Self { places, recipes }
+        let left = strays::left(view, &places);
+        Self {
+            places,
+            left,
+            recipes,
+        }
     }
 
     /// What a host is made ready for.

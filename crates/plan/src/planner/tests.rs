@@ -16,6 +16,7 @@ mod hops;
 mod hosts;
 mod renewal;
 mod snapshots;
+mod strays;
 mod under_way;
 
 /// The only place that knows how to call the planner; every plan passes the checker.
