@@ -142,6 +142,9 @@ pub struct ClusterView {
     /// Newer modules that its pools could be made from.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub newer_modules: Vec<NewerModulesView>,
+    /// Nodes that somebody else has joined to it, and that are left alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub strangers: Vec<String>,
     /// Its machines: those to stay, then those to leave.
     pub machines: Vec<MachineView>,
     /// Tasks that are not finished.

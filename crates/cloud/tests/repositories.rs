@@ -104,6 +104,7 @@ fn target(repository: &str, commit: &str, secret: Option<&str>) -> Target {
     Target {
         cluster: ClusterId::derive(ORIGIN),
         machines: vec![machine.clone(), machine],
+        whole: true,
     }
 }
 

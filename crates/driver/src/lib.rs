@@ -47,6 +47,8 @@ pub struct Target {
     pub cluster: ClusterId,
     /// Which of its machines.
     pub machines: Vec<Machine>,
+    /// Whether these are all that it has: whatever else is found there is none of them.
+    pub whole: bool,
 }
 
 /// What became of one attempt.

@@ -23,6 +23,7 @@ use model::observed::Observation;
 use model::sealed::Owner;
 use model::secret::{EntryName, Secret, SecretRef};
 use model::snapshot::{Destination, Keep, Taking};
+use model::stray::Leftover;
 use model::task::{Action, Kind, Task};
 use model::time::Timestamp;
 use model::version::Version;
@@ -248,6 +249,7 @@ impl Cast {
         beats.push(act(given, Action::Drain));
         beats.push(act(given, Action::Leave));
         beats.push(act(given, Action::Release));
+        beats.push(act(control, clear(given)));
         if self.hosts() {
             let mut left = self.machines();
             left.retain(|machine| machine.id != given.id);
@@ -366,6 +368,16 @@ fn addons() -> [Action; 3] {
         remove: vec![name],
     };
     [install("v1.9.1"), install("v1.10.2"), gone]
+}
+
+/// Takes out what is left of a machine that has gone: nothing, which is as it should be.
+fn clear(gone: &Machine) -> Action {
+    let leftovers = vec![Leftover {
+        node: gone.name.to_string(),
+        machine: gone.id,
+        control: false,
+    }];
+    Action::Clear { leftovers }
 }
 
 /// A snapshot before an upgrade.

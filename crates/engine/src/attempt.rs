@@ -283,6 +283,7 @@ async fn look<D: Driver>(shared: &Shared<D>, context: &Context, claim: &Claim) -
     let target = Target {
         cluster: claim.task.cluster,
         machines: claim.task.touched(),
+        whole: false,
     };
     let looked = AssertUnwindSafe(shared.driver.probe(context, &target)).catch_unwind();
     match tokio::time::timeout(PROBE_MAX, looked).await {

@@ -119,6 +119,7 @@ async fn probe<D: Driver>(shared: Arc<Shared<D>>, cluster: ClusterId, stop: Canc
             .filter(|machine| !known.is_gone(machine))
             .cloned()
             .collect(),
+        whole: true,
     };
     let opener = Opener {
         vault: shared.vault.clone(),
@@ -207,6 +208,7 @@ mod tests {
         let target = Target {
             cluster: ClusterId::derive(ORIGIN),
             machines: Vec::new(),
+            whole: true,
         };
         let looked = look(&driver, &context, &target, &stop);
         let bound = PROBE_MAX + GRACE + Duration::from_secs(1);

@@ -97,6 +97,7 @@ impl Hands {
             | Action::Uncordon
             | Action::Readmit { .. }
             | Action::Leave
+            | Action::Clear { .. }
             | Action::Snapshot { .. }
             | Action::Restore { .. }
             | Action::Delete

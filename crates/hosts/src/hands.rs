@@ -185,6 +185,7 @@ impl Hosts {
             | Action::Uncordon
             | Action::Readmit { .. }
             | Action::Leave
+            | Action::Clear { .. }
             | Action::Snapshot { .. }
             | Action::Restore { .. } => Err(Error::new(
                 Kind::Failed,

@@ -8,6 +8,7 @@ pub mod manifest;
 pub mod node;
 pub mod proxy;
 pub mod settings;
+pub mod stray;
 pub mod wish;
 pub mod workload;
 

@@ -63,6 +63,8 @@ driver::kinds! {
     NoPlace = "KUBE-030", Person, "Kubernetes needs a host with systemd: on the sandbox, of serverType systemd";
     /// A gate did not let a node back.
     GateShut = "KUBE-031", Person, "mend what the gate complains of and ask again with `slipway task retry`, or change the gate in the manifest; the node serves nobody and the next one waits until then, unless it came in place of another: then it is taken back, and another comes by itself";
+    /// A node that is left of a machine is heard again.
+    Alive = "KUBE-032", Slipway, "nothing is done to it while it is ready; `slipway why cluster` says what is left to do";
     /// An add-on that keeps volumes cannot go while there are any.
     VolumesLeft = "KUBE-050", Person, "delete the claims whose volumes these are, or name the add-on in the manifest again";
 }

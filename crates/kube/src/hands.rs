@@ -109,6 +109,7 @@ impl Kube {
             Action::Uncordon => self.uncordon(cx, task, around).await,
             Action::Readmit { gates } => self.readmit(cx, (task, around), gates).await,
             Action::Leave => self.leave(cx, task, around).await,
+            Action::Clear { leftovers } => self.clear(cx, (task, around), leftovers).await,
             Action::Snapshot { taking } => self.save(cx, task, taking).await,
             Action::Restore { restoring } => self.restore(cx, task, restoring).await,
             Action::Key

@@ -202,7 +202,7 @@ pub fn api(machine: &Machine, around: &Around, care: &Care) -> Vec<Ipv4Addr> {
 
 /// What a node says that its provider calls it.
 pub fn provider_id(machine: &Machine) -> String {
-    format!("slipway://{}", machine.id)
+    model::stray::mark(machine.id)
 }
 
 /// What kubeadm is to do.
@@ -224,16 +224,33 @@ pub fn leave() -> Program {
     script("leave", &[("marker", MARKER)], LEAVE)
 }
 
+/// The member of etcd that is to go.
+#[derive(Debug, Clone, Copy)]
+pub struct Without<'a> {
+    /// What it is called.
+    pub name: &'a str,
+    /// Where it is, where that is known: one that has not started yet has no name.
+    pub address: Option<Ipv4Addr>,
+}
+
+impl<'a> From<&'a Machine> for Without<'a> {
+    fn from(machine: &'a Machine) -> Self {
+        Self {
+            name: machine.name.as_str(),
+            address: Some(machine.address),
+        }
+    }
+}
+
 /// Tells the members of etcd, seen from the one on this host, and removes the one that is called
 /// `without`, if there is one.
-pub fn members(without: Option<&Machine>) -> Program {
-    let name = without.map(|machine| machine.name.to_string());
-    let peer = without.map(|machine| format!("https://{}:2380", machine.address));
+pub fn members(without: Option<Without<'_>>) -> Program {
+    let peer = without.and_then(|without| without.address);
+    let peer = peer.map(|address| format!("https://{address}:2380"));
     let head = [
-        ("name", name.unwrap_or_default()),
-        ("peer", peer.unwrap_or_default()),
+        ("name", without.map_or("", |without| without.name)),
+        ("peer", peer.as_deref().unwrap_or_default()),
     ];
-    let head = head.each_ref().map(|(key, value)| (*key, value.as_str()));
     script("members of etcd", &head, MEMBER)
 }
 

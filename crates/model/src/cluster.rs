@@ -697,8 +697,8 @@ mod tests {
         };
         let made = [
             "key", "prepare", "equip", "mesh", "balance", "name", "init", "join", "install",
-            "tend", "drain", "upgrade", "renew", "uncordon", "leave", "snapshot", "restore",
-            "release",
+            "tend", "drain", "upgrade", "renew", "uncordon", "leave", "clear", "snapshot",
+            "restore", "release",
         ];
         assert_eq!(without(&desired.machines[0]), made);
         assert_eq!(without(&desired.machines[1]), ["name", "uncordon"]);

@@ -40,6 +40,7 @@ pub mod sealed;
 pub mod secret;
 pub mod snapshot;
 pub mod source;
+pub mod stray;
 pub mod task;
 pub mod templates;
 pub mod time;

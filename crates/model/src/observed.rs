@@ -12,6 +12,7 @@ use crate::id::{ClusterId, MachineId};
 use crate::mesh::{Heard, MeshFact, MeshKey};
 use crate::name::Name;
 use crate::snapshot::{RestoredFact, SnapshotsFact};
+use crate::stray::{Stray, StraysFact};
 use crate::templates::{Commit, Reference};
 use crate::time::Timestamp;
 use crate::version::Version;
@@ -48,6 +49,9 @@ pub enum Fact {
     Certificates(MachineId, CertificatesFact),
     /// The add-ons that are in the cluster.
     Addons(AddonsFact),
+    /// The nodes that are there beside those of the cluster's machines, where all of these were looked
+    /// for.
+    Strays(StraysFact),
     /// The snapshots of the cluster's etcd.
     Snapshots(SnapshotsFact),
     /// The snapshot that was last put back.
@@ -78,6 +82,8 @@ pub enum Source {
     Certificates,
     /// Whoever asks what was installed in the cluster.
     Addons,
+    /// Whoever looks for nodes that are nobody's.
+    Strays,
     /// Whoever takes snapshots of etcd.
     Snapshots,
     /// Whoever puts snapshots back.
@@ -102,6 +108,7 @@ impl Source {
             Self::Keeper => "keeper",
             Self::Certificates => "certificates",
             Self::Addons => "addons",
+            Self::Strays => "strays",
             Self::Snapshots => "snapshots",
             Self::Restores => "restores",
             Self::Names => "names",
@@ -125,6 +132,7 @@ impl Fact {
             | Self::Access(_)
             | Self::Certificates(..)
             | Self::Addons(_)
+            | Self::Strays(_)
             | Self::Snapshots(_)
             | Self::Restored(_)
             | Self::Names(..)
@@ -155,6 +163,7 @@ impl Fact {
             Self::ControlPlane(_)
             | Self::Access(_)
             | Self::Addons(_)
+            | Self::Strays(_)
             | Self::Snapshots(_)
             | Self::Restored(_)
             | Self::Commit(..)
@@ -171,6 +180,7 @@ impl Fact {
             Self::Access(_) => Source::Keeper,
             Self::Certificates(..) => Source::Certificates,
             Self::Addons(_) => Source::Addons,
+            Self::Strays(_) => Source::Strays,
             Self::Snapshots(_) => Source::Snapshots,
             Self::Restored(_) => Source::Restores,
             Self::Names(..) => Source::Names,
@@ -389,6 +399,9 @@ pub struct Observed {
     pub access: Option<String>,
     /// The add-ons that are in it, and since when we believe so; nothing when nobody has asked.
     pub addons: Option<(BTreeMap<AddonName, AddonFact>, Timestamp)>,
+    /// The nodes that were found beside those of its machines, and since when we believe so; nothing
+    /// when nobody has looked.
+    pub strays: Option<(BTreeMap<String, Stray>, Timestamp)>,
     /// The snapshots of its etcd, and since when we believe so.
     pub snapshots: Option<(SnapshotsFact, Timestamp)>,
     /// The snapshot that was last put back, and since when we believe so.
@@ -460,6 +473,21 @@ impl Observed {
         told.locks.get(machine.as_str()).map(String::as_str)
     }
 
+    /// Nodes that are there and were none of those that were looked for, by their names. Who was
+    /// seen since to be no node any more is none of them.
+    pub fn strays(&self) -> impl Iterator<Item = (&str, &Stray)> {
+        let strays = self.strays.iter();
+        strays.flat_map(|(nodes, at)| {
+            let gone = |stray: &Stray| {
+                let seen = stray.machine.and_then(|of| self.machines.get(&of));
+                let node = seen.and_then(|seen| seen.node.as_ref());
+                node.is_some_and(|(fact, seen)| *fact == NodeFact::Absent && seen >= at)
+            };
+            let there = nodes.iter().filter(move |(_, stray)| !gone(stray));
+            there.map(|(name, stray)| (name.as_str(), stray))
+        })
+    }
+
     /// Whether the firewall before a machine was seen to let the world reach the API.
     pub fn lets_in(&self, machine: MachineId) -> bool {
         let port = self.machines.get(&machine).and_then(|seen| seen.port);
@@ -517,6 +545,7 @@ impl Observed {
                 replace(&mut followed.unresolved, fact, at);
             }
             Fact::Addons(fact) => replace(&mut self.addons, fact.addons, at),
+            Fact::Strays(fact) => replace(&mut self.strays, fact.nodes, at),
             Fact::Snapshots(fact) => replace(&mut self.snapshots, fact, at),
             Fact::Restored(fact) => replace(&mut self.restored, fact, at),
             // A key is made once in the life of a cluster.

@@ -15,6 +15,7 @@ use crate::network::Network;
 use crate::observed::is_false;
 use crate::secret::SecretRef;
 use crate::snapshot::{Destination, Restoring, Taking};
+use crate::stray::Leftover;
 use crate::time::Timestamp;
 use crate::version::Version;
 use serde::{Deserialize, Serialize};
@@ -92,6 +93,7 @@ impl Task {
             | Action::Uncordon
             | Action::Readmit { .. }
             | Action::Leave
+            | Action::Clear { .. }
             | Action::Snapshot { .. }
             | Action::Delete
             | Action::Release => vec![self.machine.clone()],
@@ -191,6 +193,12 @@ pub enum Action {
     },
     /// Take the node out of the cluster, with its etcd member where it has one.
     Leave,
+    /// Take nodes out of the cluster that are left of machines it does not have, with their etcd
+    /// members where they have any; by the API, from this machine on.
+    Clear {
+        /// Which.
+        leftovers: Vec<Leftover>,
+    },
     /// Save what the member of etcd on it knows.
     Snapshot {
         /// For what, and where it goes.
@@ -230,6 +238,7 @@ pub enum Kind {
     Renew,
     Uncordon,
     Leave,
+    Clear,
     Snapshot,
     Restore,
     Delete,
@@ -284,6 +293,7 @@ impl Action {
             Self::Renew { .. } => Kind::Renew,
             Self::Uncordon | Self::Readmit { .. } => Kind::Uncordon,
             Self::Leave => Kind::Leave,
+            Self::Clear { .. } => Kind::Clear,
             Self::Snapshot { .. } => Kind::Snapshot,
             Self::Restore { .. } => Kind::Restore,
             Self::Delete => Kind::Delete,
@@ -319,6 +329,7 @@ impl Action {
             | Self::Readmit { .. }
             | Self::Uncordon
             | Self::Leave
+            | Self::Clear { .. }
             | Self::Delete
             | Self::Release => None,
         };
@@ -357,6 +368,7 @@ impl Action {
             | Self::Uncordon
             | Self::Readmit { .. }
             | Self::Leave
+            | Self::Clear { .. }
             | Self::Snapshot { .. }
             | Self::Restore { .. }
             | Self::Delete
@@ -385,6 +397,7 @@ impl Action {
             | Self::Uncordon
             | Self::Readmit { .. }
             | Self::Leave
+            | Self::Clear { .. }
             | Self::Snapshot { .. }
             | Self::Restore { .. }
             | Self::Delete
@@ -395,7 +408,7 @@ impl Action {
 
 impl Kind {
     /// Every kind, in the order of a machine's life.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
         Self::Key,
         Self::Create,
         Self::Prepare,
@@ -414,6 +427,7 @@ impl Kind {
         Self::Renew,
         Self::Uncordon,
         Self::Leave,
+        Self::Clear,
         Self::Snapshot,
         Self::Restore,
         Self::Delete,
@@ -441,6 +455,7 @@ impl Kind {
             Self::Renew => "renew",
             Self::Uncordon => "uncordon",
             Self::Leave => "leave",
+            Self::Clear => "clear",
             Self::Snapshot => "snapshot",
             Self::Restore => "restore",
             Self::Delete => "delete",
@@ -460,6 +475,7 @@ impl Kind {
             | Self::Renew
             | Self::Uncordon
             | Self::Leave
+            | Self::Clear
             | Self::Snapshot
             | Self::Restore => true,
             Self::Key
@@ -492,7 +508,8 @@ impl Kind {
             | Self::Tend
             | Self::Upgrade
             | Self::Renew
-            | Self::Uncordon => Effect::InPlace,
+            | Self::Uncordon
+            | Self::Clear => Effect::InPlace,
             Self::Drain | Self::Leave | Self::Release => Effect::Disturb,
             Self::Delete | Self::Restore => Effect::DataLoss,
         }
@@ -521,6 +538,7 @@ impl Kind {
             | Self::Renew
             | Self::Uncordon
             | Self::Leave
+            | Self::Clear
             | Self::Snapshot
             | Self::Restore
             | Self::Delete

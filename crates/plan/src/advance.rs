@@ -234,6 +234,7 @@ const fn is_of_coming(kind: Kind) -> bool {
         | Kind::Snapshot
         | Kind::Restore
         | Kind::Leave
+        | Kind::Clear
         | Kind::Delete
         | Kind::Release => false,
     }

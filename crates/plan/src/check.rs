@@ -9,6 +9,7 @@ mod balancers;
 mod names;
 mod ports;
 mod snapshots;
+mod strays;
 mod tending;
 mod versions;
 
@@ -123,6 +124,7 @@ fn alone(view: &View<'_>, task: &Task) -> Vec<&'static str> {
             | Kind::Upgrade
             | Kind::Renew
             | Kind::Uncordon
+            | Kind::Clear
             | Kind::Snapshot
             | Kind::Restore
     ) && !wanted
@@ -142,6 +144,7 @@ fn alone(view: &View<'_>, task: &Task) -> Vec<&'static str> {
     broken.extend(at_gates(desired, task));
     broken.extend(host(view, task));
     broken.extend(addons::alone(view, task));
+    broken.extend(strays::alone(view, task));
     broken.extend(tending::alone(view, task));
     broken.extend(snapshots::check(view, task));
     broken.extend(names::alone(view, task));
@@ -194,6 +197,7 @@ fn together(view: &View<'_>, plan: &Plan) -> Vec<Note> {
         notes.extend(quorum(view, plan));
         notes.extend(balancers::check(view, plan));
         notes.extend(tending::check(view, plan));
+        notes.extend(strays::together(view, plan));
     }
     notes
 }
@@ -353,6 +357,7 @@ const fn keeps_from_work(kind: Kind) -> bool {
 /// Whether etcd could lose its quorum.
 fn quorum(view: &View<'_>, plan: &Plan) -> Vec<Note> {
     let disturbed: Vec<_> = disturbing(plan).collect();
+    let (votes, counting) = strays::votes(view);
     let mut notes = Vec::new();
     for task in disturbed
         .iter()
@@ -367,15 +372,16 @@ fn quorum(view: &View<'_>, plan: &Plan) -> Vec<Note> {
             decides(view, machine) && !disturbed.iter().any(|task| task.machine.id == machine.id)
         });
         let stays = matches!(task.action.kind(), Kind::Upgrade | Kind::Renew);
+        let members = members.len() + votes;
         let after = if stays {
-            members.len()
+            members
         } else {
-            members.len().saturating_sub(1)
+            members.saturating_sub(1)
         };
-        let alone = members.len() == 1 && task.action.kind() != Kind::Leave;
+        let alone = members == 1 && task.action.kind() != Kind::Leave;
         // One that is not well is none of those that decide.
         let apart = task.action.kind() == Kind::Renew && !decides(view, &task.machine);
-        if !alone && !apart && left.count() < after / 2 + 1 {
+        if !alone && !apart && left.count() + counting < after / 2 + 1 {
             notes.push(Note {
                 machine: task.machine.name.clone(),
                 broken: "etcd keeps its quorum",
@@ -404,10 +410,12 @@ fn joined(view: &View<'_>, machine: MachineId) -> bool {
     matches!(node(view, machine), Some(NodeFact::Joined { .. }))
 }
 
-/// Whether etcd counts on a machine: it does on the dead until they are taken out.
+/// Whether etcd counts on a machine: it does on the dead until they are taken out. Who is not to stay
+/// is counted with what is left of others.
 fn is_voter(view: &View<'_>, machine: MachineId) -> bool {
+    let stays = view.desired.machines.iter().any(|of| of.id == machine);
     let seen = view.observed.machines.get(&machine);
-    seen.is_some_and(|seen| seen.is_node() || seen.outlived())
+    seen.is_some_and(|seen| seen.is_node() || stays && seen.outlived())
 }
 
 /// Whether a node waits at its gates, and would serve if they let it: nobody misses it yet.

@@ -19,6 +19,7 @@ use model::observed::{
 use model::provider::{Cloud, Provider};
 use model::secret::SecretRef;
 use model::snapshot::{EtcdBackup, Snapshot, SnapshotId, SnapshotsFact};
+use model::stray::Stray;
 use model::task::{Action, Open, State};
 use model::time::Timestamp;
 use model::upkeep::Repair;
@@ -246,6 +247,29 @@ impl World {
             version: "1.34.0".parse().unwrap(),
             before,
         });
+        self
+    }
+
+    /// Lists nodes that are none of those that were looked for: `w9` is left of the machine of that
+    /// name and ready, `w9!` not for long, `w9,` not since a moment ago; `w9'` is left of another
+    /// machine of that name, and `z9` is somebody else's.
+    pub(crate) fn strays(mut self, nodes: &str) -> Self {
+        let nodes = nodes.split_whitespace().map(|word| {
+            let name = word.trim_end_matches(['!', ',', '\'']);
+            let another = u64::from(word.contains('\''));
+            let unready_since = match () {
+                () if word.contains('!') => Some(Timestamp::from_millis(0)),
+                () if word.contains(',') => Some(NOW),
+                () => None,
+            };
+            let stray = Stray {
+                machine: (!name.starts_with('z')).then(|| MachineId::derive(origin(name, another))),
+                control: name.starts_with('c'),
+                unready_since,
+            };
+            (name.to_owned(), stray)
+        });
+        self.observed.strays = Some((nodes.collect(), NOW));
         self
     }
 
@@ -629,6 +653,9 @@ fn details(action: &Action) -> String {
         let goes = remove.iter().map(|name| format!("-{name}"));
         let all: Vec<_> = comes.chain(goes).collect();
         format!(" ({})", all.join(", "))
+    } else if let Action::Clear { leftovers } = action {
+        let all: Vec<_> = leftovers.iter().map(|left| &left.node[..]).collect();
+        format!(" ({})", all.join(" "))
     } else if let Action::Balance { balance } = action {
         let listener = |listener: &Listener| {
             let targets = listener.targets.iter().map(ToString::to_string);

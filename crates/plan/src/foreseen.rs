@@ -41,6 +41,7 @@ pub fn unforeseen(
     let all = [was, &foreseen, &is];
     let mut wrong = of_cluster(all);
     wrong.extend(of_mesh(all, &task.action));
+    wrong.extend(of_leftovers(all, &task.action));
     for machine in task.touched() {
         let own = machine.id == task.machine.id;
         let told = of_machine(all, after, (&machine, own), now);
@@ -88,6 +89,22 @@ fn of_mesh(all: [&Observed; 3], action: &Action) -> Option<String> {
         all.filter(|id| wishes.unmet(*id, fact(id))).collect()
     };
     differs("who lacks the mesh", all.map(lacks), true)
+}
+
+/// Nodes that are left of machines, and should not be any more.
+fn of_leftovers(all: [&Observed; 3], action: &Action) -> Option<String> {
+    let Action::Clear { leftovers } = action else {
+        return None;
+    };
+    let there = |of: &Observed| -> Vec<String> {
+        let joined = |id: &MachineId| {
+            let seen = of.machines.get(id).and_then(|seen| seen.node.as_ref());
+            matches!(seen, Some((NodeFact::Joined { .. }, _)))
+        };
+        let there = leftovers.iter().filter(|left| joined(&left.machine));
+        there.map(|left| left.node.clone()).collect()
+    };
+    differs("leftovers", all.map(there), true)
 }
 
 /// The snapshots that are kept, without what tells them apart.

@@ -1,7 +1,7 @@
 //! Work that waits, always with an owner, a reason and a next action.
 
 use model::addon::AddonName;
-use model::id::TaskId;
+use model::id::{MachineId, TaskId};
 use model::name::Name;
 use model::secret::{EntryName, SecretRef};
 use model::task::Kind;
@@ -186,6 +186,22 @@ pub enum Reason {
         /// What went wrong last.
         error: String,
     },
+    /// A node is left of a machine that the cluster does not have, and may be of use to somebody.
+    Leftover {
+        /// Which node.
+        node: String,
+        /// Of which machine.
+        of: MachineId,
+        /// Whether it is still heard.
+        heard: bool,
+        /// What ends the wait.
+        ends: Ends,
+    },
+    /// A node that is left of another machine has its name.
+    Namesake {
+        /// Of which machine.
+        of: MachineId,
+    },
     /// A load balancer should have a name, and nobody here can give it one.
     Unnamed {
         /// The whole name.
@@ -216,6 +232,18 @@ pub enum Reason {
         /// How many there may be.
         limit: u32,
     },
+}
+
+/// When a node is cleared that is left of a machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ends {
+    /// When nothing is heard of it any more: its machine is known to be gone.
+    Silence,
+    /// Then, unless it is heard by then.
+    Due(Timestamp),
+    /// When somebody does so.
+    Person,
 }
 
 /// Whose budget.
@@ -286,6 +314,11 @@ impl Reason {
             | Self::Successor { .. }
             | Self::TakenBack { .. }
             | Self::Modules { lasting: false, .. }
+            | Self::Namesake { .. }
+            | Self::Leftover {
+                ends: Ends::Silence | Ends::Due(_),
+                ..
+            }
             | Self::Window { .. } => Owner::Slipway,
             Self::Stuck { .. }
             | Self::Quorum { .. }
@@ -296,6 +329,7 @@ impl Reason {
             | Self::Quota { .. }
             | Self::Unnamed { .. }
             | Self::Unmatched { .. }
+            | Self::Leftover { .. }
             | Self::Unreachable
             | Self::Unusable { .. }
             | Self::Cancelled { .. }
@@ -334,6 +368,8 @@ impl Reason {
             Self::Successor { .. } => "successor",
             Self::TakenBack { .. } => "taken-back",
             Self::Quota { .. } => "quota",
+            Self::Leftover { .. } => "leftover",
+            Self::Namesake { .. } => "namesake",
             Self::Unnamed { .. } => "unnamed",
             Self::Modules { .. } => "modules",
             Self::Unmatched { .. } => "unmatched",
@@ -502,10 +538,27 @@ impl Reason {
             | Self::Unnamed { .. }
             | Self::Modules { .. }
             | Self::Unmatched { .. } => self.next_of_machine(machine),
+            Self::Leftover { node, ends, .. } => cleared(node, *ends),
+            Self::Namesake { .. } => "continues when that node is cleared".to_owned(),
             Self::Quota { what, .. } => format!(
                 "remove some {what}, or ask an administrator for more with `slipway project quota`"
             ),
         }
+    }
+}
+
+/// How a node goes that is left of a machine.
+fn cleared(node: &str, ends: Ends) -> String {
+    match ends {
+        Ends::Silence => {
+            "is cleared by itself when Kubernetes hears no more of it: its machine is gone"
+                .to_owned()
+        }
+        Ends::Due(due) => format!("is cleared by itself, {due}, unless it is heard by then"),
+        Ends::Person => format!(
+            "if nobody needs it, run `kubectl drain {node}` and `kubectl delete node {node}`, and switch \
+             its machine off"
+        ),
     }
 }
 
@@ -591,6 +644,16 @@ impl fmt::Display for Reason {
             | Self::Unnamed { .. }
             | Self::Modules { .. }
             | Self::Unmatched { .. } => self.tell_of_machine(f),
+            Self::Leftover {
+                node, of, heard, ..
+            } => {
+                let heard = if *heard { "still heard" } else { "not ready" };
+                write!(
+                    f,
+                    "node {node} is {heard}, and left of {of}, which is no machine of the cluster"
+                )
+            }
+            Self::Namesake { of } => write!(f, "a node of its name is left of {of}"),
             Self::Quota { what, used, limit } => {
                 write!(f, "the project has {used} of at most {limit} {what}")
             }

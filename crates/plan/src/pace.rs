@@ -97,6 +97,7 @@ pub const fn minutes(kind: Kind) -> u32 {
         | Kind::Tend
         | Kind::Uncordon
         | Kind::Leave
+        | Kind::Clear
         | Kind::Snapshot
         | Kind::Delete
         | Kind::Release => 1,

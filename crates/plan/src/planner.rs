@@ -11,6 +11,7 @@ mod renewal;
 mod rolling;
 mod rules;
 mod snapshots;
+mod strays;
 mod survey;
 mod tending;
 
@@ -216,6 +217,7 @@ pub fn plan(view: &View<'_>) -> Plan {
         hosts::balancers::balance(&mut draft, &cares);
         names::name(&mut draft);
         metal::unmatched(&mut draft);
+        strays::clear(&mut draft);
         addons::addons(&mut draft);
         snapshots::take(&mut draft);
     }

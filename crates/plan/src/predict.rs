@@ -45,6 +45,7 @@ pub fn predict(observed: &mut Observed, machine: &Machine, action: &Action, now:
         Action::Key
         | Action::Mesh { .. }
         | Action::Install { .. }
+        | Action::Clear { .. }
         | Action::Snapshot { .. }
         | Action::Restore { .. } => {}
         Action::Init { version, care, .. } => comes(seen, machine, (*version, care, false), now),
@@ -96,6 +97,12 @@ fn of_cluster(observed: &mut Observed, action: &Action, now: Timestamp) {
         Action::Key => observed.access = Some("a key to come".to_owned()),
         Action::Mesh { mesh } => connect(observed, mesh, now),
         Action::Install { addons, remove } => install(observed, addons, remove, now),
+        Action::Clear { leftovers } => {
+            for leftover in leftovers {
+                let seen = observed.machines.entry(leftover.machine).or_default();
+                seen.node = Some((NodeFact::Absent, now));
+            }
+        }
         Action::Snapshot { taking } => save(observed, taking, now),
         Action::Restore { restoring } => {
             let restored = RestoredFact {

@@ -4,6 +4,7 @@ use crate::advance::offers;
 use crate::held::{Held, Owner, Reason};
 use crate::planner::{Plan, View};
 use crate::summary::Phase;
+use model::observed::Observed;
 use model::task::{Open, State};
 use std::fmt;
 
@@ -27,7 +28,8 @@ impl fmt::Display for Cause {
 }
 
 /// Why the cluster is as it is: the state, then what waits for a person, what fails and is tried
-/// again, what runs, what waits for a worker, what waits for its turn, and what could be newer.
+/// again, what runs, what waits for a worker, what waits for its turn, what could be newer, and who
+/// else is there.
 pub fn why(view: &View<'_>, plan: &Plan) -> Vec<Cause> {
     let mut chain = vec![state(view, plan)];
     let mut held: Vec<_> = plan.held.iter().collect();
@@ -54,7 +56,20 @@ pub fn why(view: &View<'_>, plan: &Plan) -> Vec<Cause> {
         });
     }
     chain.extend(offers);
+    chain.extend(strangers(view.observed).map(|node| Cause {
+        fact: format!("node {node} is none of Slipway's: somebody else has joined it"),
+        next: Some(format!(
+            "it is left alone; if nobody needs it, run `kubectl delete node {node}`"
+        )),
+    }));
     chain
+}
+
+/// Nodes that somebody else has joined to a cluster.
+pub fn strangers(observed: &Observed) -> impl Iterator<Item = &str> {
+    let strangers = observed.strays();
+    let strangers = strangers.filter(|(_, stray)| stray.machine.is_none());
+    strangers.map(|(node, _)| node)
 }
 
 /// What is told before what.

@@ -206,6 +206,7 @@ pub(crate) fn change(change: Change) -> ChangeView {
         Fact::ControlPlane(_)
         | Fact::Access(_)
         | Fact::Addons(_)
+        | Fact::Strays(_)
         | Fact::Snapshots(_)
         | Fact::Restored(_)
         | Fact::Names(..)

@@ -210,6 +210,7 @@ impl Simulated {
             | Action::Uncordon
             | Action::Readmit { .. }
             | Action::Leave
+            | Action::Clear { .. }
             | Action::Snapshot { .. }
             | Action::Restore { .. } => Ok(Lent::Here),
             Action::Delete | Action::Release => {
@@ -307,6 +308,7 @@ impl Simulated {
     async fn seen(&self, cx: &Context, task: &Task) -> Result<Vec<Observation>, Failed> {
         let (at, facts) = self.look(cx, task.cluster, &task.touched()).await?;
         let told = facts.into_iter().filter(|fact| self.concerns(fact, task));
+        let told = told.chain(self.cleared(cx, task).await?);
         let seen: Vec<_> = told
             .map(|fact| Observation {
                 cluster: task.cluster,
@@ -320,6 +322,15 @@ impl Simulated {
             task.machine.name
         ));
         Ok(seen)
+    }
+
+    /// What is seen of nodes that were left of machines when they were cleared.
+    async fn cleared(&self, cx: &Context, task: &Task) -> Result<Vec<Fact>, Failed> {
+        let Action::Clear { leftovers } = &task.action else {
+            return Ok(Vec::new());
+        };
+        let look = || self.world.leftovers(task.cluster, leftovers);
+        self.ask(cx, look).await
     }
 
     /// Whether a fact is about what a task did.
@@ -343,6 +354,7 @@ impl Simulated {
             | Kind::Renew
             | Kind::Uncordon
             | Kind::Leave
+            | Kind::Clear
             | Kind::Snapshot
             | Kind::Restore => false,
         };
@@ -368,7 +380,7 @@ impl Simulated {
             }
             Fact::Access(_) => kind == Kind::Key,
             Fact::Addons(_) => kind == Kind::Install,
-            Fact::Commit(..) | Fact::Unresolved(..) => false,
+            Fact::Strays(_) | Fact::Commit(..) | Fact::Unresolved(..) => false,
         }
     }
 
@@ -448,8 +460,17 @@ impl Driver for Simulated {
     }
 
     async fn probe(&self, cx: &Context, target: &Target) -> Vec<Observation> {
-        let (at, facts) = match self.look(cx, target.cluster, &target.machines).await {
-            Ok(seen) => seen,
+        let looked = self.look(cx, target.cluster, &target.machines).await;
+        let strays = || self.world.strays(target.cluster, &target.machines);
+        let strays = match (&looked, target.whole) {
+            (Ok(_), true) => self.ask(cx, strays).await,
+            (Ok(_), false) | (Err(_), _) => Ok(None),
+        };
+        let (at, facts) = match looked.and_then(|seen| Ok((seen, strays?))) {
+            Ok(((at, mut facts), strays)) => {
+                facts.extend(strays);
+                (at, facts)
+            }
             Err(Failed::Later(error) | Failed::Never(error)) => {
                 if !cx.is_cancelled() {
                     tracing::warn!(cluster = %target.cluster, "could not look: {error}");
@@ -552,6 +573,7 @@ fn outputs(task: &Task) -> Vec<Output> {
         | Action::Uncordon
         | Action::Readmit { .. }
         | Action::Leave
+        | Action::Clear { .. }
         | Action::Snapshot { .. }
         | Action::Restore { .. }
         | Action::Delete

@@ -12,7 +12,9 @@
 //! retry what is stuck           an intent for every stuck task
 //! cut power of MACHINE          somebody pulls the plug
 //! restore power of MACHINE      somebody plugs it in again
-//! destroy MACHINE               somebody deletes it at its provider
+//! somebody destroys MACHINE     at its provider, by hand
+//! somebody joins NODE to NAME   a node that is none of ours
+//! node NODE is left in NAME     of a machine that nobody knows any more
 //! provider refuses TYPE         a server type is sold out
 //! provider offers TYPE          and back
 //! set secret NAME KEY           a right value; also `to nothing`, `to a wrong one`

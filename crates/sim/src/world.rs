@@ -27,6 +27,7 @@ mod picture;
 mod ports;
 mod saved;
 mod state;
+mod strays;
 mod watch;
 
 pub use error::Error;
@@ -45,6 +46,7 @@ use model::id::{ClusterId, MachineId};
 use model::name::Name;
 use model::observed::{Fact, Observed};
 use model::snapshot::SnapshotsFact;
+use model::stray::Leftover;
 use model::task::{Action, Kind, Task};
 use model::templates::{Commit, Reference};
 use model::time::Timestamp;
@@ -188,6 +190,23 @@ impl World {
     /// Gives a machine its power back; it answers at once.
     pub fn restore_power(&self, machine: &Machine) {
         self.power(machine, true);
+    }
+
+    /// Somebody destroys the machine that a provider made, by hand.
+    pub fn destroy(&self, machine: MachineId) {
+        let made = self.seen(|state, _| {
+            let made = state.labelled(machine).map(|(number, _)| number);
+            made.collect::<Vec<_>>()
+        });
+        for vm in made {
+            self.happen(Effect::Vanish { vm });
+        }
+    }
+
+    /// A node is there from now on that is left of a machine, or that somebody else has joined.
+    pub fn stray(&self, cluster: ClusterId, node: &Name, of: Option<MachineId>) {
+        let node = node.clone();
+        self.happen(Effect::Stray { cluster, node, of });
     }
 
     /// Lets the provider stop selling a server type, or sell it again.
@@ -479,6 +498,30 @@ impl World {
         })?)
     }
 
+    /// The nodes of a cluster that are none of these machines'.
+    pub(crate) fn strays(
+        &self,
+        cluster: ClusterId,
+        machines: &[Machine],
+    ) -> Result<Option<Fact>, Refusal> {
+        Ok(self.look(BRIEFLY, |state, now| {
+            state.strays_fact(cluster, machines, now)
+        })?)
+    }
+
+    /// What Kubernetes says of nodes that are left of machines.
+    pub(crate) fn leftovers(
+        &self,
+        cluster: ClusterId,
+        leftovers: &[Leftover],
+    ) -> Result<Vec<Fact>, Refusal> {
+        Ok(self.look(BRIEFLY, |state, now| {
+            let facts = leftovers.iter();
+            let facts = facts.filter_map(|left| state.node_fact(cluster, left.machine, now));
+            facts.collect()
+        })?)
+    }
+
     /// Notes that a task led elsewhere than was foreseen. It is not written down: only in
     /// rehearsals, which have a world in memory, does anybody compare.
     pub(crate) fn unforeseen(&self, task: &Task, how: String) {
@@ -526,19 +569,9 @@ impl World {
             let saved = observed.snapshots.as_ref();
             let none = SnapshotsFact::none_since(now);
             kube.saved = Saved::observed(saved.map_or(&none, |(fact, _)| fact));
+            kube.furnish_strays(observed);
         }
         kept.state.reindex();
-    }
-
-    /// Deletes a machine behind the back of whoever made it.
-    pub fn destroy(&self, machine: &Machine) {
-        let made = self.seen(|state, _| {
-            let labelled = state.labelled(machine.id);
-            labelled.map(|(number, _)| number).collect::<Vec<_>>()
-        });
-        for number in made {
-            self.happen(Effect::Destroy { vm: number });
-        }
     }
 
     fn power(&self, machine: &Machine, on: bool) {

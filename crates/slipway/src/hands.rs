@@ -79,6 +79,7 @@ impl Driver for Hands {
             | Kind::Renew
             | Kind::Uncordon
             | Kind::Leave
+            | Kind::Clear
             | Kind::Snapshot
             | Kind::Restore => {
                 if task.machine.origin.pretends() {
@@ -98,8 +99,10 @@ impl Driver for Hands {
             .iter()
             .cloned()
             .partition(|machine| machine.origin.is_host());
-        let of = |machines| Target {
+        // Who looks at some of the nodes takes the others for strays.
+        let of = |machines: Vec<Machine>| Target {
             cluster: target.cluster,
+            whole: target.whole && nodes(&machines) == nodes(&target.machines),
             machines,
         };
         let mut seen = Vec::new();
@@ -125,4 +128,10 @@ impl Driver for Hands {
         }
         seen
     }
+}
+
+/// How many machines are to be nodes.
+fn nodes(machines: &[Machine]) -> usize {
+    let nodes = machines.iter().filter(|machine| machine.role.is_node());
+    nodes.count()
 }

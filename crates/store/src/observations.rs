@@ -17,6 +17,7 @@ use model::observed::{
     ControlPlaneFact, Fact, HostFact, MachineFact, NodeFact, Observation, Observed, PortFact, Seen,
     Source, Wellbeing, fold,
 };
+use model::stray::StraysFact;
 use model::time::Timestamp;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -334,6 +335,11 @@ fn tell(
             let object = format!("cluster/{}", of.name);
             ("cluster.changed", object, said_of_addons(fact))
         }
+        Fact::Strays(fact) if before == Before::Nothing && fact.nodes.is_empty() => return Ok(()),
+        Fact::Strays(fact) => {
+            let object = format!("cluster/{}", of.name);
+            ("cluster.changed", object, said_of_strays(fact))
+        }
         Fact::Snapshots(fact) => {
             if let Some(wish) = fact.answered {
                 intents::fulfil(tx, of.cluster, wish, now)?;
@@ -497,6 +503,17 @@ fn said_of_addons(fact: &AddonsFact) -> String {
             (Some(wrong), true) => format!("{name} {version} is not well: {wrong}"),
             (None, true) => format!("{name} {version} is well"),
         }
+    });
+    told.collect::<Vec<_>>().join(", ")
+}
+
+fn said_of_strays(fact: &StraysFact) -> String {
+    if fact.nodes.is_empty() {
+        return "every node is that of one of its machines".to_owned();
+    }
+    let told = fact.nodes.iter().map(|(node, stray)| match stray.machine {
+        Some(machine) => format!("node {node} is left of {machine}"),
+        None => format!("node {node} was joined by somebody else"),
     });
     told.collect::<Vec<_>>().join(", ")
 }

@@ -139,7 +139,7 @@ fn needs(machine: &MachineView, cluster: &ClusterView, kind: TaskKind) -> bool {
         TaskKind::Mesh | TaskKind::Balance => !machine.leaving && made,
         TaskKind::Name | TaskKind::Expose | TaskKind::Shut => made,
         TaskKind::Prepare | TaskKind::Init | TaskKind::Join => !machine.leaving && node.is_none(),
-        TaskKind::Install | TaskKind::Snapshot | TaskKind::Restore => {
+        TaskKind::Install | TaskKind::Clear | TaskKind::Snapshot | TaskKind::Restore => {
             !machine.leaving && node.is_some()
         }
         TaskKind::Tend => node.is_some(),

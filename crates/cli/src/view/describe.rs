@@ -97,6 +97,7 @@ pub(crate) fn cluster(view: &ClusterView, now: Time) -> String {
         + &section("KUBERNETES", &kubernetes.unwrap_or_default())
         + &section("LOAD BALANCERS", &load_balancers(&view.load_balancers))
         + &section("NEWER MODULES", &newer_modules(&view.newer_modules, now))
+        + &section("NODES OF OTHERS", &strangers(&view.strangers))
         + &section("HELD", &held(&head.held))
         + &section("OPEN TASKS", &tasks(&view.open_tasks, now))
         + &section("POOLS", &pools(&view.machines))
@@ -123,6 +124,17 @@ fn pools(machines: &[MachineView]) -> String {
         ]);
     }
     table.render()
+}
+
+fn strangers(nodes: &[String]) -> String {
+    let told = nodes.iter();
+    told.map(|node| {
+        format!(
+            "{}: somebody else has joined it, and it is left alone\n",
+            plain(node)
+        )
+    })
+    .collect()
 }
 
 fn newer_modules(views: &[NewerModulesView], now: Time) -> String {

@@ -116,6 +116,7 @@ impl<F: Fixture> Play<'_, F> {
         let target = Target {
             cluster: self.cast.cluster,
             machines,
+            whole: false,
         };
         let began = clock.now();
         let look = self.fixture.driver().probe(&trial.context, &target);
@@ -179,6 +180,7 @@ fn host(seen: &[Observation], machine: MachineId) -> Option<&HostFact> {
         | Fact::ControlPlane(_)
         | Fact::Certificates(..)
         | Fact::Addons(_)
+        | Fact::Strays(_)
         | Fact::Snapshots(_)
         | Fact::Restored(_)
         | Fact::Names(..)
@@ -317,6 +319,7 @@ pub(super) async fn probe_tells_what_it_knows<F: Fixture>(play: Play<'_, F>) -> 
             | Fact::Host(..)
             | Fact::Certificates(..)
             | Fact::Addons(_)
+            | Fact::Strays(_)
             | Fact::Snapshots(_)
             | Fact::Restored(_)
             | Fact::Names(..)
@@ -356,6 +359,7 @@ pub(super) async fn silence_is_not_absence<F: Fixture>(play: Play<'_, F>) -> Ver
             | Fact::Host(..)
             | Fact::Certificates(..)
             | Fact::Addons(_)
+            | Fact::Strays(_)
             | Fact::Snapshots(_)
             | Fact::Restored(_)
             | Fact::Names(..)
@@ -579,6 +583,10 @@ pub(super) async fn told_is_told<F: Fixture>(play: Play<'_, F>) -> Verdict {
                 seen.iter().any(|seen| seen.fact == port)
             }
             Action::Install { addons, remove } => installed(&seen, addons, remove),
+            Action::Clear { leftovers } => leftovers.iter().all(|left| {
+                let gone = Fact::Node(left.machine, NodeFact::Absent);
+                seen.iter().any(|seen| seen.fact == gone)
+            }),
             Action::Init { care, .. } | Action::Join { care, .. } | Action::Tend { care } => {
                 carries(&seen, task.machine.id, care)
             }

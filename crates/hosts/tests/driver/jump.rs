@@ -215,6 +215,7 @@ impl Stage {
         let target = Target {
             cluster: ClusterId::derive(origin("edge")),
             machines: vec![self.machine.clone()],
+            whole: false,
         };
         let seen = self.hosts.probe(&self.context(), &target).await;
         seen.into_iter().map(|seen| seen.fact).collect()

@@ -182,6 +182,7 @@ impl Scene {
         let target = Target {
             cluster: self.cluster,
             machines: machines.to_vec(),
+            whole: false,
         };
         let attempt = self.attempt();
         let seen = Box::pin(self.hosts.probe(&attempt.context, &target)).await;
@@ -198,6 +199,7 @@ impl Scene {
             | Fact::ControlPlane(_)
             | Fact::Certificates(..)
             | Fact::Addons(_)
+            | Fact::Strays(_)
             | Fact::Snapshots(_)
             | Fact::Restored(_)
             | Fact::Names(..)

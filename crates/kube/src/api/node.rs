@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1 as core;
 use kube_client::Api;
 use kube_client::api::{DeleteParams, ListParams, Patch, Preconditions};
+use model::id::MachineId;
+use model::stray::marked;
+use model::time::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::wish::GATED;
@@ -20,6 +23,9 @@ const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 /// What a node says that a machine is dead, so that its volumes and pods are let go.
 const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 
+/// What kubeadm labels the nodes of the control plane with.
+pub const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
+
 /// How often a change is tried again that somebody else came before.
 const TRIES: usize = 5;
 
@@ -32,6 +38,8 @@ pub struct Node {
     pub uid: String,
     /// Whether its kubelet says that it is ready, and is heard.
     pub ready: bool,
+    /// Since when it is not ready, as far as that is known; nothing while it is.
+    pub unready_since: Option<Timestamp>,
     /// Whether it takes no new pods.
     pub cordoned: bool,
     /// Since when it takes none, as Kubernetes writes times, where that is known.
@@ -84,6 +92,16 @@ impl Node {
             .find(|lock| self.labels.contains_key(*lock))
     }
 
+    /// The machine that it was made for, where it bears our mark.
+    pub fn machine(&self) -> Option<MachineId> {
+        marked(self.provider_id.as_deref()?)
+    }
+
+    /// Whether it is one of the control plane.
+    pub fn is_control(&self) -> bool {
+        self.labels.contains_key(CONTROL_PLANE)
+    }
+
     /// Whether it takes no pods because its gates have not let it pass yet. Who lets it take some by
     /// hand has let it pass.
     pub fn gated(&self) -> bool {
@@ -95,6 +113,14 @@ impl From<core::Node> for Node {
     fn from(node: core::Node) -> Self {
         let spec = node.spec.unwrap_or_default();
         let status = node.status.unwrap_or_default();
+        let told = status.conditions.iter().flatten();
+        let ready = told.clone().find(|condition| condition.type_ == "Ready");
+        let is_ready = ready.is_some_and(|condition| condition.status == "True");
+        let since = ready.and_then(|condition| condition.last_transition_time.as_ref());
+        // One that was never heard is silent since it is there.
+        let since = since.or(node.metadata.creation_timestamp.as_ref());
+        let since = since.map(|time| Timestamp::from_millis(time.0.as_millisecond()));
+        let since = since.unwrap_or(Timestamp::from_millis(0));
         let conditions: Vec<Condition> = status
             .conditions
             .unwrap_or_default()
@@ -115,9 +141,8 @@ impl From<core::Node> for Node {
         Self {
             name: node.metadata.name.unwrap_or_default(),
             uid: node.metadata.uid.unwrap_or_default(),
-            ready: conditions
-                .iter()
-                .any(|condition| condition.of == "Ready" && condition.status == "True"),
+            ready: is_ready,
+            unready_since: (!is_ready).then_some(since),
             cordoned: spec.unschedulable == Some(true),
             cordoned_since,
             kubelet: status

@@ -204,7 +204,7 @@ impl Kube {
     ) -> Result<(), Trouble> {
         match task.machine.role {
             Role::Control => {
-                let gone = Some(&task.machine);
+                let gone = Some((&task.machine).into());
                 self.members(cx, task.cluster, member, gone).await?;
             }
             Role::Compute | Role::Balancer => {}

@@ -5,12 +5,13 @@ use super::{Done, Kube, Trouble};
 use crate::api::Door;
 use crate::api::node::Node;
 use crate::error::{Error, Kind};
-use crate::kubeadm;
+use crate::kubeadm::{self, Without};
 use driver::Context;
 use hosts::error::Kind as HostKind;
 use model::cluster::{Machine, Role};
 use model::id::ClusterId;
 use model::observed::{Fact, NodeFact};
+use model::stray::Leftover;
 use model::task::{Around, Task};
 use std::time::Duration;
 
@@ -49,7 +50,7 @@ impl Kube {
         }
         match machine.role {
             Role::Control => {
-                self.members(cx, task.cluster, &member, Some(machine))
+                self.members(cx, task.cluster, &member, Some(machine.into()))
                     .await?;
             }
             Role::Compute | Role::Balancer => {}
@@ -59,6 +60,62 @@ impl Kube {
         self.cleaned(cx, task).await?;
         let fact = Fact::Node(machine.id, NodeFact::Absent);
         Ok((vec![(cx.now(), fact)], Vec::new()))
+    }
+
+    /// Takes nodes out of their cluster that are left of machines, each that can be.
+    pub(super) async fn clear(
+        &self,
+        cx: &Context,
+        (task, around): (&Task, &Around),
+        leftovers: &[Leftover],
+    ) -> Result<Done, Trouble> {
+        let (door, member) = self.door(cx, task.cluster, &around.through).await?;
+        let (mut seen, mut last) = (Vec::new(), None);
+        for left in leftovers {
+            let name = &left.node;
+            match self
+                .take_out(cx, task.cluster, (&door, &member), left)
+                .await
+            {
+                Ok(()) => {
+                    cx.log(&format!("{name} is no node any more"));
+                    seen.push((cx.now(), Fact::Node(left.machine, NodeFact::Absent)));
+                }
+                Err(trouble) => {
+                    cx.log(&format!("{name}: {trouble}"));
+                    last = Some(trouble);
+                }
+            }
+        }
+        match last {
+            None => Ok((seen, Vec::new())),
+            Some(trouble) => Err(trouble),
+        }
+    }
+
+    /// Takes a node out of its cluster that is left of a machine, and its member out of etcd.
+    async fn take_out(
+        &self,
+        cx: &Context,
+        cluster: ClusterId,
+        (door, member): (&Door, &Machine),
+        left: &Leftover,
+    ) -> Result<(), Trouble> {
+        let Some(node) = door.leftover(left).await? else {
+            return Ok(());
+        };
+        let name = &left.node;
+        // What a dead machine holds is let go only if somebody says that it is dead.
+        door.out_of_service(name, true).await?;
+        if left.control {
+            let without = Without {
+                name,
+                // Another machine may have its address by now.
+                address: None,
+            };
+            self.members(cx, cluster, member, Some(without)).await?;
+        }
+        Ok(door.delete_node(name, Some(&node.uid)).await?)
     }
 
     /// Takes Kubernetes off a host; one that does not answer cannot be cleaned, and need not be.
@@ -87,7 +144,7 @@ impl Kube {
         cx: &Context,
         cluster: ClusterId,
         member: &Machine,
-        without: Option<&Machine>,
+        without: Option<Without<'_>>,
     ) -> Result<Vec<String>, Trouble> {
         let program = kubeadm::members(without);
         let report = self.visit(cx, cluster, member, &program).await?;

@@ -1,6 +1,7 @@
 //! What the API says of the nodes of a cluster, and how its control plane is.
 
 use super::{Kube, MEMBER_PATIENCE};
+use crate::api::stray::{is_of, strays};
 use crate::api::{self, Health};
 use crate::kubeadm;
 use driver::{Context, Target};
@@ -154,10 +155,15 @@ impl Kube {
             initialised: true,
             wellbeing: Some(wellbeing),
         });
+        // Who looked for some of the machines cannot tell the others from strays.
+        let strays = nodes
+            .as_deref()
+            .filter(|_| target.whole)
+            .map(|nodes| Fact::Strays(strays(nodes, &target.machines)));
         let nodes = nodes
             .iter()
             .flat_map(|nodes| of_nodes(target, nodes, &asking));
-        let whole = std::iter::once(begun).chain(addons);
+        let whole = std::iter::once(begun).chain(addons).chain(strays);
         whole.chain(nodes).collect()
     }
 
@@ -221,7 +227,7 @@ fn of_nodes(target: &Target, nodes: &[api::node::Node], asking: &BTreeSet<String
     let machines = target.machines.iter();
     let machines = machines.filter(|machine| machine.role.is_node());
     let facts = machines.filter_map(|machine| {
-        let node = nodes.iter().find(|node| node.name == machine.name.as_str());
+        let node = nodes.iter().find(|node| is_of(node, machine));
         let asks = asking.contains(machine.name.as_str());
         let fact = node.map_or(Some(NodeFact::Absent), |node| fact(node, asks));
         fact.map(|fact| Fact::Node(machine.id, fact))

@@ -1,6 +1,7 @@
 //! What kubeadm is told, in its own words.
 
 use super::{DISCOVERY, Node, PKI, provider_id};
+use crate::api::node::CONTROL_PLANE;
 use crate::api::wish::COMING;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -16,7 +17,6 @@ const FORM: &str = "kubeadm.k8s.io/v1beta4";
 const SOCKET: &str = "unix:///run/containerd/containerd.sock";
 
 /// What keeps workloads away from the control plane.
-const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
 
 /// How a node that comes introduces itself, and whom it believes.
 pub struct Discovery<'a> {

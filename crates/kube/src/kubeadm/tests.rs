@@ -139,7 +139,7 @@ fn a_shell_can_read_every_program() {
             node.upgrade(),
             node.newer_kubelet(&programs),
             leave(),
-            members(Some(node.machine)),
+            members(Some(node.machine.into())),
             save(),
             forget_saved(),
             restore(Back::Stop, ("intent-1", 1), node.machine, &[node.machine]),

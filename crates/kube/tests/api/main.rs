@@ -12,5 +12,6 @@ mod jobs;
 mod nodes;
 mod objects;
 mod requests;
+mod strays;
 mod webhook;
 mod world;

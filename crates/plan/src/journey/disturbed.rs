@@ -96,6 +96,7 @@ impl Taken {
                 | Kind::Upgrade
                 | Kind::Renew
                 | Kind::Uncordon
+                | Kind::Clear
                 | Kind::Snapshot => {}
             }
         }

@@ -26,13 +26,14 @@ pub(super) fn addons(draft: &mut Draft<'_>) {
     if let Some(at) = connects {
         let addons = vec![lacking.swap_remove(at)];
         let remove = Vec::new();
-        if let Some(place) = place(draft, joined) {
+        if let Some(place) = draft.member_for(Kind::Install, joined) {
             begin(draft, &place, Action::Install { addons, remove });
         }
         return;
     }
     let remove = unwished(draft);
-    let Some(place) = place(draft, Place::ready_control).filter(|_| can_run(draft)) else {
+    let place = draft.member_for(Kind::Install, Place::ready_control);
+    let Some(place) = place.filter(|_| can_run(draft)) else {
         return;
     };
     if let Some(outdated) = outdated(draft) {
@@ -86,18 +87,6 @@ fn unwished(draft: &Draft<'_>) -> Vec<AddonName> {
     let seen = seen.flat_map(|(seen, _)| seen.keys().copied());
     seen.filter(|name| !wished.iter().any(|addon| addon.name == *name))
         .collect()
-}
-
-/// The machine from which add-ons are installed: the one that does it, else the first member of
-/// the control plane that fits and has nothing else to do, else the first.
-fn place<'a>(draft: &Draft<'a>, fits: impl Fn(&Place<'a>) -> bool) -> Option<Place<'a>> {
-    let control = |place: &&&Place<'a>| place.machine.role == Role::Control && fits(place);
-    let wanted: Vec<&Place<'a>> = draft.survey.wanted().collect();
-    let members: Vec<&&Place<'a>> = wanted.iter().filter(control).collect();
-    let doing = members.iter().find(|place| place.doing(Kind::Install));
-    let idle = members.iter().find(|place| !draft.is_busy(place));
-    let chosen = doing.or(idle).or(members.first())?;
-    Some(***chosen)
 }
 
 /// Whether a machine is a member of the control plane that answers, ready or not.

@@ -313,6 +313,21 @@ impl<'a> Draft<'a> {
         self.busy.contains_key(&place.machine.id)
     }
 
+    /// The machine from which something is done to the whole cluster: the one that does it, else the
+    /// first member of the control plane that fits and has nothing else to do, else the first.
+    pub(super) fn member_for(
+        &self,
+        kind: Kind,
+        fits: impl Fn(&Place<'a>) -> bool,
+    ) -> Option<Place<'a>> {
+        let control = |place: &&Place<'a>| place.machine.role == Role::Control && fits(place);
+        let members: Vec<&Place<'a>> = self.survey.wanted().filter(control).collect();
+        let doing = members.iter().find(|place| place.doing(kind));
+        let idle = members.iter().find(|place| !self.is_busy(place));
+        let chosen = doing.or(idle).or(members.first())?;
+        Some(**chosen)
+    }
+
     /// Has the cluster planned again then, though nothing may have happened.
     pub(super) fn wake(&mut self, at: Timestamp) {
         self.wake = Some(self.wake.map_or(at, |known| known.min(at)));

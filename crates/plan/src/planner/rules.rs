@@ -9,6 +9,7 @@ use super::hosts::{self, balancers};
 use super::names;
 use super::ports;
 use super::snapshots;
+use super::strays;
 use super::survey::{Life, Node, Place, Survey, count};
 use super::tending::{Cares, still_asked};
 use crate::held::Reason;
@@ -195,7 +196,9 @@ pub(super) fn start_control_plane(draft: &mut Draft<'_>, cares: &Cares) {
                 care: cares.wished(first),
             },
         );
-    } else if let Some(reason) = cannot_join(draft.survey) {
+    } else if let Some(reason) =
+        cannot_join(draft.survey).or_else(|| strays::namesake(draft.survey, first))
+    {
         draft.hold(first, Kind::Join, reason);
     } else {
         draft.want(first, join(draft, cares, first));
@@ -262,12 +265,14 @@ fn starting_elsewhere<'s, 'a>(survey: &'s Survey<'a>, but: &Place<'_>) -> Option
 pub(super) fn cannot_join(survey: &Survey<'_>) -> Option<Reason> {
     let members = count(survey.voters());
     let ready = count(survey.members().filter(|place| place.ready_control()));
+    let (votes, counting) = strays::votes(&survey.left);
+    let (ready, needed) = (ready + counting, quorum(members + votes));
     if survey.members().next().is_none() {
         Some(Reason::ControlPlaneLost)
-    } else if ready < quorum(members) {
+    } else if ready < needed {
         Some(Reason::Quorum {
             ready,
-            needed: quorum(members),
+            needed,
             silent: silent(survey),
         })
     } else {
@@ -328,6 +333,9 @@ pub(super) fn join_compute(draft: &mut Draft<'_>, cares: &Cares) {
             (None, Some(missing)) if ready < quorum(wanted) => {
                 let waiting_for = missing.machine.name.clone();
                 draft.hold(place, Kind::Join, Reason::ControlPlane { waiting_for });
+            }
+            (None, _) if let Some(reason) = strays::namesake(draft.survey, place) => {
+                draft.hold(place, Kind::Join, reason);
             }
             (None, Some(_) | None) => {
                 draft.want(place, join(draft, cares, place));
@@ -585,11 +593,13 @@ pub(super) fn quorum_at_risk(
     if place.machine.role != Role::Control {
         return None;
     }
-    let members = count(survey.voters());
+    // Whoever is left of others still has a vote.
+    let (votes, counting) = strays::votes(&survey.left);
+    let members = count(survey.voters()) + votes;
     let ready = survey
         .members()
         .filter(|other| other.machine.id != place.machine.id && other.ready_control());
-    let others = count(ready);
+    let others = count(ready) + counting;
     let needed = match after {
         // The only member has nobody to keep a quorum with, and can still be changed in place.
         After::Same if members == 1 => 0,
@@ -616,7 +626,7 @@ fn half_removed(place: &Place<'_>) -> bool {
 }
 
 /// How many members of the control plane do not answer, or never will.
-fn silent(survey: &Survey<'_>) -> u32 {
+pub(super) fn silent(survey: &Survey<'_>) -> u32 {
     let members = survey.voters();
     count(members.filter(|place| place.life == Life::Unreachable || place.outlived))
 }
@@ -644,10 +654,6 @@ pub(super) fn remove(draft: &mut Draft<'_>, cares: &Cares) {
     let untold = balancers::not_told_yet(draft, cares);
     for place in draft.survey.leaving() {
         let named = names::taken_back(draft, place);
-        if place.outlived {
-            forget(draft, place);
-            continue;
-        }
         if !remains(place) && named.is_none() || draft.given_up(place) {
             continue;
         }

@@ -1,5 +1,6 @@
 //! Every machine of a cluster, with what is known of it, in the planner's order.
 
+use super::strays::{self, Left};
 use super::{View, hosts};
 use model::cluster::{Machine, Role};
 use model::dns::NamesFact;
@@ -26,7 +27,7 @@ pub(super) struct Place<'a> {
     pub(super) host: Option<&'a HostFact>,
     /// As Kubernetes shows it.
     pub(super) node: Option<Node>,
-    /// Whether Kubernetes still shows it though its machine is gone.
+    /// Whether it is to stay, and Kubernetes still shows it though its machine is gone.
     pub(super) outlived: bool,
     /// What the node was last told to carry, if it still does.
     pub(super) care: Option<&'a Fingerprint>,
@@ -167,6 +168,7 @@ impl Place<'_> {
             | Kind::Install
             | Kind::Tend
             | Kind::Uncordon
+            | Kind::Clear
             | Kind::Snapshot
             | Kind::Restore
             | Kind::Delete
@@ -245,6 +247,8 @@ pub(super) fn given_up(view: &View<'_>, place: &Place<'_>) -> bool {
 #[derive(Debug)]
 pub(super) struct Survey<'a> {
     pub(super) places: Vec<Place<'a>>,
+    /// Nodes that are left of machines that are none of them any more.
+    pub(super) left: Vec<Left<'a>>,
     recipes: Recipes,
 }
 
@@ -268,7 +272,7 @@ impl<'a> Survey<'a> {
                 life: life(seen),
                 host: host(seen),
                 node,
-                outlived: seen.is_some_and(Seen::outlived),
+                outlived: wanted && seen.is_some_and(Seen::outlived),
                 care: carried(seen),
                 names: seen
                     .and_then(|seen| seen.names.as_ref())
@@ -303,7 +307,12 @@ impl<'a> Survey<'a> {
         for place in &mut places {
             place.twin = twins.get(&place.machine.id).copied();
         }
-        Self { places, recipes }
+        let left = strays::left(view, &places);
+        Self {
+            places,
+            left,
+            recipes,
+        }
     }
 
     /// What a host is made ready for.

@@ -16,6 +16,7 @@ mod hops;
 mod hosts;
 mod renewal;
 mod snapshots;
+mod strays;
 mod under_way;
 
 /// The only place that knows how to call the planner; every plan passes the checker.
@@ -173,15 +174,6 @@ fn who_vanished_leaves_its_cluster_and_is_made_again() {
             held     leave w1: other control nodes ready: 1, needed: 2
             error
         "#]],
-    );
-    // Who was to leave anyway only leaves.
-    check(
-        "c1 w1",
-        "c1 w1 w2+",
-        &expect![[r#"
-        leave    w2
-        scheduled
-    "#]],
     );
 }
 

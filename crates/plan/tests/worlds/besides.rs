@@ -8,6 +8,8 @@ use model::cluster::{Desired, Role};
 use model::id::{MachineId, Origin};
 use model::kubernetes::Cni;
 use model::observed::{MachineFact, Member, Observed, Seen, Wellbeing};
+use model::stray::Stray;
+use model::time::Timestamp;
 use model::version::Version;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -25,6 +27,7 @@ pub(crate) fn beside(world: &World, desired: &mut Desired, observed: &mut Observ
     addons(world, desired, observed);
     etcd(world, desired, observed);
     strangers(world, observed);
+    strays(world, desired, observed);
 }
 
 /// Lets some worlds wish add-ons, some have them already, and some have others; which of them do
@@ -73,7 +76,13 @@ pub(crate) fn lacking(desired: &Desired, observed: &Observed) -> Option<String> 
     let mut wished = desired.addons.iter();
     let lacking = wished.find(|addon| !is(addon.name).is_some_and(|fact| fact.is(addon)));
     let more = || (there > desired.addons.len()).then(|| "one that nobody wishes".to_owned());
-    lacking.map(ToString::to_string).or_else(more)
+    let left = || {
+        let mut strays = observed.strays();
+        let left = strays.find(|(_, stray)| stray.machine.is_some());
+        left.map(|(node, _)| format!("node {node} is left"))
+    };
+    let lacking = lacking.map(ToString::to_string);
+    lacking.or_else(more).or_else(left)
 }
 
 /// What etcd tells of its members, where it was asked.
@@ -109,6 +118,16 @@ pub(crate) fn stranger() -> MachineId {
     })
 }
 
+/// A machine of ours that nobody declares any more, and of which a node is left.
+pub(crate) fn left() -> MachineId {
+    MachineId::derive(Origin {
+        parent: "ours",
+        name: "left",
+        ordinal: 1,
+        incarnation: 0,
+    })
+}
+
 /// Lets some worlds show a machine that is none of ours.
 fn strangers(world: &World, observed: &mut Observed) {
     let there = MachineFact::Booting {
@@ -120,4 +139,21 @@ fn strangers(world: &World, observed: &mut Observed) {
     };
     let strangers = world.more.strangers.then(|| (stranger(), seen));
     observed.machines.extend(strangers);
+}
+
+/// Lets some worlds have a node that is left of a machine nobody declares any more, and one that
+/// somebody else has joined; in some it is a member of the control plane, which etcd does not know.
+fn strays(world: &World, desired: &Desired, observed: &mut Observed) {
+    let repairs = desired.repair.after.is_some();
+    if !world.more.strangers || !observed.initialised || !repairs {
+        return;
+    }
+    let node = Stray {
+        machine: Some(left()),
+        control: world.more.etcd.is_some(),
+        unready_since: Some(Timestamp::from_millis(-86_400_000)),
+    };
+    let nodes = [("left", node), ("theirs", Stray::default())];
+    let nodes = nodes.map(|(name, stray)| (name.to_owned(), stray));
+    observed.strays = Some((nodes.into(), NOW));
 }

@@ -6,7 +6,7 @@ use crate::seen::{ends, joined};
 use model::balancer::{Balance, Listener};
 use model::cluster::{Desired, Machine, Role};
 use model::id::MachineId;
-use model::observed::{MachineFact, Seen};
+use model::observed::{MachineFact, NodeFact, Observed, Seen};
 use model::task::{Action, Kind, Open, Task};
 use model::time::Timestamp;
 use plan::{Plan, Slot, View, minutes};

@@ -324,6 +324,7 @@ impl<'w> Life<'w> {
         self.missing.clear();
         self.intents.clear();
         self.observed.wellbeing = None;
+        self.observed.strays = None;
         for open in &mut self.open {
             open.corrected = true;
         }

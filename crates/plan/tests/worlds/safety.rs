@@ -1,7 +1,7 @@
 //! What must never be, judged by the world alone: etcd without a quorum, something removed that was
 //! not ours to remove, an address that two have.
 
-use crate::besides::stranger;
+use crate::besides::{left, stranger};
 use crate::seen::joined;
 use model::cluster::{Desired, Machine, Origin, Role};
 use model::observed::{MachineFact, NodeFact, Observed, Seen};
@@ -40,7 +40,11 @@ fn votes(observed: &Observed, machine: &Machine) -> bool {
 pub(crate) fn undecided(view: &View<'_>, step: &Plan) -> Option<String> {
     let (desired, observed) = (view.desired, view.observed);
     // Etcd counts on the dead until they are taken out.
-    let member = |machine: &&Machine| machine.role == Role::Control && joined(observed, machine);
+    let member = |machine: &&Machine| {
+        let gone = matches!(fact(observed, machine), Some(MachineFact::Absent));
+        let counts = !gone || desired.machines.contains(machine);
+        machine.role == Role::Control && joined(observed, machine) && counts
+    };
     let members: Vec<_> = desired.all().filter(member).collect();
     let begun = step
         .tasks
@@ -110,10 +114,13 @@ pub(crate) fn robbed(view: &View<'_>, step: &Plan) -> Option<String> {
             | Kind::Upgrade
             | Kind::Renew
             | Kind::Uncordon
+            | Kind::Clear
             | Kind::Snapshot
             | Kind::Restore => goes || among(&view.desired.machines),
         };
-        !allowed || task.touched().iter().any(|one| one.id == stranger()) || taken(view, task)
+        let cleared = matches!(&task.action, Action::Clear { leftovers } if leftovers.iter().any(|one| one.machine != left()));
+        let touched = task.touched().iter().any(|one| one.id == stranger());
+        !allowed || cleared || touched || taken(view, task)
     };
     let wrong = step.tasks.iter().find(wrong);
     wrong.map(|task| {

@@ -204,6 +204,7 @@ pub(crate) fn work() -> impl Strategy<Value = Option<(Kind, State)>> {
         Just(Kind::Balance),
         Just(Kind::Init),
         Just(Kind::Install),
+        Just(Kind::Clear),
         Just(Kind::Snapshot),
         Just(Kind::Restore),
         Just(Kind::Renew),

@@ -66,6 +66,9 @@ fn begun(desired: &Desired, observed: &Observed, machine: &Machine, kind: Kind) 
         },
         Kind::Drain => Action::Drain,
         Kind::Leave => Action::Leave,
+        Kind::Clear => Action::Clear {
+            leftovers: Vec::new(),
+        },
         Kind::Renew => Action::Renew {
             end: ends(observed, machine).unwrap_or(NOW),
         },
@@ -157,7 +160,7 @@ fn fits(observed: &Observed, machine: &Machine, kind: Kind) -> bool {
         Kind::Balance | Kind::Name => machine.role == Role::Balancer,
         Kind::Expose | Kind::Shut => machine.has_firewall(),
         Kind::Init => machine.role == Role::Control && !observed.initialised,
-        Kind::Install => machine.role == Role::Control && observed.initialised,
+        Kind::Install | Kind::Clear => machine.role == Role::Control && observed.initialised,
         Kind::Snapshot | Kind::Restore => {
             machine.role == Role::Control && joined(observed, machine)
         }

@@ -87,6 +87,7 @@ pub(crate) async fn show(
         .map(|of| view::newer_modules(of, &name));
     Ok(Json(ClusterView {
         newer_modules: newer_modules.collect(),
+        strangers: plan::strangers(&seen.observed).map(str::to_owned).collect(),
         head: view::head(row),
         kubernetes: Some(KubernetesView::new(&seen.desired, &seen.observed)),
         load_balancers: seen.desired.balancers.iter().map(Into::into).collect(),

@@ -403,6 +403,11 @@ fn seen(task: &Task, at: Timestamp) -> Vec<Observation> {
         Action::Join { version, care, .. } => vec![node(true, false, *version, Some(care))],
         Action::Upgrade { version } => vec![node(true, true, *version, None)],
         Action::Leave => vec![Fact::Node(id, NodeFact::Absent)],
+        Action::Clear { leftovers } => {
+            let gone = leftovers.iter();
+            gone.map(|left| Fact::Node(left.machine, NodeFact::Absent))
+                .collect()
+        }
         Action::Delete | Action::Release => {
             vec![
                 Fact::Machine(id, MachineFact::Absent),

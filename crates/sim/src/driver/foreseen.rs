@@ -45,7 +45,10 @@ impl Simulated {
 /// What is seen of what a task touches.
 fn look(world: &World, task: &Task) -> Option<Vec<Observation>> {
     let (cluster, at) = (task.cluster, world.now());
-    let facts = world.facts(cluster, &task.touched()).ok()?;
+    let mut facts = world.facts(cluster, &task.touched()).ok()?;
+    if let Action::Clear { leftovers } = &task.action {
+        facts.extend(world.leftovers(cluster, leftovers).ok()?);
+    }
     let seen = facts.into_iter();
     Some(seen.map(|fact| Observation { cluster, fact, at }).collect())
 }

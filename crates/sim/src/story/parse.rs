@@ -51,8 +51,14 @@ pub(super) enum Command {
         machine: Name,
         on: bool,
     },
-    /// Somebody deletes a machine behind our back.
+    /// Somebody destroys a machine by hand.
     Destroy(Name),
+    /// A node is left of a machine that nobody knows, or somebody else joins one.
+    Stray {
+        node: Name,
+        cluster: Name,
+        left: bool,
+    },
     Offer {
         server_type: String,
         offered: bool,
@@ -262,7 +268,17 @@ fn of_the_world(words: &[&str]) -> Result<Command, String> {
             machine: parsed(machine)?,
             on: *verb == "restore",
         }),
-        ["destroy", machine] => Ok(Command::Destroy(parsed(machine)?)),
+        ["somebody", "destroys", machine] => Ok(Command::Destroy(parsed(machine)?)),
+        ["somebody", "joins", node, "to", cluster] => Ok(Command::Stray {
+            node: parsed(node)?,
+            cluster: parsed(cluster)?,
+            left: false,
+        }),
+        ["node", node, "is", "left", "in", cluster] => Ok(Command::Stray {
+            node: parsed(node)?,
+            cluster: parsed(cluster)?,
+            left: true,
+        }),
         ["provider", verb @ ("refuses" | "offers"), server_type] => Ok(Command::Offer {
             server_type: (*server_type).to_owned(),
             offered: *verb == "offers",

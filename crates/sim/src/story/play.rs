@@ -8,7 +8,7 @@ use crate::stage::{Stage, retry};
 use crate::world::{LetGo, Violation};
 use engine::Settings;
 use model::fault::Fault;
-use model::id::MachineId;
+use model::id::{MachineId, Origin};
 use model::intent::Wish;
 use model::name::Name;
 use model::observed::{HostFact, MachineFact, NodeFact, Seen};
@@ -206,14 +206,19 @@ impl Player {
                 }
             }
             Command::Power { machine, on } => self.power(machine, *on).await.map_err(wrong)?,
-            Command::Destroy(machine) => {
-                let row = self.machine(machine).await.map_err(wrong)?;
-                self.stage.world.destroy(&row.machine);
-            }
             Command::Offer {
                 server_type,
                 offered,
             } => self.stage.world.offer(server_type, *offered),
+            Command::Destroy(machine) => {
+                let row = self.machine(machine).await.map_err(wrong)?;
+                self.stage.world.destroy(row.machine.id);
+            }
+            Command::Stray {
+                node,
+                cluster,
+                left,
+            } => self.stray(node, cluster, *left).await.map_err(wrong)?,
             Command::Gate { name, open } => self.stage.world.set_gate(name, *open),
             Command::Modules(what) => self.modules(what),
             Command::Update(name) => self.update(name).await.map_err(wrong)?,
@@ -371,6 +376,22 @@ impl Player {
         let found = found.map_err(|error| error.to_string())?;
         let row = found.ok_or("there is no such cluster")?;
         self.stage.world.age(row.id, self.stage.now().plus(left));
+        Ok(())
+    }
+
+    /// A node is in a cluster that is none of its machines'.
+    async fn stray(&self, node: &Name, cluster: &Name, left: bool) -> Result<(), String> {
+        let project = Name::default_project();
+        let found = self.stage.store.cluster(&project, cluster).await;
+        let found = found.map_err(|error| error.to_string())?;
+        let row = found.ok_or("there is no such cluster")?;
+        let of = MachineId::derive(Origin {
+            parent: "a story",
+            name: node.as_str(),
+            ordinal: 0,
+            incarnation: 0,
+        });
+        self.stage.world.stray(row.id, node, left.then_some(of));
         Ok(())
     }
 

@@ -9,6 +9,7 @@ use model::host::Fingerprint;
 use model::id::{ClusterId, MachineId, TaskId};
 use model::name::Name;
 use model::snapshot::{RestoredFact, Taking};
+use model::stray::Leftover;
 use model::task::{Action, Kind, Task};
 use model::templates::{Commit, Reference};
 use model::time::Timestamp;
@@ -79,10 +80,21 @@ pub(crate) enum Effect {
         /// Whether it has power from now on.
         on: bool,
     },
-    /// Somebody deleted a machine that the provider made.
-    Destroy {
-        /// Which machine.
+    /// Somebody destroyed a machine that the provider made, by hand.
+    Vanish {
+        /// The provider's own number for it.
         vm: u64,
+    },
+    /// A node is there from now on that is none of anybody's machines: of one that is none any more,
+    /// where that is known.
+    Stray {
+        /// In which cluster.
+        cluster: ClusterId,
+        /// What it is called.
+        node: Name,
+        /// The machine that it is left of; nothing where somebody else has joined it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        of: Option<MachineId>,
     },
     /// The provider stopped selling a server type, or sells it again.
     Offer {
@@ -227,6 +239,8 @@ pub(crate) enum Change {
     Uncordon,
     /// A node is taken out of its cluster.
     Leave,
+    /// Nodes that are left of machines are taken out of it.
+    Clear { leftovers: Vec<Leftover> },
     /// A member of etcd is saved.
     Snapshot { task: TaskId, taking: Taking },
     /// A snapshot is put back on all members of etcd.
@@ -302,6 +316,9 @@ impl Change {
             Action::Renew { end } => Self::Renew { end: *end },
             Action::Uncordon | Action::Readmit { .. } => Self::Uncordon,
             Action::Leave => Self::Leave,
+            Action::Clear { leftovers } => Self::Clear {
+                leftovers: leftovers.clone(),
+            },
             Action::Snapshot { taking } => Self::Snapshot {
                 task: task.id,
                 taking: taking.clone(),
@@ -336,6 +353,7 @@ impl Change {
             Self::Renew { .. } => Kind::Renew,
             Self::Uncordon => Kind::Uncordon,
             Self::Leave => Kind::Leave,
+            Self::Clear { .. } => Kind::Clear,
             Self::Snapshot { .. } => Kind::Snapshot,
             Self::Restore { .. } => Kind::Restore,
             Self::Delete => Kind::Delete,
@@ -366,6 +384,7 @@ impl Change {
             | Self::Drain
             | Self::Uncordon
             | Self::Leave
+            | Self::Clear { .. }
             | Self::Delete => false,
         }
     }

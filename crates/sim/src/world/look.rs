@@ -8,7 +8,7 @@ use crate::world;
 use driver::Error;
 use model::cluster::{Machine, Origin};
 use model::host::Fingerprint;
-use model::id::ClusterId;
+use model::id::{ClusterId, MachineId};
 use model::mesh::Mesh;
 use model::observed::{
     AccessFact, CertificatesFact, ControlPlaneFact, Fact, MachineFact, NodeFact,
@@ -117,6 +117,7 @@ impl State {
             | Action::Uncordon
             | Action::Readmit { .. }
             | Action::Leave => self.step_node(task, now),
+            Action::Clear { leftovers } => self.step_clear(task, leftovers, now),
             Action::Snapshot { .. } => self.step_snapshot(task, now),
             Action::Restore { restoring } => self.step_restore(task, restoring, now),
             Action::Delete => Ok(self.step_delete(machine)),
@@ -339,6 +340,7 @@ impl State {
                 | Action::Join { .. }
                 | Action::Install { .. }
                 | Action::Tend { .. }
+                | Action::Clear { .. }
                 | Action::Snapshot { .. }
                 | Action::Restore { .. }
                 | Action::Delete
@@ -370,6 +372,7 @@ impl State {
             | Action::Init { .. }
             | Action::Join { .. }
             | Action::Install { .. }
+            | Action::Clear { .. }
             | Action::Snapshot { .. }
             | Action::Restore { .. }
             | Action::Delete
@@ -490,7 +493,7 @@ impl State {
         facts.extend(self.addons_fact(cluster, now));
         for machine in machines {
             facts.push(Fact::Machine(machine.id, self.machine_fact(machine, now)));
-            facts.extend(self.node_fact(cluster, machine, now));
+            facts.extend(self.node_fact(cluster, machine.id, now));
             facts.extend(self.certificates_fact(cluster, machine, now));
             let on = self.computer(machine, now).ok();
             let told = on.and_then(|on| self.host_told(cluster, on, now));
@@ -515,7 +518,7 @@ impl State {
         now: Timestamp,
     ) -> Vec<Fact> {
         let nodes = machines.iter().flat_map(|machine| {
-            let node = self.node_fact(cluster, machine, now);
+            let node = self.node_fact(cluster, machine.id, now);
             let certificates = self.certificates_fact(cluster, machine, now);
             node.into_iter().chain(certificates)
         });
@@ -545,8 +548,13 @@ impl State {
         facts
     }
 
-    fn node_fact(&self, cluster: ClusterId, machine: &Machine, now: Timestamp) -> Option<Fact> {
-        let node = match self.answering(cluster, now)?.nodes.get(&machine.id) {
+    pub(super) fn node_fact(
+        &self,
+        cluster: ClusterId,
+        machine: MachineId,
+        now: Timestamp,
+    ) -> Option<Fact> {
+        let node = match self.answering(cluster, now)?.nodes.get(&machine) {
             None => NodeFact::Absent,
             Some(node) => NodeFact::Joined {
                 ready: self.ready(node, now),
@@ -557,7 +565,7 @@ impl State {
                 gated: node.duty == Duty::Gated,
             },
         };
-        Some(Fact::Node(machine.id, node))
+        Some(Fact::Node(machine, node))
     }
 
     /// When the certificates of a control machine end, which it tells itself.

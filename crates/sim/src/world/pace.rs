@@ -51,6 +51,7 @@ const fn demo_millis(kind: Kind) -> (u64, u64) {
         | Kind::Shut
         | Kind::Tend
         | Kind::Uncordon
+        | Kind::Clear
         | Kind::Snapshot => (200, 300),
     }
 }

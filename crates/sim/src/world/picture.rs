@@ -62,7 +62,10 @@ impl State {
         }
         let clusters = self.clusters.keys().filter(|id| shown(**id));
         let drawn = clusters.filter_map(|id| Some(format!("has {}\n", self.addons_drawn(*id)?)));
-        let drawn: String = drawn.collect();
+        let kubes = self.clusters.iter().filter(|(id, _)| shown(**id));
+        let strangers = kubes.flat_map(|(_, kube)| &kube.strangers);
+        let strangers = strangers.map(|name| format!("{name}: a node of somebody else\n"));
+        let drawn: String = drawn.chain(strangers).collect();
         let told = lines
             .into_iter()
             .map(|((_, name, _), facts)| format!("{name}: {}\n", facts.join(", ")));

@@ -117,6 +117,9 @@ pub(crate) struct Kube {
     /// Where the control plane was first started.
     pub(crate) started: Option<MachineId>,
     pub(crate) nodes: BTreeMap<MachineId, Node>,
+    /// Nodes that somebody else has joined.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(crate) strangers: BTreeSet<Name>,
     /// What was installed, where anything ever was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) addons: Option<BTreeMap<AddonName, AddonFact>>,
@@ -139,6 +142,9 @@ pub(crate) struct Node {
     /// The day on which its certificates end, where it has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) end: Option<Timestamp>,
+    /// Since when it was there without a computer, where it was never on one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) left_since: Option<Timestamp>,
 }
 
 /// What a node does for workloads.
@@ -179,6 +185,7 @@ impl Node {
             course: Course::Steady,
             told: Told::default(),
             end: None,
+            left_since: None,
         }
     }
 
@@ -258,10 +265,8 @@ impl State {
                 self.forget(operation);
             }
             Effect::Power { computer, on } => self.power(at, computer, on),
-            Effect::Destroy { vm } => {
-                self.power(at, Computer::Vm(vm), false);
-                self.destroy(vm);
-            }
+            Effect::Vanish { vm } => self.destroy(vm),
+            Effect::Stray { cluster, node, of } => self.stray(at, cluster, node, of),
             Effect::Offer {
                 server_type,
                 offered: true,
@@ -362,6 +367,7 @@ impl State {
             | Change::Tend { .. }
             | Change::Snapshot { .. }
             | Change::Restore { .. }
+            | Change::Clear { .. }
             | Change::Uncordon => {}
             Change::Drain => self.edit(of, |node| {
                 if matches!(node.duty, Duty::Serves | Duty::Gated) {
@@ -457,6 +463,7 @@ impl State {
                     kube.nodes.remove(&of.by.machine);
                 }
             }
+            Change::Clear { leftovers } => self.clear(at, of, leftovers),
             Change::Delete => {
                 if let Computer::Vm(number) = of.on {
                     self.destroy(number);

@@ -72,6 +72,8 @@ pub enum Rule {
     NamedTwice,
     /// A machine went while a name led there.
     StillNamed,
+    /// A node that served was cleared as if it were left of nobody.
+    ClearedAlive,
 }
 
 impl Rule {
@@ -99,6 +101,7 @@ impl Rule {
             Self::NamedEarly => "got a name before it passed anything on",
             Self::NamedTwice => "got a name that another cluster has",
             Self::StillNamed => "went while a name led there",
+            Self::ClearedAlive => "was cleared while it served",
         }
     }
 }
@@ -246,6 +249,7 @@ impl State {
             | Change::Tend { .. }
             | Change::Renew { .. }
             | Change::Uncordon
+            | Change::Clear { .. }
             | Change::Snapshot { .. }
             | Change::Restore { .. }
             | Change::Release => {}

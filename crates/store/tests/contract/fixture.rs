@@ -259,6 +259,11 @@ pub(crate) fn effect(task: &Task, now: Timestamp) -> Vec<Observation> {
             vec![joined("v1.34.1".parse().unwrap(), false, None)]
         }
         Action::Leave => vec![Fact::Node(machine.id, NodeFact::Absent)],
+        Action::Clear { leftovers } => {
+            let gone = leftovers.iter();
+            gone.map(|left| Fact::Node(left.machine, NodeFact::Absent))
+                .collect()
+        }
         Action::Delete | Action::Release => vec![Fact::Machine(machine.id, MachineFact::Absent)],
         Action::Key
         | Action::Equip { .. }

@@ -104,6 +104,7 @@ async fn look_at(ports: &[u16], at_once: usize, patience: Duration) -> Vec<Obser
             incarnation: 0,
         }),
         machines: (1..).zip(ports).map(|(n, at)| machine(n, *at)).collect(),
+        whole: true,
     };
     let began = Instant::now();
     let seen = hosts.looked_at(&cx, &target, patience).await;

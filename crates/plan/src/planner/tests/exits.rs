@@ -10,7 +10,7 @@ use super::judge;
 use crate::advance::advance;
 use crate::check::{Note, check_advance};
 use crate::fixture::{NOW, World, machine, names};
-use crate::held::{Held, Owner, Reason};
+use crate::held::{Ends, Held, Owner, Reason};
 use crate::ledger::Slot;
 use crate::planner::{Plan, plan};
 use crate::predict::predict;
@@ -71,6 +71,10 @@ fn lived(world: &mut World) -> Plan {
 const fn comes(reason: &Reason) -> Option<Timestamp> {
     if let Reason::Window { opens: at }
     | Reason::Repair { due: at, .. }
+    | Reason::Leftover {
+        ends: Ends::Due(at),
+        ..
+    }
     | Reason::TakenBack { due: at, .. } = reason
     {
         Some(*at)
@@ -145,10 +149,12 @@ const fn number(reason: &Reason) -> usize {
         Reason::Unmatched { .. } => 27,
         Reason::Locked { .. } => 28,
         Reason::Modules { .. } => 29,
+        Reason::Leftover { .. } => 30,
+        Reason::Namesake { .. } => 31,
     }
 }
 
-const REASONS: usize = 30;
+const REASONS: usize = 32;
 
 /// What ends a wait besides time and the planner.
 type Deed = fn(&mut World);
@@ -282,6 +288,11 @@ fn unlocked(world: &mut World) {
     world.observed.wellbeing = None;
 }
 
+/// Somebody took out the nodes that were left, or nothing is heard of them any more.
+fn cleared(world: &mut World) {
+    world.observed.strays = None;
+}
+
 fn own_key(world: &mut World) {
     world.host("w1").mesh_key = format!("{:B<43}=", "own").parse().ok();
 }
@@ -370,6 +381,14 @@ fn waits() -> Vec<(World, Owner, Deed)> {
         (locked(), Person, unlocked),
         (followed(false), Slipway, led),
         (followed(true), Person, led),
+        (new("1.34.0", "c1", "c1").strays("w9,"), Slipway, nothing),
+        (new("1.34.0", "c1", "c1").strays("w9"), Person, cleared),
+        (new("1.34.0", "c1", "c1 w9x").strays("w9"), Slipway, cleared),
+        (
+            new("1.34.0", "c1 w1", "c1 w1~").strays("w1'!"),
+            Slipway,
+            nothing,
+        ),
     ]
 }
 
@@ -474,6 +493,7 @@ fn journeys() -> Vec<fn() -> World> {
             seen.certificates = Some((CertificatesFact { end: NOW }, NOW));
             world
         },
+        || World::new("1.34.0", "c1", "c1").strays("w9!"),
         || {
             let snapshot = SnapshotId::of(NOW, "0a1b2c3d").unwrap();
             let world = World::new("1.34.0", "c1 c2 c3 w1", "c1 c2 c3 w1");

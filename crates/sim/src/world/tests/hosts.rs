@@ -112,6 +112,7 @@ fn told(world: &World, machine: &Machine) -> Option<HostFact> {
         | Fact::ControlPlane(_)
         | Fact::Certificates(..)
         | Fact::Addons(_)
+        | Fact::Strays(_)
         | Fact::Snapshots(_)
         | Fact::Restored(_)
         | Fact::Names(..)

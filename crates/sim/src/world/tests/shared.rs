@@ -302,6 +302,7 @@ async fn a_stopped_process_that_holds_the_lock_makes_others_try_later() {
     let target = Target {
         cluster: task.cluster,
         machines: vec![task.machine.clone()],
+        whole: false,
     };
     let seen = driver.probe(&cx, &target).await;
     assert!(seen.is_empty(), "what cannot be seen is left out: {seen:?}");
