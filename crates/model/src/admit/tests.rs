@@ -264,6 +264,13 @@ fn a_pool_nobody_uses_is_a_mistake() {
 }
 
 #[test]
+fn one_mistake_is_one_fault() {
+    check(&[("name: first", "name: First")], &expect![[""]]);
+    let long = "control: [a-name-that-is-too-long]";
+    check(&[("control: [brain]", long)], &expect![[""]]);
+}
+
+#[test]
 fn what_is_not_a_manifest_says_what_is_missing() {
     let told = |text: &str| -> String {
         let faults = admit(&source::parse(text).unwrap()).expect_err("must be refused");

@@ -136,6 +136,49 @@ async fn a_plan_allows_what_it_showed_and_no_more() {
 }
 
 #[tokio::test]
+async fn a_plan_allows_no_other_version_no_other_machines_and_no_higher_cost() {
+    let world = World::with_hello().await;
+    world.settle().await;
+    let newer = HELLO.replace("v1.34.1", "v1.34.3");
+    let shown = world.post("/plans", &newer).await.json();
+    let id = shown["id"].as_str().unwrap();
+    let further = HELLO.replace("v1.34.1", "v1.36.0");
+    let beyond = world.post(&format!("/manifests?plan={id}"), &further).await;
+    expect![[r#"
+        409 PLAN-002: cluster first: version v1.36.0 is not in the plan, which leads to v1.34.3
+          hint: look again with `slipway plan`, and apply the plan that it shows then
+    "#]]
+    .assert_eq(&beyond.picture());
+    let within = world.post(&format!("/manifests?plan={id}"), &newer).await;
+    assert_eq!(within.status, StatusCode::ACCEPTED, "{}", within.text);
+
+    // A cluster that was not to move: the plan says nothing of it.
+    let world = World::with_hello().await;
+    world.settle().await;
+    let shown = world.post("/plans", HELLO).await.json();
+    let id = shown["id"].as_str().unwrap();
+    let beyond = world.post(&format!("/manifests?plan={id}"), &newer).await;
+    expect![[r#"
+        409 PLAN-002: cluster first: version v1.34.3 is not in the plan, which leads to v1.34.1
+          hint: look again with `slipway plan`, and apply the plan that it shows then
+    "#]]
+    .assert_eq(&beyond.picture());
+
+    let world = World::new();
+    set(&world, &"x".repeat(64)).await;
+    let shown = world.post("/plans", &lent()).await.json();
+    let id = shown["id"].as_str().unwrap();
+    let larger = lent().replace("cpx31", "cpx51");
+    let beyond = world.post(&format!("/manifests?plan={id}"), &larger).await;
+    expect![[r#"
+        409 PLAN-002: cluster first, pool muscle: serverType cpx51 is not in the plan, which shows cpx31
+          hint: look again with `slipway plan`, and apply the plan that it shows then
+    "#]].assert_eq(&beyond.picture());
+    let within = world.post(&format!("/manifests?plan={id}"), &lent()).await;
+    assert_eq!(within.status, StatusCode::ACCEPTED, "{}", within.text);
+}
+
+#[tokio::test]
 async fn a_plan_that_nobody_saw_allows_nothing() {
     let world = World::with_hello().await;
     let answer = world
@@ -209,8 +252,10 @@ async fn a_plan_tells_of_what_nobody_here_can_make_machines() {
     let text = HELLO.replacen("image: debian-12", "image: beos", 1);
     assert_ne!(text, HELLO);
     let view = world.post("/plans", &text).await.json();
-    expect![[r#"["found image `beos`, allowed: others: 3 of those that should come wait for a person (HOST-036); correct the image of the pool in the manifest"]"#]]
-        .assert_eq(&view["notes"].to_string());
+    expect![[""]].assert_eq(view["text"].as_str().unwrap());
+    let cluster = &view["clusters"][0];
+    assert_eq!(cluster["endsIn"], "error", "{view}");
+    assert_eq!(cluster["held"][0]["machines"], 3, "{view}");
 }
 
 #[tokio::test]
@@ -219,6 +264,8 @@ async fn a_secret_that_opens_nothing_is_a_fault_of_the_plan_too() {
     set(&world, "short").await;
     let planned = world.post("/plans", &lent()).await.picture();
     assert_eq!(planned, world.submit(&lent()).await.picture());
+    let rehearsed = world.post("/simulations", &lent()).await;
+    assert_eq!(planned, rehearsed.picture());
     expect![[r#"
         422 INPUT-001: the manifest has 1 fault
           spec.providers[0].secretRef [format] found a secret that opens no account of hetzner: credentials is not 64 letters and digits
@@ -376,6 +423,27 @@ async fn the_plan_of_an_address_that_is_held_says_by_whom_and_what_to_do() {
             .as_str()
             .unwrap_or_default(),
     );
+}
+
+#[tokio::test]
+async fn a_plan_knows_that_another_cluster_of_the_manifest_goes() {
+    let world = World::new();
+    let east = with_host("east", "10.8.0.0/24", "192.0.2.7");
+    world.submit(&east).await;
+    world.settle().await;
+    let renamed = with_host("west", "10.9.0.0/24", "192.0.2.7");
+    let renamed = renamed.replace("metadata: {name: west}", "metadata: {name: east}");
+    let shown = world.post("/plans?allowBlast=100", &renamed).await.json();
+    expect![[""]].assert_eq(shown["text"].as_str().unwrap());
+    let waits = |block: &&serde_json::Value| block["wait"]["kind"] == "freed";
+    let blocks = shown["clusters"][0]["blocks"].as_array().unwrap();
+    assert!(blocks.iter().any(|block| waits(&block)), "{shown}");
+    // What was shown is what comes.
+    let applied = world.post("/manifests?allowBlast=100", &renamed).await;
+    assert_eq!(applied.status, StatusCode::ACCEPTED, "{}", applied.text);
+    world.settle().await;
+    let cluster = world.get("/clusters/west").await.json();
+    assert_eq!(cluster["state"], "done", "{cluster}");
 }
 
 /// How often the secret of [`lent`] was opened.
