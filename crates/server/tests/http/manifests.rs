@@ -121,7 +121,7 @@ async fn removing_too_much_at_once_is_refused_unless_it_is_said_aloud() {
     let smaller = HELLO.replace("count: 3", "count: 1");
     expect![[r#"
         409 PLAN-001: 2 of the 5 machines of cluster first would be removed at once
-          hint: if this is what you want, repeat it with `--allow-blast 40`
+          hint: if this is what you want, repeat it with `--allow-blast 40` (`allowBlast=40` of the API)
     "#]]
     .assert_eq(&world.submit(&smaller).await.picture());
     let aloud = world.post("/manifests?allowBlast=50", &smaller).await;
@@ -417,9 +417,9 @@ async fn what_would_destroy_data_says_so_and_what_would_allow_it() {
     dangerous(
         &[(SOLO, ""), (LONE, "")],
         &expect![[r#"
-        409 PLAN-001: 1 of the 1 machines of cluster solo would be removed at once
-          hint: if this is what you want, repeat it with `--allow-blast 100`
-    "#]],
+            409 PLAN-001: 1 of the 1 machines of cluster solo would be removed at once
+              hint: if this is what you want, repeat it with `--allow-blast 100` (`allowBlast=100` of the API)
+        "#]],
     )
     .await;
     // Machines of another kind in place of those that serve.
@@ -450,9 +450,9 @@ async fn what_would_break_quorum_says_so_and_what_would_allow_it() {
     dangerous(
         &[("count: 3", "count: 1")],
         &expect![[r#"
-        409 PLAN-001: 2 of the 5 machines of cluster first would be removed at once
-          hint: if this is what you want, repeat it with `--allow-blast 40`
-    "#]],
+            409 PLAN-001: 2 of the 5 machines of cluster first would be removed at once
+              hint: if this is what you want, repeat it with `--allow-blast 40` (`allowBlast=40` of the API)
+        "#]],
     )
     .await;
     dangerous(
@@ -474,7 +474,7 @@ async fn what_would_break_quorum_says_so_and_what_would_allow_it() {
         )],
         &expect![[r#"
             409 PLAN-001: 5 of the 5 machines of cluster first would be removed at once
-              hint: if this is what you want, repeat it with `--allow-blast 100`
+              hint: if this is what you want, repeat it with `--allow-blast 100` (`allowBlast=100` of the API)
         "#]],
     )
     .await;
@@ -489,7 +489,7 @@ async fn what_would_exceed_the_blast_limit_says_so_and_what_would_allow_it() {
         ],
         &expect![[r#"
             409 PLAN-001: 2 of the 5 machines of cluster first would be removed at once
-              hint: if this is what you want, repeat it with `--allow-blast 40`
+              hint: if this is what you want, repeat it with `--allow-blast 40` (`allowBlast=40` of the API)
         "#]],
     )
     .await;
