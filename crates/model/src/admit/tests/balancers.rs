@@ -246,7 +246,9 @@ fn a_pool_of_a_load_balancer_that_cannot_be_read_is_one_fault() {
             "pools: [door], roles: [api]",
             "pools: [a-name-that-is-too-long], roles: [api]",
         )],
-        &expect![[""]],
+        &expect![[r#"
+            spec.loadBalancers.clusters[1].pools[0]: found `a-name-that-is-too-long`: name has 23 characters, at most 14 are allowed
+        "#]],
     );
 }
 
