@@ -58,6 +58,14 @@ pub struct JourneyCluster {
     pub ends_in: ClusterState,
     /// What happens to each machine, by its name: what `apply --plan` compares.
     pub effects: BTreeMap<String, Vec<Effect>>,
+    /// The version of Kubernetes that its nodes should have at the end; `apply --plan` compares it, and
+    /// all below that adds to what was agreed to.
+    #[serde(default)] // What was kept before there was this field allows no version.
+    #[schema(required = true)]
+    pub version: String,
+    /// What machines that come are made of, by pool: each way once, by the fields of the manifest.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub made: BTreeMap<String, Vec<BTreeMap<String, String>>>,
     /// Who is taken out of service on the way, by pool.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disturbs: Vec<JourneyDisturbed>,
@@ -152,7 +160,7 @@ pub struct JourneyWait {
     /// Until when, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Time>,
-    /// A machine that others have out of service, where that is waited for.
+    /// A machine that others have out of service, or that is to be gone, where that is waited for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
 }
@@ -167,6 +175,8 @@ pub enum WaitKind {
     Pause,
     /// That other clusters bring their machines back into service.
     Others,
+    /// That a machine of another cluster of the manifest is gone and gives back what is needed.
+    Freed,
 }
 
 /// The same thing done to machines of one pool at once.

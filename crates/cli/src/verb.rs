@@ -65,7 +65,7 @@ pub enum Verb {
         after_help = "Examples:\n  slipway get tasks\n  slipway task log task-0c5w3k9qj2m4x --follow"
     )]
     Task(task::Verb),
-    /// Scale a pool
+    /// Scale a pool, or make its machines from newer modules
     #[command(
         subcommand,
         after_help = "Example:\n  slipway pool scale edge/compute 5 --reason 'sale on Friday'"

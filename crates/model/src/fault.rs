@@ -116,6 +116,10 @@ pub enum About {
 /// More faults than anybody mends in one go; the rest are only counted.
 const FAULTS_MAX: usize = 200;
 
+/// How the line begins and ends that stands for the rest.
+const AND: &str = "and ";
+const MORE: &str = " more faults";
+
 /// Collects faults while a document is read to its end.
 #[derive(Debug, Default)]
 pub struct Faults {
@@ -155,6 +159,16 @@ impl Faults {
         });
     }
 
+    /// How many there are so far, doubts included.
+    pub fn count(&self) -> usize {
+        self.found.len() + self.beyond
+    }
+
+    /// Whether something is said of this place.
+    pub fn tells(&self, path: &str) -> bool {
+        self.found.iter().any(|fault| fault.path == path)
+    }
+
     /// Whether nothing is wrong for certain so far.
     pub fn is_empty(&self) -> bool {
         self.found.len() == self.doubts.len() && self.beyond == 0
@@ -176,9 +190,36 @@ impl Faults {
             self.found.push(Fault {
                 path: String::new(),
                 code: Code::Range,
-                message: format!("and {} more faults", self.beyond),
+                message: format!("{AND}{}{MORE}", self.beyond),
             });
         }
         self.found
+    }
+}
+
+/// How many faults a list tells of: its last line may stand for many.
+pub fn counted(faults: &[Fault]) -> usize {
+    let beyond = faults.last().and_then(|last| {
+        let number = last.message.strip_prefix(AND)?.strip_suffix(MORE)?;
+        let beyond: usize = number.parse().ok()?;
+        last.path.is_empty().then_some(beyond)
+    });
+    beyond.map_or(faults.len(), |beyond| faults.len() - 1 + beyond)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_beyond_those_that_are_listed_count_too() {
+        let mut faults = Faults::default();
+        for at in 0..2_700 {
+            faults.note(format!("nodes[{at}]"), Code::Format, "wrong");
+        }
+        let faults = faults.into_vec();
+        assert_eq!(faults.last().unwrap().message, "and 2500 more faults");
+        assert_eq!(counted(&faults), 2_700);
+        assert_eq!(counted(&faults[..3]), 3);
     }
 }

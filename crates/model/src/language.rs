@@ -154,12 +154,26 @@ pub fn meant(words: &str) -> Vec<Placed> {
     }
 }
 
+/// Words that other tools have for a field, and how its place ends.
+const ELSEWHERE: [(&str, &str); 2] = [
+    ("maintenance", "disruption.windows"),
+    ("maintenancewindows", "disruption.windows"),
+];
+
+/// A word that is shorter is a part of too many.
+const PART_MIN: usize = 4;
+
 /// The fields that somebody may have meant who wrote a word that is none: all but for one letter
-/// they are called so.
+/// they are called so, or the word is a part of what they are called, or other tools call them so.
 pub fn near(words: &str) -> Vec<Placed> {
-    let bare = bare(words);
-    let last = bare.rsplit('.').next().unwrap_or_default();
-    let called = |placed: &Placed| alike(placed.field.name, last);
+    let words = bare(words);
+    let last = words.rsplit('.').next().unwrap_or_default();
+    let elsewhere = ELSEWHERE.iter().find(|(word, _)| *word == last);
+    if let Some((_, place)) = elsewhere {
+        return meant(place);
+    }
+    let part = |name: &str| last.len() >= PART_MIN && name.to_ascii_lowercase().contains(last);
+    let called = |placed: &Placed| alike(placed.field.name, last) || part(placed.field.name);
     all().into_iter().filter(called).collect()
 }
 

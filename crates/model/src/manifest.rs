@@ -60,6 +60,24 @@ pub struct Manifest {
     pub doubts: Vec<Doubt>,
 }
 
+impl Manifest {
+    /// What names of machines begin with, before their place in the pool; each with the cluster or the
+    /// load balancer whose they are, and the pool.
+    pub fn stems(&self) -> BTreeMap<String, (&Name, &Name)> {
+        let of_clusters = self.clusters.iter().flat_map(|cluster| {
+            let pools = cluster.control.iter().chain(&cluster.compute);
+            pools.map(|pool| (&cluster.name, pool))
+        });
+        let of_balancers = self.balancers.iter().flat_map(|balancer| {
+            let pools = balancer.pools.iter();
+            pools.map(|pool| (&balancer.name, pool))
+        });
+        let owned = of_clusters.chain(of_balancers);
+        let stem = |(owner, pool): (_, _)| (format!("{owner}-{pool}"), (owner, pool));
+        owned.map(stem).collect()
+    }
+}
+
 /// One load balancer as declared.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Balancer {

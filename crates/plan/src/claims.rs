@@ -24,6 +24,8 @@ pub struct Claim {
     pub thing: String,
     /// Who has it.
     pub by: String,
+    /// Whether that one goes by the same manifest, and gives it back by itself.
+    pub goes: bool,
 }
 
 impl Claim {
@@ -84,7 +86,8 @@ pub(crate) fn hold_claimed(plan: &mut Plan, claimed: &[Claim]) -> Vec<Name> {
     let refused = |needed: &[String]| claimed.iter().find(|of| needed.contains(&of.thing));
     let mut back: Vec<(MachineId, Name, Reason)> = Vec::new();
     for task in &plan.tasks {
-        if let Some(Claim { thing, by }) = refused(&Claim::needed(&task.machine, &task.action)) {
+        if let Some(Claim { thing, by, .. }) = refused(&Claim::needed(&task.machine, &task.action))
+        {
             let (thing, by) = (thing.clone(), by.clone());
             let reason = Reason::Claimed { thing, by };
             back.push((task.machine.id, task.machine.name.clone(), reason));

@@ -218,6 +218,13 @@ pub enum Reason {
         /// Whether looking again will not help.
         lasting: bool,
     },
+    /// Nobody here can do it, and it is known before anybody is asked.
+    Unable {
+        /// Why.
+        because: String,
+        /// What a person does about it.
+        next: String,
+    },
     /// Nobody has discovered the machines that a pool should take.
     Unmatched {
         /// Which labels they should have.
@@ -328,6 +335,7 @@ impl Reason {
             | Self::Locked { .. }
             | Self::Quota { .. }
             | Self::Unnamed { .. }
+            | Self::Unable { .. }
             | Self::Unmatched { .. }
             | Self::Leftover { .. }
             | Self::Unreachable
@@ -371,6 +379,7 @@ impl Reason {
             Self::Leftover { .. } => "leftover",
             Self::Namesake { .. } => "namesake",
             Self::Unnamed { .. } => "unnamed",
+            Self::Unable { .. } => "unable",
             Self::Modules { .. } => "modules",
             Self::Unmatched { .. } => "unmatched",
         }
@@ -426,6 +435,8 @@ impl Reason {
             format!(
                 "make the record of {name} yourself, and take `dns` of the load balancer out of the manifest"
             )
+        } else if let Self::Unable { next, .. } = self {
+            next.clone()
         } else if let Self::Modules { lasting, .. } = self {
             let mended = if *lasting {
                 "mend what is wrong there, or name other modules in the manifest; "
@@ -466,6 +477,8 @@ impl Reason {
                 Some(because) => write!(f, "{reference} was not looked up: {because}"),
                 None => write!(f, "nobody has seen yet to which commit {reference} leads"),
             }
+        } else if let Self::Unable { because, .. } = self {
+            f.write_str(because)
         } else if let Self::Unmatched { selector } = self {
             write!(f, "no machine was discovered that has {selector}")
         } else {
@@ -536,6 +549,7 @@ impl Reason {
             | Self::TakenBack { .. }
             | Self::Locked { .. }
             | Self::Unnamed { .. }
+            | Self::Unable { .. }
             | Self::Modules { .. }
             | Self::Unmatched { .. } => self.next_of_machine(machine),
             Self::Leftover { node, ends, .. } => cleared(node, *ends),
@@ -579,6 +593,15 @@ fn part(machine: &Name, other: &Name, given: bool) -> String {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Budget {
+                scope,
+                by,
+                unavailable,
+                budget,
+            } if unavailable > budget => write!(
+                f,
+                "{unavailable}{scope} are out of service, where {budget} may be ({by})"
+            ),
             Self::Budget {
                 scope,
                 by,
@@ -642,6 +665,7 @@ impl fmt::Display for Reason {
             | Self::TakenBack { .. }
             | Self::Locked { .. }
             | Self::Unnamed { .. }
+            | Self::Unable { .. }
             | Self::Modules { .. }
             | Self::Unmatched { .. } => self.tell_of_machine(f),
             Self::Leftover {
@@ -697,9 +721,31 @@ impl Held {
                      the name stays behind"
                 )
             }
+            (Reason::Stuck { .. }, _) if self.machines > 1 => {
+                let next = self.reason.next_action(&self.machine);
+                format!("{next}; `slipway get tasks --state stuck` lists those of the others")
+            }
             (reason, _) => reason.next_action(&self.machine),
         }
     }
+}
+
+/// What people are told of work that waits: machines that are stuck in the same way are one sentence.
+pub fn told(held: &[Held]) -> Vec<Held> {
+    let mut told: Vec<Held> = Vec::new();
+    for held in held {
+        let stuck = |other: &&mut Held| match (&other.reason, &held.reason) {
+            (Reason::Stuck { error, .. }, Reason::Stuck { error: same, .. }) => {
+                other.kind == held.kind && error == same
+            }
+            _ => false,
+        };
+        match told.iter_mut().find(stuck) {
+            Some(first) => first.machines += held.machines,
+            None => told.push(held.clone()),
+        }
+    }
+    told
 }
 
 impl fmt::Display for Held {

@@ -8,7 +8,8 @@ mod ports;
 mod tell;
 
 use crate::advance::{advance, foreseen};
-use crate::claims::hold_claimed;
+use crate::claims::{Claim, hold_claimed};
+use crate::hands::{Hands, hold_unable};
 use crate::held::{Held, Reason, Scope};
 use crate::ledger::{Elsewhere, Slot};
 use crate::pace::{Basis, Paces};
@@ -56,6 +57,11 @@ pub struct Journey {
     pub minutes: u32,
     /// What happens to each machine: a later journey may do less, never more.
     pub effects: BTreeMap<Name, BTreeSet<Effect>>,
+    /// Which Kubernetes its nodes should run at the end.
+    pub version: Version,
+    /// What machines that come are made of, by pool: each way once, in the words of manifests.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub made: BTreeMap<Name, BTreeSet<BTreeMap<String, String>>>,
     /// What nodes must pass on the way before they serve again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gates: Vec<Name>,
@@ -116,6 +122,14 @@ pub enum Wait {
         /// One of them.
         by: String,
     },
+    /// That a machine of another cluster of the manifest is gone and gives something back; nobody knows
+    /// how long that takes.
+    Freed {
+        /// What it gives back: `address/203.0.113.5`.
+        thing: String,
+        /// Which machine.
+        by: String,
+    },
 }
 
 /// Machines of one pool to which the same is done in one round.
@@ -145,7 +159,7 @@ impl Block {
     pub fn minutes(&self) -> u32 {
         match self.wait {
             Some(Wait::Window { minutes, .. } | Wait::Pause { minutes, .. }) => minutes,
-            Some(Wait::Others { .. }) => 0,
+            Some(Wait::Others { .. } | Wait::Freed { .. }) => 0,
             None => self.seconds().div_ceil(60),
         }
     }
@@ -171,16 +185,34 @@ impl Block {
 /// Runs the planner from `view` until nothing is left to do, and tells what that costs by the usual
 /// prices and how long it takes by a guess.
 pub fn journey(view: &View<'_>) -> Journey {
-    journey_by(view, &Prices::usual(), &Paces::default())
+    journey_by(view, &Prices::usual(), &Paces::default(), &|_, _| None)
 }
 
-/// Runs the planner from `view` until nothing is left to do; tells costs by these prices, and
-/// minutes by what was learnt of tasks.
+/// Runs the planner from `view` until nothing is left to do; tells costs by these prices, minutes by
+/// what was learnt of tasks, and what nobody here can do by who knows the hands.
+///
+/// What nobody can do waits. What it would lead to that somebody agrees to is told all the same: what
+/// machines would be made of, what they would cost, and which ports would be opened.
+pub fn journey_by(view: &View<'_>, prices: &Prices, paces: &Paces, hands: Hands<'_>) -> Journey {
+    let told = told_by(view, prices, paces, hands);
+    let unable = |held: &Held| matches!(held.reason, Reason::Unable { .. });
+    if !told.held.iter().any(unable) {
+        return told;
+    }
+    let able = told_by(view, prices, paces, &|_, _| None);
+    Journey {
+        made: able.made,
+        ports: able.ports,
+        cost: able.cost,
+        ..told
+    }
+}
+
 #[expect(
     clippy::too_many_lines,
     reason = "it is one loop, whose state each of its parts would have to be handed"
 )]
-pub fn journey_by(view: &View<'_>, prices: &Prices, paces: &Paces) -> Journey {
+fn told_by(view: &View<'_>, prices: &Prices, paces: &Paces, hands: Hands<'_>) -> Journey {
     let mut desired = unscheduled(view.desired);
     let mut observed = view.observed.clone();
     let none = || (SnapshotsFact::none_since(view.now), view.now);
@@ -201,6 +233,7 @@ pub fn journey_by(view: &View<'_>, prices: &Prices, paces: &Paces) -> Journey {
     let mut parent = view.parent;
     let mut elsewhere = view.elsewhere;
     let mut blocked = view.blocked.to_vec();
+    let mut claimed = view.claimed.to_vec();
     let last = loop {
         let next = View {
             desired: &desired,
@@ -220,7 +253,8 @@ pub fn journey_by(view: &View<'_>, prices: &Prices, paces: &Paces) -> Journey {
             continue;
         }
         let mut plan = plan(&next);
-        let mut refused = hold_claimed(&mut plan, view.claimed);
+        let mut refused = hold_claimed(&mut plan, &claimed);
+        refused.extend(hold_unable(&mut plan, hands));
         refused.retain(|machine| !blocked.contains(machine));
         if !refused.is_empty() {
             // Others need not wait for what does not come.
@@ -234,7 +268,7 @@ pub fn journey_by(view: &View<'_>, prices: &Prices, paces: &Paces) -> Journey {
         open = staying;
         let still = plan.tasks.is_empty() && going.is_empty();
         let wait = if still {
-            wait(&plan, elsewhere, told.clock)
+            wait(&plan, elsewhere, &claimed, told.clock)
         } else {
             None
         };
@@ -257,6 +291,10 @@ pub fn journey_by(view: &View<'_>, prices: &Prices, paces: &Paces) -> Journey {
             // What others have under way is assumed to end well, too.
             if matches!(wait, Wait::Others { .. }) {
                 elsewhere = &[];
+            }
+            if matches!(wait, Wait::Freed { .. }) {
+                claimed.retain(|claim| !claim.goes);
+                blocked.clear();
             }
             told.wait(wait);
         }
@@ -323,7 +361,7 @@ fn under_way<'a>(
 }
 
 /// What is waited for where nothing can be done now, though something can later.
-fn wait(plan: &Plan, elsewhere: &[Elsewhere], clock: Timestamp) -> Option<Wait> {
+fn wait(plan: &Plan, elsewhere: &[Elsewhere], claimed: &[Claim], clock: Timestamp) -> Option<Wait> {
     let minutes = |at: Timestamp| {
         let minutes = at.since(clock).as_secs().div_ceil(60);
         u32::try_from(minutes).unwrap_or(u32::MAX)
@@ -340,6 +378,18 @@ fn wait(plan: &Plan, elsewhere: &[Elsewhere], clock: Timestamp) -> Option<Wait> 
     if let Some(due) = due.min().filter(|due| *due > clock) {
         let minutes = minutes(due);
         return Some(Wait::Pause { due, minutes });
+    }
+    let freed = plan.held.iter().find_map(|held| {
+        let mut going = claimed.iter().filter(|claim| claim.goes);
+        if let Reason::Claimed { thing, by } = &held.reason {
+            going.find(|claim| (&claim.thing, &claim.by) == (thing, by))
+        } else {
+            None
+        }
+    });
+    if let Some(Claim { thing, by, .. }) = freed {
+        let (thing, by) = (thing.clone(), by.clone());
+        return Some(Wait::Freed { thing, by });
     }
     let row = plan.held.iter().find_map(|held| {
         if let Reason::Budget {
@@ -376,6 +426,8 @@ struct Telling<'a> {
     /// The plan at the last pause, and after how many rounds that was.
     paused: Option<(u32, Plan)>,
     effects: BTreeMap<Name, BTreeSet<Effect>>,
+    /// What those are made of that come, by pool.
+    made: BTreeMap<Name, BTreeSet<BTreeMap<String, String>>>,
     /// What time it would be.
     clock: Timestamp,
     /// Whether that matters: without windows a journey is the same at any time.
@@ -398,6 +450,7 @@ impl<'a> Telling<'a> {
             steps_max: STEPS_PER_MACHINE.saturating_mul(machines.saturating_add(1)),
             paused: None,
             effects: BTreeMap::new(),
+            made: BTreeMap::new(),
             clock: view.now,
             timed: !view.desired.disruption.windows.0.is_empty(),
             toward: view.desired.stone,
@@ -437,6 +490,8 @@ impl<'a> Telling<'a> {
             held: last.held,
             ends: last.summary.phase,
             effects: self.effects,
+            version: desired.version,
+            made: self.made,
         }
     }
 
@@ -464,6 +519,10 @@ impl<'a> Telling<'a> {
         for (kind, machine) in tasks {
             let effects = self.effects.entry(machine.name.clone()).or_default();
             effects.insert(kind.effect());
+            if matches!(kind, Kind::Create | Kind::Prepare) {
+                let made = self.made.entry(machine.pool.clone()).or_default();
+                made.insert(machine.origin.made_of());
+            }
             let here = |step: &&mut Step| step.kind == *kind && step.pool == machine.pool;
             if let Some(step) = steps.iter_mut().find(here) {
                 step.machines += 1;

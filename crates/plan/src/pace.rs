@@ -185,7 +185,7 @@ mod tests {
         paces.learn("simulated", Kind::Upgrade, took(&[400, 20, 500, 450]));
         paces.learn("simulated", Kind::Uncordon, took(&[1, 1]));
         paces.learn("sandbox", Kind::Drain, took(&[9999, 9999, 9999]));
-        let told = journey_by(&world.view(), &Prices::usual(), &paces);
+        let told = journey_by(&world.view(), &Prices::usual(), &paces, &|_, _| None);
         expect![[r#"
             cluster edge
                     1  drain c1                                                      disturb       1 min
@@ -202,7 +202,7 @@ mod tests {
         let world = World::new("1.34.0", "c1 w1", "c1 w1~");
         let mut paces = Paces::default();
         paces.learn("simulated", Kind::Join, took(&[0, 0, 0]));
-        let told = journey_by(&world.view(), &Prices::usual(), &paces);
+        let told = journey_by(&world.view(), &Prices::usual(), &paces, &|_, _| None);
         expect![[r#"
             cluster edge
                     1  join w1                                                       create        1 min
@@ -216,7 +216,7 @@ mod tests {
         paces.learn("simulated", Kind::Create, took(&[60; 7]));
         let of = |want: &str, have: &str| {
             let world = World::new("1.34.0", want, have);
-            journey_by(&world.view(), &Prices::usual(), &paces).basis
+            journey_by(&world.view(), &Prices::usual(), &paces, &|_, _| None).basis
         };
         let mut basis = Basis::default();
         assert_eq!(

@@ -191,8 +191,8 @@ impl Cost {
     }
 }
 
-/// In dollars.
-fn dollars(cents: u64) -> String {
+/// Cents as people write them: in dollars.
+pub fn dollars(cents: u64) -> String {
     format!("${}.{:02}", cents / 100, cents % 100)
 }
 

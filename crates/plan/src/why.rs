@@ -1,7 +1,7 @@
 //! The causal chain behind a cluster's state: from what is seen to what ends it.
 
 use crate::advance::offers;
-use crate::held::{Held, Owner, Reason};
+use crate::held::{self, Held, Owner, Reason};
 use crate::planner::{Plan, View};
 use crate::summary::Phase;
 use model::observed::Observed;
@@ -32,7 +32,8 @@ impl fmt::Display for Cause {
 /// else is there.
 pub fn why(view: &View<'_>, plan: &Plan) -> Vec<Cause> {
     let mut chain = vec![state(view, plan)];
-    let mut held: Vec<_> = plan.held.iter().collect();
+    let waits = held::told(&plan.held);
+    let mut held: Vec<_> = waits.iter().collect();
     held.sort_by_key(|held| rank(&held.reason));
     let told = |held: &&Held| Cause {
         fact: held.to_string(),
@@ -172,6 +173,29 @@ mod tests {
               → continues when w3 is ready
             upgrade w2: one at a time, after w1
               → continues after w1
+        "#]].assert_eq(&told);
+    }
+
+    #[test]
+    fn what_is_stuck_in_the_same_way_is_one_sentence() {
+        let stuck = |world: World, name: &str, error: &str| {
+            world.open(name, Action::Create, State::Stuck, Some(error))
+        };
+        let world = World::new("1.35.0", "c1 w1 w2 w3", "c1@35");
+        let world = stuck(world, "w1", "nobody here makes them");
+        let world = stuck(world, "w2", "nobody here makes them");
+        let world = stuck(world, "w3", "no such image");
+        let plan = plan(&world.view());
+        let told: String = why(&world.view(), &plan)
+            .iter()
+            .map(|cause| format!("{cause}\n"))
+            .collect();
+        expect![[r#"
+            cluster edge is error at generation 7: 1 of 1 control and 0 of 3 compute nodes are ready
+            create w1 and 1 more: stuck: nobody here makes them
+              → correct the manifest, or mend the cause and run `slipway task retry task-3wzpqyd9dvzbb`; `slipway get tasks --state stuck` lists those of the others
+            create w3: stuck: no such image
+              → correct the manifest, or mend the cause and run `slipway task retry task-987kbh9qnkf3r`
         "#]].assert_eq(&told);
     }
 }

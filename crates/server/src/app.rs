@@ -7,10 +7,10 @@ use std::time::Duration;
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
 use metrics_exporter_prometheus::PrometheusHandle;
-use model::cluster::Origin;
-use model::provider::Provider;
+use model::cluster::Machine;
+use model::task;
 use model::time::Timestamp;
-use plan::Prices;
+use plan::{Prices, Unable};
 use store::Store;
 use tokio::net::TcpListener;
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
@@ -65,10 +65,8 @@ pub struct Server {
     pub enter: Arc<dyn Enter>,
     /// What plans say that machines cost.
     pub prices: Arc<Prices>,
-    /// Whether somebody here makes machines of a provider.
-    pub makes: fn(Provider) -> bool,
-    /// What nobody here has, of what a machine is to be made of.
-    pub lacks: fn(&Origin) -> Option<String>,
+    /// What nobody here can do to a machine, and what a person does about it.
+    pub unable: fn(&Machine, task::Kind) -> Option<Unable>,
     /// What the recorder of the program has gathered.
     pub metrics: PrometheusHandle,
     /// A directory for files that go with the request that they are for.
@@ -141,12 +139,8 @@ impl App {
         &self.0.server.prices
     }
 
-    pub(crate) fn makes(&self) -> fn(Provider) -> bool {
-        self.0.server.makes
-    }
-
-    pub(crate) fn lacks(&self) -> fn(&Origin) -> Option<String> {
-        self.0.server.lacks
+    pub(crate) fn unable(&self) -> fn(&Machine, task::Kind) -> Option<Unable> {
+        self.0.server.unable
     }
 
     /// Lets something go on after its request was answered; it ends when the server does.

@@ -37,7 +37,7 @@ pub use app::{Clock, Server, router, run};
 pub use enter::{Enter, Letting, Shut, Visit, Wire};
 pub use openapi::document;
 pub use page::pages;
-pub use plan::Prices;
+pub use plan::{Prices, Unable};
 pub use rehearse::{Rehearsal, Rehearse, Turn};
 pub use watched::watched;
 

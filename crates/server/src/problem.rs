@@ -14,7 +14,7 @@ use api::{FaultView, problem::MEDIA_TYPE};
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use model::fault::Fault;
+use model::fault::{self, Fault};
 use model::name::Name;
 use store::{SubmitError, WishError};
 
@@ -247,7 +247,7 @@ impl Problem {
             "API-011",
             "name taken",
             detail,
-            "choose another name for the cluster, or remove it from the other manifest first",
+            "choose another name for the cluster, the load balancer or the pool, or remove it from the other manifest first",
         )
     }
 
@@ -286,7 +286,7 @@ impl Problem {
 
     /// The manifest has faults: all of them, each with its place.
     pub(crate) fn faults(faults: Vec<Fault>) -> Self {
-        let many = faults.len();
+        let many = fault::counted(&faults);
         let mut problem = Self::new(
             StatusCode::UNPROCESSABLE_ENTITY,
             "INPUT-001",
@@ -399,7 +399,9 @@ impl Problem {
 }
 
 fn repeat_allowing(percent: u32) -> String {
-    format!("if this is what you want, repeat it with `--allow-blast {percent}`")
+    format!(
+        "if this is what you want, repeat it with `--allow-blast {percent}` (`allowBlast={percent}` of the API)"
+    )
 }
 
 impl From<store::Error> for Problem {
@@ -453,7 +455,9 @@ impl From<SubmitError> for Problem {
                 Self::blast(detail, repeat_allowing(percent_needed))
             }
             SubmitError::Conflict { .. } => Self::stale(detail),
-            SubmitError::NameTaken { .. } => Self::name_taken(detail),
+            SubmitError::NameTaken { .. } | SubmitError::MachinesTaken { .. } => {
+                Self::name_taken(detail)
+            }
             SubmitError::KeyReused { .. } => Self::key_reused(),
             SubmitError::Protected { .. } => Self::protected(detail),
             SubmitError::NotFound { manifest } => Self::missing("manifest", manifest),

@@ -85,7 +85,7 @@ pub(crate) fn head(row: ClusterRow) -> ClusterHead {
         generation: generation.0,
         version: version.to_string(),
         summary: summary(name.into(), line),
-        held: waits.iter().map(held).collect(),
+        held: plan::told(&waits).iter().map(held).collect(),
         observed_at: probed_at.map(Into::into),
         updated_at: updated_at.into(),
     }
@@ -121,6 +121,7 @@ pub(crate) fn held(held: &Held) -> HeldView {
         | Reason::Locked { .. }
         | Reason::Successor { .. }
         | Reason::Unnamed { .. }
+        | Reason::Unable { .. }
         | Reason::Unmatched { .. }
         | Reason::Modules { .. }
         | Reason::Quota { .. } => (None, None),

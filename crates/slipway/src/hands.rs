@@ -11,6 +11,7 @@ use kube::Kube;
 use model::cluster::Machine;
 use model::observed::Observation;
 use model::task::{Kind, Task};
+use server::Unable;
 use sim::{Simulated, World};
 use std::path::Path;
 
@@ -50,6 +51,30 @@ impl Hands {
             },
             failed @ (Outcome::Retry(_) | Outcome::Stuck(_)) => failed,
         }
+    }
+}
+
+/// What none of these hands can do, and what they would say when they were asked.
+pub(crate) fn unable(machine: &Machine, kind: Kind) -> Option<Unable> {
+    let origin = &machine.origin;
+    let of = |because: String, next: &str| {
+        let next = next.to_owned();
+        Some(Unable { because, next })
+    };
+    match (kind, origin.via()) {
+        (Kind::Create, Some(via)) if !hosts::hands::makes(via) => of(
+            format!("nobody here makes machines of {} (HOST-035)", via.as_str()),
+            "rehearse the manifest with `slipway simulate`, or use machines of your own in a static pool",
+        ),
+        (Kind::Create, _) => of(
+            format!("{} (HOST-036)", hosts::hands::lacks(origin)?),
+            "correct the image of the pool in the manifest",
+        ),
+        (Kind::Balance, _) if !origin.is_host() => of(
+            "it is no host that could be entered".to_owned(),
+            "give the load balancer a pool of another provider, or machines at their real addresses",
+        ),
+        _ => None,
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::descriptors;
 use crate::entering::Ways;
 use crate::failure::failed;
+use crate::hands;
 use crate::logging;
 use crate::prices;
 use crate::rehearsal::Twin;
@@ -104,8 +105,7 @@ pub(crate) async fn start(
             stop: stop.clone(),
         }),
         prices: Arc::new(prices),
-        makes: hosts::hands::makes,
-        lacks: hosts::hands::lacks,
+        unable: hands::unable,
         metrics,
         scratch: data_dir.to_owned(),
     };

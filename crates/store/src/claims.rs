@@ -44,16 +44,19 @@ pub(crate) fn take(
     take_names(tx, names, now)
 }
 
-/// Of things that a cluster asks for, those that other clusters have.
+/// Of things that a cluster asks for, those that other clusters have. Whoever is among those that go
+/// gives it back.
 pub(crate) fn elsewhere(
     tx: &mut dyn Tx,
     things: BTreeSet<String>,
     cluster: ClusterId,
+    going: &BTreeSet<MachineId>,
 ) -> Result<Vec<Claim>, Error> {
     let mut claimed = Vec::new();
     for thing in things {
-        if let Some((_, by)) = named(tx, &thing, cluster)? {
-            claimed.push(Claim { thing, by });
+        if let Some((machine, by)) = named(tx, &thing, cluster)? {
+            let goes = going.contains(&machine);
+            claimed.push(Claim { thing, by, goes });
         }
     }
     Ok(claimed)

@@ -7,7 +7,7 @@ use crate::page::{Listed, Page, cursor};
 use crate::{claims, commit, desired, events, intents, observations, tasks};
 use model::cluster::{Desired, Generation, Machine};
 use model::dns::Names;
-use model::id::ClusterId;
+use model::id::{ClusterId, MachineId};
 use model::intent::Intent;
 use model::name::Name;
 use model::observed::{MachineFact, Observed};
@@ -446,14 +446,19 @@ pub(crate) fn view(tx: &mut dyn Tx, cluster: ClusterId) -> Result<Option<Cluster
         claimed: Vec::new(),
     };
     let desired = view.desired.clone();
-    view.look_around(tx, &desired)?;
+    view.look_around(tx, &desired, &BTreeSet::new())?;
     Ok(Some(view))
 }
 
 impl ClusterView {
     /// Takes in what a cluster of this shape shares with others: groups, secrets,
     /// addresses and names.
-    pub(crate) fn look_around(&mut self, tx: &mut dyn Tx, desired: &Desired) -> Result<(), Error> {
+    pub(crate) fn look_around(
+        &mut self,
+        tx: &mut dyn Tx,
+        desired: &Desired,
+        going: &BTreeSet<MachineId>,
+    ) -> Result<(), Error> {
         self.elsewhere.clear();
         for group in desired.disruption.groups.keys() {
             let of = (&desired.project, desired.cluster);
@@ -477,7 +482,7 @@ impl ClusterView {
             }
         }
         let wanted = Claim::wanted(desired, &self.observed);
-        self.claimed = claims::elsewhere(tx, wanted, desired.cluster)?;
+        self.claimed = claims::elsewhere(tx, wanted, desired.cluster, going)?;
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! Machines as lists show them: as they should be, and as they were last seen.
 
 use crate::Store;
-use crate::body::{Row, Tx, Value, first};
+use crate::body::{Row, Tx, Value};
 use crate::error::Error;
 use crate::page::{Listed, Page, cursor};
 use model::cluster::Machine;
@@ -46,16 +46,20 @@ impl Store {
             .await
     }
 
-    /// The machine of that name; one that is to stay before one that is to go.
-    pub async fn machine(&self, project: &Name, name: &Name) -> Result<Option<MachineRow>, Error> {
+    /// The machines of that name, those that are to stay before those that are to go. Of those that
+    /// stay there is one, unless the store is older than the rule that says so.
+    pub async fn machines_named(
+        &self,
+        project: &Name,
+        name: &Name,
+    ) -> Result<Vec<MachineRow>, Error> {
         let (project, name) = (project.clone(), name.clone());
         let question = move |tx: &mut dyn Tx| {
             let sql = format!(
-                "{COLUMNS} WHERE m.project = $1 AND m.name = $2 {STILL_THERE} ORDER BY m.leaving, m.id LIMIT 1"
+                "{COLUMNS} WHERE m.project = $1 AND m.name = $2 {STILL_THERE} ORDER BY m.leaving, m.id"
             );
-            first(tx, &sql, &[(&project).into(), (&name).into()])?
-                .map(row)
-                .transpose()
+            let rows = tx.query(&sql, &[(&project).into(), (&name).into()])?;
+            rows.into_iter().map(row).collect()
         };
         self.runner.read(question).await
     }

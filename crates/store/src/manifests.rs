@@ -101,8 +101,6 @@ impl Store {
 
 impl Store {
     /// The manifests of a project that open accounts of clouds with a secret, each with whose.
-    ///
-    /// One that this program cannot read is left out: it has nothing to say to what others do.
     pub async fn accounts(
         &self,
         project: &Name,
@@ -115,20 +113,24 @@ impl Store {
     }
 }
 
-fn accounts(tx: &mut dyn Tx, project: &Name, secret: &Name) -> Result<Vec<(Name, Cloud)>, Error> {
+/// The manifests of a project that are not deleted, by name.
+///
+/// One that this program cannot read is left out: it has nothing to say to what others do.
+pub(crate) fn living(tx: &mut dyn Tx, project: &Name) -> Result<Vec<Manifest>, Error> {
     let rows = tx.query(
-        "SELECT m.name, g.format, g.body FROM manifests m
+        "SELECT g.format, g.body FROM manifests m
          JOIN manifest_generations g
            ON g.project = m.project AND g.name = m.name AND g.generation = m.generation
          WHERE m.project = $1 AND m.deleted = 0 ORDER BY m.name",
         &[project.into()],
     )?;
+    let read = rows.into_iter().filter_map(|mut row| row.document().ok());
+    Ok(read.collect())
+}
+
+fn accounts(tx: &mut dyn Tx, project: &Name, secret: &Name) -> Result<Vec<(Name, Cloud)>, Error> {
     let mut found = Vec::new();
-    for mut row in rows {
-        let name: Name = row.take()?;
-        let Ok(manifest) = row.document::<Manifest>() else {
-            continue;
-        };
+    for manifest in living(tx, project)? {
         let opened = manifest.providers.values().filter_map(|account| {
             let named = account.secret.as_ref()?;
             match account.via {
@@ -136,7 +138,7 @@ fn accounts(tx: &mut dyn Tx, project: &Name, secret: &Name) -> Result<Vec<(Name,
                 Provider::Cloud(_) | Provider::Simulated | Provider::Sandbox => None,
             }
         });
-        found.extend(opened.map(|cloud| (name.clone(), cloud)));
+        found.extend(opened.map(|cloud| (manifest.name.clone(), cloud)));
     }
     found.dedup();
     Ok(found)

@@ -10,13 +10,13 @@ use crate::events::{count_of, note};
 use crate::{desired, intents, keys, manifests, projects};
 use model::cluster::{Desired, Generation};
 use model::fault::Fault;
-use model::id::ClusterId;
+use model::id::{ClusterId, MachineId};
 use model::manifest::Manifest;
 use model::name::Name;
 use model::time::Timestamp;
 use plan::{Change, Limits};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A manifest on its way in.
 #[derive(Debug, Clone)]
@@ -103,6 +103,23 @@ pub enum SubmitError {
         /// The cluster.
         cluster: Name,
         /// The manifest that declares it.
+        manifest: Name,
+    },
+    /// Machines of another manifest have the names that its machines would get.
+    #[error(
+        "machines of {owner} and its pool {pool} would be called as those of {other} and its pool \
+         {other_pool}, which belong to manifest {manifest}"
+    )]
+    MachinesTaken {
+        /// The cluster or the load balancer.
+        owner: Name,
+        /// Its pool.
+        pool: Name,
+        /// The other cluster or load balancer.
+        other: Name,
+        /// Its pool.
+        other_pool: Name,
+        /// The manifest that declares the other.
         manifest: Name,
     },
     /// The key came with another manifest before.
@@ -330,6 +347,7 @@ fn expand(
         free_name(tx, project, &manifest.name, &cluster.name)?;
         lives.insert(cluster.name.clone(), lives_of(tx, project, &cluster.name)?);
     }
+    free_stems(tx, project, manifest)?;
     let known: Vec<_> = views.iter().map(ClusterView::known).collect();
     let expansions =
         plan::expand(project, manifest, &known, &lives, now).map_err(SubmitError::Faults)?;
@@ -349,8 +367,10 @@ fn expand(
             }
         })
         .collect();
+    let going = previews.iter().flat_map(|preview| &preview.desired.leaving);
+    let going: BTreeSet<MachineId> = going.map(|machine| machine.id).collect();
     for Preview { desired, known, .. } in &mut previews {
-        known.look_around(tx, desired)?;
+        known.look_around(tx, desired, &going)?;
     }
     within_quota(tx, project, &previews)?;
     let changes = previews
@@ -419,6 +439,35 @@ fn free_name(
             manifest: row.take()?,
         }),
     }
+}
+
+/// Refuses what would call machines as those of another manifest. What it declares already stays: it
+/// may be older than this rule.
+fn free_stems(tx: &mut dyn Tx, project: &Name, manifest: &Manifest) -> Result<(), SubmitError> {
+    let mut stems = manifest.stems();
+    let living = manifests::living(tx, project)?;
+    let (own, others): (Vec<_>, Vec<_>) = living.iter().partition(|of| of.name == manifest.name);
+    for before in own {
+        let declared = before.stems();
+        stems.retain(|stem, _| !declared.contains_key(stem));
+    }
+    if stems.is_empty() {
+        return Ok(());
+    }
+    for other in others {
+        for (stem, (its, its_pool)) in other.stems() {
+            if let Some((owner, pool)) = stems.get(&stem).copied() {
+                return Err(SubmitError::MachinesTaken {
+                    owner: owner.clone(),
+                    pool: pool.clone(),
+                    other: its.clone(),
+                    other_pool: its_pool.clone(),
+                    manifest: other.name.clone(),
+                });
+            }
+        }
+    }
+    Ok(())
 }
 
 /// How many clusters of a name there ever were.

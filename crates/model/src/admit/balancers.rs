@@ -30,7 +30,7 @@ pub(super) struct Balancers {
     roles: Vec<Read<Answering>>,
     /// Every pool that a load balancer names, with its place.
     pools: Vec<(String, Name)>,
-    /// Whether there is one that could not be read at all: it may name any pool.
+    /// Whether there is one that could not be read at all, or not all pools of one: it may name any.
     unread: bool,
 }
 
@@ -40,6 +40,8 @@ struct Serving {
     /// The roles that it names and that could be read, with the places where it names them.
     roles: Vec<(String, Forward)>,
     pools: Vec<(String, Name)>,
+    /// Whether those are all that it names.
+    read: bool,
     called: Option<Called>,
     whole: Option<Balancer>,
 }
@@ -84,7 +86,7 @@ impl Balancers {
             let serving = read.value.as_ref()?;
             let passes = serving.roles.iter().any(|(_, role)| is_api(role));
             let pools = serving.pools.iter().map(|(_, pool)| pool);
-            passes.then_some((read.path.as_str(), pools))
+            (passes && serving.read).then_some((read.path.as_str(), pools))
         })
     }
 
@@ -114,6 +116,7 @@ pub(super) fn balancers_of(
             read.unread = true;
             continue;
         };
+        read.unread |= !serving.read;
         read.pools.extend(serving.pools.iter().cloned());
         let value = Some(serving);
         read.clusters
@@ -217,7 +220,9 @@ fn balancer_of(
     let name = fields.name("name", CLUSTER_NAME_MAX, faults);
     let cluster = fields.name("targetedK8s", CLUSTER_NAME_MAX, faults);
     let used = names_at(&mut fields, "roles", "role", Name::LEN_MAX, faults);
+    let before = faults.count();
     let pools = names_at(&mut fields, "pools", "pool", POOL_NAME_MAX, faults);
+    let read = faults.count() == before;
     let called = dns::of_balancer(&mut fields, providers, faults);
     fields.finish(faults);
     let forwards = forwards_of(&used, roles, faults);
@@ -237,6 +242,7 @@ fn balancer_of(
         cluster,
         roles: forwards,
         pools,
+        read,
         called,
         whole,
     };

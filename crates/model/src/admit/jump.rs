@@ -2,12 +2,11 @@
 
 use super::fields::Fields;
 use super::manifest::Read;
-use super::pools::{enterable, port_of, username_of};
+use super::pools::{Endpoint, enterable, port_of, username_of};
 use super::secrets;
 use crate::fault::{Code, Faults};
 use crate::manifest::{JumpHost, Pool};
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
 
 /// What a static pool says of its jump host; `Err` where that has faults.
 pub(super) fn of_pool(
@@ -26,7 +25,8 @@ pub(super) fn of_pool(
 pub(super) struct Faulty;
 
 fn jump_of(mut fields: Fields<'_>, faults: &mut Faults) -> Option<JumpHost> {
-    let endpoint: Option<Ipv4Addr> = fields.parsed("endpoint", faults);
+    let endpoint = fields.parsed("endpoint", faults);
+    let endpoint = endpoint.map(|Endpoint(address)| address);
     let ssh_port = port_of(&mut fields, faults);
     let username = username_of(&mut fields, faults);
     let secret = secrets::named(&mut fields, Some(secrets::SSH_KEY), faults);

@@ -44,6 +44,8 @@ pub(super) struct Read<T> {
 pub(super) struct Declared {
     pub(super) control: Vec<Name>,
     pub(super) compute: Vec<Name>,
+    /// Whether all pools that it names could be read.
+    pub(super) read: bool,
     pub(super) whole: Option<Cluster>,
 }
 
@@ -115,13 +117,21 @@ fn document_of(
         Some(pools) => pools_of(pools, &providers, &groups, faults),
         None => Vec::new(),
     };
-    let clusters = match spec.required("kubernetes", faults) {
+    let (clusters, all) = match spec.required("kubernetes", faults) {
         Some(kubernetes) => clusters_of(kubernetes, &refused(&pools, &providers), faults),
-        None => Vec::new(),
+        None => (Vec::new(), false),
     };
     let balancers = balancers::balancers_of(&mut spec, &providers, faults);
     spec.finish(faults);
-    references::check(&providers, &groups, &pools, &clusters, &balancers, faults);
+    let clusters_read = (clusters.as_slice(), all);
+    references::check(
+        &providers,
+        &groups,
+        &pools,
+        clusters_read,
+        &balancers,
+        faults,
+    );
 
     let (name, namespace) = metadata?;
     Some(Manifest {
@@ -185,20 +195,23 @@ fn refused<'a>(pools: &'a [Read<Pool>], providers: &[Read<Account>]) -> BTreeSet
     made.map(|pool| &pool.name).collect()
 }
 
+/// The clusters that could be read, and whether that is all of them.
 fn clusters_of(
     value: &Value,
     refused: &BTreeSet<&Name>,
     faults: &mut Faults,
-) -> Vec<Read<Declared>> {
+) -> (Vec<Read<Declared>>, bool) {
     let Some(mut fields) = Fields::open(value, "spec.kubernetes", faults) else {
-        return Vec::new();
+        return (Vec::new(), false);
     };
     let mut clusters = Vec::new();
-    for (path, value) in fields.items("clusters", CLUSTERS_MAX, faults) {
-        clusters.extend(cluster_of(value, &path, refused, faults));
+    let items = fields.items("clusters", CLUSTERS_MAX, faults);
+    for (path, value) in &items {
+        clusters.extend(cluster_of(value, path, refused, faults));
     }
     fields.finish(faults);
-    clusters
+    let all = clusters.len() == items.len();
+    (clusters, all)
 }
 
 fn cluster_of(
@@ -216,17 +229,19 @@ fn cluster_of(
         .required("pools", faults)
         .and_then(|pools| Fields::open(pools, pools_path, faults));
     let pools = pools.map(|mut pools| {
+        let before = faults.count();
         let control = pools_named(&mut pools, "control", faults);
         let compute = pools_named(&mut pools, "compute", faults);
+        let read = faults.count() == before;
         pools.finish(faults);
-        (control, compute)
+        (control, compute, read)
     });
     let (unavailable, windows) = disruption::of_cluster(&mut fields, faults);
     let gates = gates::of_cluster(&mut fields, faults);
     let kubernetes = kubernetes::of_cluster(&mut fields, (name.as_ref(), network), faults);
     let mut named = pools
         .iter()
-        .flat_map(|(control, compute)| control.iter().chain(compute));
+        .flat_map(|(control, compute, _)| control.iter().chain(compute));
     let refused = named.any(|pool| refused.contains(pool));
     let proxy = proxy::of_cluster(&mut fields, network, (&kubernetes, refused), faults);
     let playbooks = playbooks::of_cluster(&mut fields, faults);
@@ -237,7 +252,7 @@ fn cluster_of(
     engine_of(&mut fields, faults);
     fields.finish(faults);
     let name = name?;
-    let value = pools.map(|(control, compute)| {
+    let value = pools.map(|(control, compute, read)| {
         let whole = || {
             Some(Cluster {
                 name: name.clone(),
@@ -262,6 +277,7 @@ fn cluster_of(
         Declared {
             control,
             compute,
+            read,
             whole,
         }
     });

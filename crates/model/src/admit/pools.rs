@@ -12,6 +12,7 @@ use crate::name::Name;
 use crate::provider::{Cloud, Provider};
 use crate::source::Value;
 use std::net::Ipv4Addr;
+use std::str::FromStr;
 
 /// What runs in a host of the sandbox.
 const SANDBOX_TYPES: [&str; 2] = [LITE, "systemd"];
@@ -230,7 +231,8 @@ pub(super) fn port_of(fields: &mut Fields<'_>, faults: &mut Faults) -> u16 {
 
 fn host_of(value: &Value, path: &str, faults: &mut Faults) -> Option<Host> {
     let mut fields = Fields::open(value, path, faults)?;
-    let endpoint: Option<Ipv4Addr> = fields.parsed("endpoint", faults);
+    let endpoint = fields.parsed("endpoint", faults);
+    let endpoint = endpoint.map(|Endpoint(address)| address);
     let username = username_of(&mut fields, faults);
     let secret = secrets::named(&mut fields, Some(secrets::SSH_KEY), faults);
     if let Some(endpoint) = endpoint {
@@ -260,6 +262,20 @@ pub(super) fn username_of(fields: &mut Fields<'_>, faults: &mut Faults) -> Optio
         faults.note(fields.path("username"), Code::Format, message);
     }
     usable.then(|| username.to_owned())
+}
+
+/// Where a given machine is reached.
+pub(super) struct Endpoint(pub(super) Ipv4Addr);
+
+impl FromStr for Endpoint {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let address = text.parse().map(Self);
+        address.map_err(|_no_address| {
+            "allowed: an IPv4 address, such as 203.0.113.5; not a name, not IPv6, no port"
+        })
+    }
 }
 
 /// What a machine needs so that we can enter it: an address of its own, and a key. At addresses

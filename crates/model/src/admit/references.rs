@@ -16,7 +16,7 @@ pub(super) fn check(
     providers: &[Read<Account>],
     groups: &[Read<u32>],
     pools: &[Read<Pool>],
-    clusters: &[Read<Declared>],
+    (clusters, all): (&[Read<Declared>], bool),
     balancers: &Balancers,
     faults: &mut Faults,
 ) {
@@ -48,7 +48,8 @@ pub(super) fn check(
     static_pools_once(&listed, balancers, &by_name, faults);
     machines_in_all(&listed, balancers, &by_name, faults);
     // A cluster or a load balancer that could not be read may use any pool.
-    if listed.len() == clusters.len() && balancers.read() {
+    let read = |cluster: &Listed<'_>| cluster.read;
+    if all && listed.len() == clusters.len() && listed.iter().all(read) && balancers.read() {
         unused(pools, &listed, balancers, faults);
     }
     unused_groups(groups, pools, faults);
@@ -59,6 +60,8 @@ struct Listed<'a> {
     path: &'a str,
     control: &'a [Name],
     compute: &'a [Name],
+    /// Whether it says no more than that.
+    read: bool,
 }
 
 impl<'a> Listed<'a> {
@@ -66,12 +69,14 @@ impl<'a> Listed<'a> {
         let Declared {
             control,
             compute,
+            read: all,
             whole: _,
         } = read.value.as_ref()?;
         Some(Self {
             path: &read.path,
             control,
             compute,
+            read: *all,
         })
     }
 
@@ -179,7 +184,7 @@ fn control_is_counted(cluster: &Listed<'_>, pools: &Pools<'_>, faults: &mut Faul
 
 /// An even number of members survives no more losses than one less, and etcd stops at 7.
 fn control_count(cluster: &Listed<'_>, pools: &Pools<'_>, faults: &mut Faults) {
-    if cluster.control.iter().any(|name| scaled(name, pools)) {
+    if !cluster.read || cluster.control.iter().any(|name| scaled(name, pools)) {
         return;
     }
     let count = machines(cluster.control.iter(), pools);

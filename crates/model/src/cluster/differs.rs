@@ -2,6 +2,7 @@
 
 use super::Origin;
 use crate::hardware::MachineSpec;
+use std::collections::BTreeMap;
 
 /// A field of the manifest that says one thing in one way of making a machine and another in the
 /// other.
@@ -23,6 +24,19 @@ impl Origin {
         let differ = fields.filter(|((_, here), (_, there))| here != there);
         let differ = differ.map(|((field, here), (_, there))| Difference { field, here, there });
         differ.collect()
+    }
+
+    /// What a machine is made of, by the fields of the manifest that say something; of one that was
+    /// given, where it stands.
+    pub fn made_of(&self) -> BTreeMap<String, String> {
+        if let Self::Given { endpoint, .. } = self {
+            return BTreeMap::from([("endpoint".to_owned(), endpoint.to_string())]);
+        }
+        let silent = |value: &str| matches!(value, "none" | "0" | "false");
+        let fields = self.fields().into_iter();
+        let said = fields.filter(|(_, value)| !silent(value));
+        said.map(|(field, value)| (field.to_owned(), value))
+            .collect()
     }
 
     /// What a machine is made with, field by field.

@@ -1,19 +1,21 @@
 //! The table as a JSON Schema, for editors.
 
 use super::{Field, Is, table};
+use crate::admit::templates::KIND;
 use crate::name::Name;
 use serde_json::{Map, Value, json};
 
 /// The JSON Schema of manifests. What it lets pass may still have faults that only admission sees.
 pub fn schema() -> Value {
-    let mut schema = mapping(table::TOP);
-    if let Value::Object(entries) = &mut schema {
-        let title = "A manifest of Slipway";
-        let dialect = "https://json-schema.org/draft/2020-12/schema";
-        entries.insert("$schema".to_owned(), dialect.into());
-        entries.insert("title".to_owned(), title.into());
-    }
-    schema
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A manifest of Slipway",
+        "type": "object",
+        // What a file has beside the manifest says so by its kind; all else is taken for a manifest.
+        "if": {"properties": {"kind": {"const": KIND}}, "required": ["kind"]},
+        "then": mapping(table::TEMPLATES),
+        "else": mapping(table::TOP),
+    })
 }
 
 fn mapping(fields: &[Field]) -> Value {

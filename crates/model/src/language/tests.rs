@@ -187,6 +187,9 @@ fn somebody_who_says_little_is_understood() {
         "spec.kubernetes.clusters[].upgradeGates"
     );
     assert_eq!((near("nobody"), near("")), (0, 0));
+    let first = |words: &str| super::near(words)[0].path.clone();
+    assert_eq!(first("backup"), "spec.kubernetes.clusters[].etcdBackup");
+    assert!(first("maintenance").ends_with("disruption.windows"));
 }
 
 #[test]

@@ -216,18 +216,19 @@ pub(super) fn refuse_homeless(at: usize, grown: &Desired, faults: &mut Faults) {
         .iter()
         .filter(|machine| machine.address.is_unspecified())
         .count();
-    if homeless > 0 {
-        faults.note(
-            format!("spec.kubernetes.clusters[{at}].network"),
-            Code::Range,
-            format!(
-                "found {} with {} addresses, allowed: room for {} machines and {} that are leaving; \
-                 wait until those are gone, or ask for fewer",
-                grown.network,
-                grown.network.capacity(),
-                grown.machines.len(),
-                grown.leaving.len(),
-            ),
-        );
+    let path = format!("spec.kubernetes.clusters[{at}].network");
+    // That the pools alone do not fit was told already.
+    if homeless == 0 || faults.tells(&path) {
+        return;
     }
+    let room = match grown.leaving.len() {
+        0 => format!("{} machines; ask for fewer", grown.machines.len()),
+        leaving => format!(
+            "{} machines and {leaving} that are leaving; wait until those are gone, or ask for fewer",
+            grown.machines.len()
+        ),
+    };
+    let (network, capacity) = (grown.network, grown.network.capacity());
+    let message = format!("found {network} with {capacity} addresses, allowed: room for {room}");
+    faults.note(path, Code::Range, message);
 }

@@ -459,7 +459,7 @@ fn a_network_without_a_free_address_is_a_fault_and_not_a_strange_address() {
         was: 4,
     });
     wished.refuse(&small, &expect![[r#"
-        spec.kubernetes.clusters[0].network: found 10.8.0.0/29 with 6 addresses, allowed: room for 7 machines and 0 that are leaving; wait until those are gone, or ask for fewer
+        spec.kubernetes.clusters[0].network: found 10.8.0.0/29 with 6 addresses, allowed: room for 7 machines; ask for fewer
     "#]]);
 }
 

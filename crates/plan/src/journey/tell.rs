@@ -176,6 +176,13 @@ impl Block {
             Some(Wait::Others { by }) => {
                 writeln!(f, "  {place:>7}  wait until {by} is back in service")
             }
+            Some(Wait::Freed { thing, by }) => {
+                let thing = thing.replacen('/', " ", 1);
+                writeln!(
+                    f,
+                    "  {place:>7}  wait until {by} is gone, which has {thing}"
+                )
+            }
         }
     }
 

@@ -1,11 +1,14 @@
 //! Journeys as they are printed.
 
-use super::journey;
+use super::{journey, journey_by};
 use crate::claims::Claim;
 use crate::fixture::World;
+use crate::hands::Unable;
+use crate::pace::Paces;
+use crate::price::Prices;
 use expect_test::{Expect, expect};
-use model::cluster::Origin;
-use model::task::{Action, State};
+use model::cluster::{Machine, Origin, Role};
+use model::task::{Action, Kind, State};
 use std::net::Ipv4Addr;
 
 #[track_caller]
@@ -334,6 +337,7 @@ fn what_others_have_is_told_and_keeps_nobody_else_waiting() {
     world.claimed = vec![Claim {
         thing: Claim::address(*endpoint),
         by: "attic-01 of cluster west in project default".to_owned(),
+        goes: false,
     }];
     expect![[r#"
         cluster edge
@@ -344,4 +348,38 @@ fn what_others_have_is_told_and_keeps_nobody_else_waiting() {
                 continues when attic-01 of cluster west in project default gives it back; remove it from one of the manifests
           ends waiting after about 7 min, 2 machines touched
     "#]].assert_eq(&journey(&world.view()).to_string());
+    world.claimed[0].goes = true;
+    expect![[r#"
+        cluster edge
+                1  create c1 + prepare s1                                        create        2 min
+                2  init c1                                                       create        3 min
+                3  join s1                                                       create        2 min
+                   wait until attic-01 of cluster west in project default is gone, which has address 203.0.113.9
+                4  prepare s2                                                    create        1 min
+                5  join s2                                                       create        2 min
+          ends ready after about 10 min, 3 machines touched
+    "#]].assert_eq(&journey(&world.view()).to_string());
+}
+
+#[test]
+fn what_nobody_can_do_waits_for_a_person_and_its_cost_is_told() {
+    let world = World::new("1.34.0", "c1 w1 w2", "");
+    let hands = |machine: &Machine, kind: Kind| {
+        (kind == Kind::Create && machine.role == Role::Compute).then(|| Unable {
+            because: "nobody here makes such machines".to_owned(),
+            next: "make them yourself".to_owned(),
+        })
+    };
+    let told = journey_by(&world.view(), &Prices::usual(), &Paces::default(), &hands);
+    expect![[r#"
+        cluster edge
+                1  create c1                                                     create        2 min
+                2  init c1                                                       create        3 min
+          held  create w1 and 1 more: nobody here makes such machines
+                make them yourself
+          ends waiting after about 5 min, 1 machine touched
+    "#]]
+    .assert_eq(&told.to_string());
+    let able = journey(&world.view());
+    assert_eq!((told.made, told.cost), (able.made, able.cost));
 }

@@ -612,7 +612,7 @@ fn a_start_that_was_seen_to_work_is_asked_for_what_came_of_it() {
     drawn(
         &begun("c1? w1"),
         &expect![[r#"
-            held     join c1: other control nodes ready: 0, needed: 1
+            held     join c1: the machine does not answer
             error
         "#]],
     );

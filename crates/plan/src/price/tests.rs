@@ -34,7 +34,7 @@ fn lent(mut world: World, cloud: Cloud, kind: &str, lent_spot: bool) -> World {
 /// The line of the journey that tells of money, if there is one.
 #[track_caller]
 fn costs(world: &World, prices: &Prices, expected: &Expect) {
-    let told = journey_by(&world.view(), prices, &Paces::default()).to_string();
+    let told = journey_by(&world.view(), prices, &Paces::default(), &|_, _| None).to_string();
     let line = told.lines().find(|line| line.contains("cost"));
     expected.assert_eq(line.unwrap_or("nothing").trim());
 }
@@ -54,7 +54,13 @@ fn a_journey_tells_what_is_paid_before_and_after() {
     let told = journey(&world.view());
     assert_eq!(
         told.cost,
-        journey_by(&world.view(), &Prices::usual(), &Paces::default()).cost
+        journey_by(
+            &world.view(),
+            &Prices::usual(),
+            &Paces::default(),
+            &|_, _| None
+        )
+        .cost
     );
 }
 

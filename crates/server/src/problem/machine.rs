@@ -7,6 +7,22 @@ use super::Problem;
 use crate::enter::Shut;
 
 impl Problem {
+    /// Several machines of that name, in clusters whose names are given.
+    pub(crate) fn ambiguous(machine: &Name, clusters: &[&str]) -> Self {
+        Self::new(
+            StatusCode::CONFLICT,
+            "API-022",
+            "several machines of that name",
+            format!(
+                "machine `{machine}` is there {} times, in clusters {}",
+                clusters.len(),
+                clusters.join(", ")
+            ),
+            "give a cluster, a load balancer or a pool of one of them another name in its manifest; \
+             `slipway get machines --cluster NAME` lists those of one cluster",
+        )
+    }
+
     /// A machine that nobody can enter, because there is none.
     pub(crate) fn nothing_to_enter(machine: &Name) -> Self {
         Self::new(

@@ -26,6 +26,7 @@ use crate::app::App;
 use crate::enter::{Visit, Wire};
 use crate::extract::{self, Within};
 use crate::problem::Problem;
+use crate::routes::machines;
 use crate::streams::{Kind, Seat};
 
 /// How long a key is let in: long enough to type a passphrase somewhere, and to copy a few files
@@ -129,8 +130,7 @@ pub(crate) async fn relay(
 
 /// Who wants to enter which machine, if it can be entered at all.
 async fn visit(app: &App, caller: &Caller, project: Name, name: &Name) -> Result<Visit, Problem> {
-    let row = app.store().machine(&project, name).await?;
-    let row = row.ok_or_else(|| Problem::missing("machine", name))?;
+    let row = machines::named(app, &project, name).await?;
     if !row.machine.origin.is_host() {
         return Err(Problem::nothing_to_enter(name));
     }

@@ -181,9 +181,11 @@ async fn named(
     cluster: &Name,
     name: &Name,
 ) -> Result<MachineId, Problem> {
-    let found = app.store().machine(project, name).await?;
-    let found = found.filter(|found| found.cluster == *cluster);
-    let found = found.ok_or_else(|| Problem::missing("machine", name))?;
+    let found = app.store().machines_named(project, name).await?;
+    let mut of_this = found.into_iter().filter(|found| found.cluster == *cluster);
+    let found = of_this
+        .next()
+        .ok_or_else(|| Problem::missing("machine", name))?;
     Ok(found.machine.id)
 }
 

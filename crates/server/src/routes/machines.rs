@@ -5,7 +5,7 @@ use axum::Json;
 use axum::extract::State;
 use model::name::Name;
 use serde::Deserialize;
-use store::MachineFilter;
+use store::{MachineFilter, MachineRow};
 use utoipa::IntoParams;
 
 use crate::app::App;
@@ -56,9 +56,25 @@ pub(crate) async fn show(
     State(app): State<App>,
     Within(project, name): Within<Name>,
 ) -> Result<Json<MachineView>, Problem> {
-    let row = app.store().machine(&project, &name).await?;
-    row.map(|row| Json(view::machine(&row)))
-        .ok_or_else(|| Problem::missing("machine", name))
+    let row = named(&app, &project, &name).await?;
+    Ok(Json(view::machine(&row)))
+}
+
+/// The one machine of that name.
+pub(crate) async fn named(app: &App, project: &Name, name: &Name) -> Result<MachineRow, Problem> {
+    let found = app.store().machines_named(project, name).await?;
+    only(found, name)
+}
+
+/// The one that is meant: of several nobody can tell, unless all but one are to go.
+fn only(found: Vec<MachineRow>, name: &Name) -> Result<MachineRow, Problem> {
+    let stay = found.iter().filter(|row| !row.leaving);
+    let owners: Vec<_> = stay.map(|row| row.cluster.as_str()).collect();
+    if owners.len() > 1 {
+        return Err(Problem::ambiguous(name, &owners));
+    }
+    let first = found.into_iter().next();
+    first.ok_or_else(|| Problem::missing("machine", name))
 }
 
 /// What was seen to change about a machine, newest first, for as long as changes are kept.
@@ -72,8 +88,59 @@ pub(crate) async fn changes(
     Query(page): Query<Page>,
 ) -> Result<Json<api::Listed<ChangeView>>, Problem> {
     let page = page.checked()?;
-    let row = app.store().machine(&project, &name).await?;
-    let row = row.ok_or_else(|| Problem::missing("machine", name))?;
+    let row = named(&app, &project, &name).await?;
     let listed = app.store().machine_changes(row.machine.id, page).await?;
     Ok(Json(view::listed(listed, view::change)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::cluster::{Machine, Origin, Role};
+    use model::id::{ClusterId, MachineId};
+    use model::observed::Seen;
+    use std::net::Ipv4Addr;
+
+    fn row(cluster: &str, leaving: bool) -> MachineRow {
+        let origin = || model::id::Origin {
+            parent: cluster,
+            name: "a-b-c-01",
+            ordinal: 1,
+            incarnation: 0,
+        };
+        MachineRow {
+            machine: Machine {
+                id: MachineId::derive(origin()),
+                name: "a-b-c-01".parse().unwrap(),
+                pool: "c".parse().unwrap(),
+                role: Role::Compute,
+                ordinal: 1,
+                incarnation: 0,
+                address: Ipv4Addr::LOCALHOST,
+                balancer: None,
+                origin: Origin::Given {
+                    endpoint: Ipv4Addr::LOCALHOST,
+                    ssh_port: 22,
+                    username: "root".to_owned(),
+                    secret: None,
+                    jump: None,
+                },
+            },
+            cluster: cluster.parse().unwrap(),
+            cluster_id: ClusterId::derive(origin()),
+            leaving,
+            seen: Seen::default(),
+        }
+    }
+
+    #[test]
+    fn of_two_machines_of_one_name_nobody_is_meant_unless_the_other_goes() {
+        let name = "a-b-c-01".parse().unwrap();
+        let told = only(vec![row("a", false), row("a-b", false)], &name).unwrap_err();
+        expect_test::expect!["machine `a-b-c-01` is there 2 times, in clusters a, a-b"]
+            .assert_eq(&told.wire().detail);
+        let stays = only(vec![row("a-b", false), row("a", true)], &name).unwrap();
+        assert_eq!(stays.cluster.as_str(), "a-b");
+        assert_eq!(only(Vec::new(), &name).unwrap_err().wire().code, "API-002");
+    }
 }

@@ -1,5 +1,6 @@
 //! Journeys: all that would follow, shown before anything is touched, and agreed to later.
 
+mod beyond;
 pub(crate) mod notes;
 mod told;
 mod wire;
@@ -9,12 +10,13 @@ use std::sync::Arc;
 use api::JourneyView;
 use axum::Json;
 use axum::extract::State;
-use model::cluster::Generation;
+use model::cluster::{Generation, Machine};
 use model::id::{JourneyId, Origin};
 use model::manifest::Manifest;
 use model::name::Name;
+use model::task::Kind;
 use model::time::Timestamp;
-use plan::{Basis, Journey, Paces, Prices};
+use plan::{Basis, Journey, Paces, Prices, Unable};
 use serde::Deserialize;
 use store::{Preview, SubmitError};
 use utoipa::IntoParams;
@@ -85,13 +87,11 @@ pub(crate) async fn plan(
     };
     notes.extend(credentials::refuse_begun(shut, &previews)?);
     let row = app.store().project(&project).await?;
-    let (of, makes, lacks) = (project.clone(), app.makes(), app.lacks());
+    let of = project.clone();
     let measures = Measures::of(&app, &previews).await?;
     let (id, mut view) = crate::aside(move || {
         let journeys = measures.journeys(&previews, now);
         notes.extend(notes::lived_with(&manifest));
-        notes.extend(notes::unmade(&previews, makes));
-        notes.extend(notes::lacking(&previews, lacks));
         notes.extend(row.and_then(|row| notes::over_quota(&row, &previews, &journeys)));
         let mut view = show(&journeys, notes, refused);
         let id = JourneyId::derive(Origin {
@@ -138,7 +138,7 @@ pub(crate) async fn show_again(
     Ok(Json(shown(&app, &project, id).await?))
 }
 
-/// Whether applying the manifest now does no more to any machine than the journey showed.
+/// Whether applying the manifest now does no more than the journey showed.
 ///
 /// Answers with the generation that this was found for: only a manifest that is still
 /// there may be changed in the name of the plan.
@@ -156,29 +156,15 @@ pub(crate) async fn covers(
         .preview(project, manifest, Some(100), now)
         .await?;
     let measures = Measures::of(app, &previews).await?;
-    let journeys = move || measures.journeys(&previews, now);
-    let beyond = crate::aside(move || Ok(beyond(&shown, &journeys()))).await?;
+    let beyond = crate::aside(move || {
+        let journeys = measures.journeys(&previews, now);
+        Ok(beyond::first(&shown, &previews, &journeys))
+    })
+    .await?;
     match beyond {
         Some(beyond) => Err(Problem::exceeds(beyond)),
         None => Ok(before.map_or(Generation(0), |row| row.generation)),
     }
-}
-
-/// The first thing that would be done and was not shown.
-fn beyond(shown: &JourneyView, journeys: &[Journey]) -> Option<String> {
-    journeys.iter().find_map(|journey| {
-        let allowed = shown
-            .clusters
-            .iter()
-            .find(|cluster| cluster.name == journey.cluster.as_str());
-        journey.effects.iter().find_map(|(name, effects)| {
-            let allowed = allowed.and_then(|cluster| cluster.effects.get(name.as_str()));
-            let within =
-                |effect: api::Effect| allowed.is_some_and(|allowed| allowed.contains(&effect));
-            let effect = effects.iter().find(|effect| !within((**effect).into()))?;
-            Some(format!("{name}: {} is not in the plan", effect.as_str()))
-        })
-    })
 }
 
 async fn shown(app: &App, project: &Name, id: JourneyId) -> Result<JourneyView, Problem> {
@@ -195,22 +181,25 @@ async fn shown(app: &App, project: &Name, id: JourneyId) -> Result<JourneyView, 
 struct Measures {
     prices: Arc<Prices>,
     paces: Paces,
+    unable: fn(&Machine, Kind) -> Option<Unable>,
 }
 
 impl Measures {
-    /// The prices that the server was given, and what was learnt of such machines.
+    /// The prices that the server was given, what was learnt of such machines, and what hands can do.
     async fn of(app: &App, previews: &[Preview]) -> Result<Self, Problem> {
         let machines = previews.iter().flat_map(|preview| preview.desired.all());
         Ok(Self {
             prices: Arc::clone(app.prices()),
             paces: app.store().paces(Paces::asked(machines)).await?,
+            unable: app.unable(),
         })
     }
 
     /// The journeys of all clusters of a manifest, in its order.
     fn journeys(&self, previews: &[Preview], now: Timestamp) -> Vec<Journey> {
-        let of =
-            |preview: &Preview| plan::journey_by(&preview.view(now), &self.prices, &self.paces);
+        let of = |preview: &Preview| {
+            plan::journey_by(&preview.view(now), &self.prices, &self.paces, &self.unable)
+        };
         previews.iter().map(of).collect()
     }
 }

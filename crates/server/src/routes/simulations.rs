@@ -6,13 +6,18 @@ use std::time::Duration;
 use api::SimulationView;
 use axum::Json;
 use axum::extract::State;
+use model::manifest::Manifest;
+use model::name::Name;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
+use crate::access::Caller;
 use crate::app::App;
+use crate::credentials;
 use crate::extract::{Project, Query, Text};
 use crate::problem::Problem;
 use crate::rehearse::{Rehearsal, Turn};
+use crate::routes::plans;
 
 /// The longest name of a profile that is worth looking up.
 const FAULTS_LEN_MAX: usize = 64;
@@ -44,6 +49,7 @@ pub(crate) struct SimulateQuery {
 )]
 pub(crate) async fn simulate(
     State(app): State<App>,
+    caller: Caller,
     Project(project): Project,
     Query(query): Query<SimulateQuery>,
     text: Text,
@@ -57,6 +63,7 @@ pub(crate) async fn simulate(
         ));
     }
     let (manifest, _) = text.admitted().await?;
+    openable(&app, &project, &manifest, &caller).await?;
     let turn = turn(&app).await?;
     let request = Rehearsal {
         project,
@@ -67,6 +74,28 @@ pub(crate) async fn simulate(
     };
     let rehearsed = app.rehearse().rehearse(request).await;
     Ok(Json(rehearsed.map_err(Problem::rehearsal)?))
+}
+
+/// Refuses what begins something with an account that its secret cannot open, as a plan does: else
+/// what went well here would be refused there.
+async fn openable(
+    app: &App,
+    project: &Name,
+    manifest: &Manifest,
+    caller: &Caller,
+) -> Result<(), Problem> {
+    // What would happen is worth knowing, also when secrets stay closed.
+    let Ok(shut) = credentials::shut(app, project, manifest, &caller.actor).await else {
+        return Ok(());
+    };
+    if shut.is_empty() {
+        return Ok(());
+    }
+    let preview = app.store().preview(project, manifest, Some(100), app.now());
+    match preview.await {
+        Ok(previews) => credentials::refuse_begun(shut, &previews).map(|_told_by_plans| ()),
+        Err(error) => Err(plans::refused(error, shut)),
+    }
 }
 
 /// Waits for the right to rehearse.

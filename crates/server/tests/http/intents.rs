@@ -156,12 +156,12 @@ async fn going_back_to_fewer_machines_can_be_allowed() {
     }
     expect![[r#"
         409 PLAN-001: 28 of the 33 machines of cluster first would be removed at once
-          hint: if this is what you want, repeat it with `--allow-blast 85`
+          hint: if this is what you want, repeat it with `--allow-blast 85` (`allowBlast=85` of the API)
         400 API-008: allowBlast: found 101, allowed: 0 to 100
           allowBlast [format] found 101, allowed: 0 to 100
           hint: compare the request with /openapi.json
         409 PLAN-001: 28 of the 33 machines of cluster first would be removed at once
-          hint: if this is what you want, repeat it with `--allow-blast 85`
+          hint: if this is what you want, repeat it with `--allow-blast 85` (`allowBlast=85` of the API)
         202 Accepted application/json
     "#]]
     .assert_eq(&told);

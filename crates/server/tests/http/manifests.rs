@@ -121,7 +121,7 @@ async fn removing_too_much_at_once_is_refused_unless_it_is_said_aloud() {
     let smaller = HELLO.replace("count: 3", "count: 1");
     expect![[r#"
         409 PLAN-001: 2 of the 5 machines of cluster first would be removed at once
-          hint: if this is what you want, repeat it with `--allow-blast 40`
+          hint: if this is what you want, repeat it with `--allow-blast 40` (`allowBlast=40` of the API)
     "#]]
     .assert_eq(&world.submit(&smaller).await.picture());
     let aloud = world.post("/manifests?allowBlast=50", &smaller).await;
@@ -140,9 +140,9 @@ async fn a_name_belongs_to_one_manifest() {
     check(
         &[("name: hello", "name: other")],
         &expect![[r#"
-        409 API-011: cluster first belongs to manifest hello
-          hint: choose another name for the cluster, or remove it from the other manifest first
-    "#]],
+            409 API-011: cluster first belongs to manifest hello
+              hint: choose another name for the cluster, the load balancer or the pool, or remove it from the other manifest first
+        "#]],
     )
     .await;
 }
@@ -417,9 +417,9 @@ async fn what_would_destroy_data_says_so_and_what_would_allow_it() {
     dangerous(
         &[(SOLO, ""), (LONE, "")],
         &expect![[r#"
-        409 PLAN-001: 1 of the 1 machines of cluster solo would be removed at once
-          hint: if this is what you want, repeat it with `--allow-blast 100`
-    "#]],
+            409 PLAN-001: 1 of the 1 machines of cluster solo would be removed at once
+              hint: if this is what you want, repeat it with `--allow-blast 100` (`allowBlast=100` of the API)
+        "#]],
     )
     .await;
     // Machines of another kind in place of those that serve.
@@ -450,9 +450,9 @@ async fn what_would_break_quorum_says_so_and_what_would_allow_it() {
     dangerous(
         &[("count: 3", "count: 1")],
         &expect![[r#"
-        409 PLAN-001: 2 of the 5 machines of cluster first would be removed at once
-          hint: if this is what you want, repeat it with `--allow-blast 40`
-    "#]],
+            409 PLAN-001: 2 of the 5 machines of cluster first would be removed at once
+              hint: if this is what you want, repeat it with `--allow-blast 40` (`allowBlast=40` of the API)
+        "#]],
     )
     .await;
     dangerous(
@@ -474,7 +474,7 @@ async fn what_would_break_quorum_says_so_and_what_would_allow_it() {
         )],
         &expect![[r#"
             409 PLAN-001: 5 of the 5 machines of cluster first would be removed at once
-              hint: if this is what you want, repeat it with `--allow-blast 100`
+              hint: if this is what you want, repeat it with `--allow-blast 100` (`allowBlast=100` of the API)
         "#]],
     )
     .await;
@@ -489,7 +489,7 @@ async fn what_would_exceed_the_blast_limit_says_so_and_what_would_allow_it() {
         ],
         &expect![[r#"
             409 PLAN-001: 2 of the 5 machines of cluster first would be removed at once
-              hint: if this is what you want, repeat it with `--allow-blast 40`
+              hint: if this is what you want, repeat it with `--allow-blast 40` (`allowBlast=40` of the API)
         "#]],
     )
     .await;
@@ -560,4 +560,34 @@ spec:
     "#]]
     .assert_eq(&refused);
     assert_eq!(world.post("/plans", &of("second")).await.picture(), refused);
+}
+
+#[tokio::test]
+async fn machines_of_two_manifests_are_not_called_alike() {
+    let world = World::new();
+    let first = HELLO.replace("brain", "up-brain");
+    assert!(world.post("/manifests", &first).await.status.is_success());
+    let other = HELLO
+        .replace("name: hello", "name: other")
+        .replace("10.8.0.0", "10.9.0.0");
+    let apart = other.replace("name: first", "name: first-down");
+    let apart = world.post("/plans", &apart).await;
+    assert_eq!(apart.status, StatusCode::OK, "{}", apart.text);
+    let alike = other.replace("name: first", "name: first-up");
+    let told = expect![[r#"
+        409 API-011: machines of first-up and its pool brain would be called as those of first and its pool up-brain, which belong to manifest hello
+          hint: choose another name for the cluster, the load balancer or the pool, or remove it from the other manifest first
+    "#]];
+    let planned = world.post("/plans", &alike).await.picture();
+    told.assert_eq(&planned);
+    assert_eq!(world.post("/manifests", &alike).await.picture(), planned);
+    let balancer = "  loadBalancers:
+    roles: [{name: web, protocol: tcp, port: 80, targetPort: 80, targetPools: [muscle]}]
+    clusters: [{name: first-up, roles: [web], targetedK8s: second, pools: [brain]}]
+";
+    let alike = format!("{}{balancer}", other.replace("name: first", "name: second"));
+    expect![[r#"
+        409 API-011: machines of first-up and its pool brain would be called as those of first and its pool up-brain, which belong to manifest hello
+          hint: choose another name for the cluster, the load balancer or the pool, or remove it from the other manifest first
+    "#]].assert_eq(&world.post("/plans", &alike).await.picture());
 }

@@ -101,7 +101,7 @@ async fn a_journey_that_would_be_refused_says_so() {
         minutes are a guess: too little of this was done here before
         this is the happy path; `slipway simulate` shows the others
         refused: 2 of the 5 machines of cluster first would be removed at once (PLAN-001)
-                 if this is what you want, repeat it with `--allow-blast 40`
+                 if this is what you want, repeat it with `--allow-blast 40` (`allowBlast=40` of the API)
     "#]]
     .assert_eq(view["text"].as_str().unwrap());
 }
@@ -133,6 +133,49 @@ async fn a_plan_allows_what_it_showed_and_no_more() {
         "a remainder is within the plan: {}",
         again.text
     );
+}
+
+#[tokio::test]
+async fn a_plan_allows_no_other_version_no_other_machines_and_no_higher_cost() {
+    let world = World::with_hello().await;
+    world.settle().await;
+    let newer = HELLO.replace("v1.34.1", "v1.34.3");
+    let shown = world.post("/plans", &newer).await.json();
+    let id = shown["id"].as_str().unwrap();
+    let further = HELLO.replace("v1.34.1", "v1.36.0");
+    let beyond = world.post(&format!("/manifests?plan={id}"), &further).await;
+    expect![[r#"
+        409 PLAN-002: cluster first: version v1.36.0 is not in the plan, which leads to v1.34.3
+          hint: look again with `slipway plan`, and apply the plan that it shows then
+    "#]]
+    .assert_eq(&beyond.picture());
+    let within = world.post(&format!("/manifests?plan={id}"), &newer).await;
+    assert_eq!(within.status, StatusCode::ACCEPTED, "{}", within.text);
+
+    // A cluster that was not to move: the plan says nothing of it.
+    let world = World::with_hello().await;
+    world.settle().await;
+    let shown = world.post("/plans", HELLO).await.json();
+    let id = shown["id"].as_str().unwrap();
+    let beyond = world.post(&format!("/manifests?plan={id}"), &newer).await;
+    expect![[r#"
+        409 PLAN-002: cluster first: version v1.34.3 is not in the plan, which leads to v1.34.1
+          hint: look again with `slipway plan`, and apply the plan that it shows then
+    "#]]
+    .assert_eq(&beyond.picture());
+
+    let world = World::new();
+    set(&world, &"x".repeat(64)).await;
+    let shown = world.post("/plans", &lent()).await.json();
+    let id = shown["id"].as_str().unwrap();
+    let larger = lent().replace("cpx31", "cpx51");
+    let beyond = world.post(&format!("/manifests?plan={id}"), &larger).await;
+    expect![[r#"
+        409 PLAN-002: cluster first, pool muscle: serverType cpx51 is not in the plan, which shows cpx31
+          hint: look again with `slipway plan`, and apply the plan that it shows then
+    "#]].assert_eq(&beyond.picture());
+    let within = world.post(&format!("/manifests?plan={id}"), &lent()).await;
+    assert_eq!(within.status, StatusCode::ACCEPTED, "{}", within.text);
 }
 
 #[tokio::test]
@@ -187,18 +230,13 @@ async fn a_plan_tells_what_it_costs_and_who_makes_nothing_here() {
     expect![[r#"
         cluster first
                 1  key first-brain-01                                            create        1 min
-                2  create 3 of brain + create 2 of muscle                        create        2 min
-                3  equip 3 of brain + equip 2 of muscle                          in place      2 min
-                4  mesh first-brain-01                                           in place      1 min
-                5  init first-brain-01                                           create        3 min
-                6  join first-brain-02                                           create        2 min
-                7  join first-brain-03 + join 2 of muscle                        create        2 min
+          held  create first-brain-01 and 4 more: nobody here makes machines of hetzner
+                make them yourself
           opens  the API's port of first-brain-01 and 2 more to the world
           costs  $0.00 → $37.00 a month, a rough guess by prices of about 2025; unknown: 0 → 3 hetzner small
-          ends ready after about 13 min, 5 machines touched
+          ends waiting after about 1 min, 1 machine touched
         minutes are a guess: too little of this was done here before
         this is the happy path; `slipway simulate` shows the others
-        note: nobody here makes machines of hetzner, of which 5 should come: that waits for a person (HOST-035); rehearse the manifest with `slipway simulate`, or use machines of your own in a static pool
     "#]].assert_eq(view["text"].as_str().unwrap());
     expect![[r#"{"after":{"cents":3700,"unknown":{"hetzner small":3}},"before":{"cents":0,"unknown":{}},"currency":"USD","pricesAsOf":"about 2025"}"#]].assert_eq(&view["clusters"][0]["cost"].to_string());
 }
@@ -209,8 +247,21 @@ async fn a_plan_tells_of_what_nobody_here_can_make_machines() {
     let text = HELLO.replacen("image: debian-12", "image: beos", 1);
     assert_ne!(text, HELLO);
     let view = world.post("/plans", &text).await.json();
-    expect![[r#"["found image `beos`, allowed: others: 3 of those that should come wait for a person (HOST-036); correct the image of the pool in the manifest"]"#]]
-        .assert_eq(&view["notes"].to_string());
+    expect![[r#"
+        cluster first
+                1  create 2 of muscle                                            create        2 min
+          held  join first-muscle-01 and 1 more: the control plane comes first (first-brain-01)
+                continues when first-brain-01 is ready
+          held  create first-brain-01 and 2 more: found image `beos`, allowed: others
+                make them yourself
+          ends waiting after about 2 min, 2 machines touched
+        minutes are a guess: too little of this was done here before
+        this is the happy path; `slipway simulate` shows the others
+    "#]]
+    .assert_eq(view["text"].as_str().unwrap());
+    let cluster = &view["clusters"][0];
+    assert_eq!(cluster["endsIn"], "error", "{view}");
+    assert_eq!(cluster["held"][1]["machines"], 3, "{view}");
 }
 
 #[tokio::test]
@@ -219,6 +270,8 @@ async fn a_secret_that_opens_nothing_is_a_fault_of_the_plan_too() {
     set(&world, "short").await;
     let planned = world.post("/plans", &lent()).await.picture();
     assert_eq!(planned, world.submit(&lent()).await.picture());
+    let rehearsed = world.post("/simulations", &lent()).await;
+    assert_eq!(planned, rehearsed.picture());
     expect![[r#"
         422 INPUT-001: the manifest has 1 fault
           spec.providers[0].secretRef [format] found a secret that opens no account of hetzner: credentials is not 64 letters and digits
@@ -376,6 +429,42 @@ async fn the_plan_of_an_address_that_is_held_says_by_whom_and_what_to_do() {
             .as_str()
             .unwrap_or_default(),
     );
+}
+
+#[tokio::test]
+async fn a_plan_knows_that_another_cluster_of_the_manifest_goes() {
+    let world = World::new();
+    let east = with_host("east", "10.8.0.0/24", "192.0.2.7");
+    world.submit(&east).await;
+    world.settle().await;
+    let renamed = with_host("west", "10.9.0.0/24", "192.0.2.7");
+    let renamed = renamed.replace("metadata: {name: west}", "metadata: {name: east}");
+    let shown = world.post("/plans?allowBlast=100", &renamed).await.json();
+    expect![[r#"
+        cluster west
+                1  create west-brain-01                                          create        2 min
+                2  init west-brain-01                                            create        3 min
+                   wait until east-attic-01 of cluster east in project default is gone, which has address 192.0.2.7
+                3  prepare west-attic-01                                         create        1 min
+                4  join west-attic-01                                            create        2 min
+          ends ready after about 8 min, 2 machines touched
+        cluster east
+                1  release east-attic-01                                         disturb       1 min
+                2  delete east-brain-01                                          data loss     1 min
+          disturbs  1 of attic; 1 of brain
+          ends gone after about 2 min, 2 machines touched
+        minutes are a guess: too little of this was done here before
+        this is the happy path; `slipway simulate` shows the others
+    "#]].assert_eq(shown["text"].as_str().unwrap());
+    let waits = |block: &&serde_json::Value| block["wait"]["kind"] == "freed";
+    let blocks = shown["clusters"][0]["blocks"].as_array().unwrap();
+    assert!(blocks.iter().any(|block| waits(&block)), "{shown}");
+    // What was shown is what comes.
+    let applied = world.post("/manifests?allowBlast=100", &renamed).await;
+    assert_eq!(applied.status, StatusCode::ACCEPTED, "{}", applied.text);
+    world.settle().await;
+    let cluster = world.get("/clusters/west").await.json();
+    assert_eq!(cluster["state"], "done", "{cluster}");
 }
 
 /// How often the secret of [`lent`] was opened.

@@ -19,11 +19,11 @@ use model::id::MachineId;
 use model::observed::{ControlPlaneFact, Fact, MachineFact, NodeFact, Observation};
 use model::provider::Provider;
 use model::snapshot::{RestoredFact, Snapshot, SnapshotId, SnapshotsFact, Taking};
-use model::task::{Action, Task};
+use model::task::{Action, Kind, Task};
 use model::time::Timestamp;
 use serde_json::{Value, json};
 use server::auth::{Admin, enrol};
-use server::{Rehearsal, Rehearse, Server, SimulationView};
+use server::{Rehearsal, Rehearse, Server, SimulationView, Unable};
 use sha2::{Digest as _, Sha256};
 use store::{Claim, CommitError, Ended, Recorded, SealedRow, Store};
 use tokio_util::sync::CancellationToken;
@@ -135,12 +135,22 @@ impl World {
             rehearse,
             enter: Arc::new(crate::guests::Doorman),
             prices: Arc::new(plan::Prices::usual()),
-            makes: |via| matches!(via, Provider::Simulated | Provider::Sandbox),
-            lacks: |origin| match origin {
-                Origin::Made { image, .. } if image == "beos" => {
-                    Some("found image `beos`, allowed: others".to_owned())
-                }
-                Origin::Made { .. } | Origin::Given { .. } => None,
+            unable: |machine, kind| {
+                let Origin::Made { via, image, .. } = &machine.origin else {
+                    return None;
+                };
+                let because = match via {
+                    _ if kind != Kind::Create => return None,
+                    Provider::Simulated | Provider::Sandbox if image == "beos" => {
+                        "found image `beos`, allowed: others".to_owned()
+                    }
+                    Provider::Simulated | Provider::Sandbox => return None,
+                    Provider::Cloud(cloud) => {
+                        format!("nobody here makes machines of {}", cloud.as_str())
+                    }
+                };
+                let next = "make them yourself".to_owned();
+                Some(Unable { because, next })
             },
             metrics: recorder.handle(),
             scratch: std::env::temp_dir(),

@@ -397,11 +397,10 @@ impl Player {
 
     async fn machine(&self, name: &Name) -> Result<store::MachineRow, String> {
         let project = Name::default_project();
-        match self.stage.store.machine(&project, name).await {
-            Ok(Some(row)) => Ok(row),
-            Ok(None) => Err("there is no such machine".to_owned()),
-            Err(error) => Err(error.to_string()),
-        }
+        let found = self.stage.store.machines_named(&project, name).await;
+        let found = found.map_err(|error| error.to_string())?;
+        let first = found.into_iter().next();
+        first.ok_or_else(|| "there is no such machine".to_owned())
     }
 
     /// Wishes something of a machine.

@@ -410,11 +410,11 @@ pub(crate) async fn a_name_used_again_is_another_cluster(store: &Store) {
         .unwrap();
     assert_eq!((row.id, row.incarnation), (second, 1));
     let brain = store
-        .machine(&project(), &name("east-brain-01"))
+        .machines_named(&project(), &name("east-brain-01"))
         .await
-        .unwrap()
         .unwrap();
-    assert!(!brain.leaving);
+    let leaving: Vec<_> = brain.iter().map(|row| row.leaving).collect();
+    assert_eq!(leaving, [false, true]);
 
     // Machines that were never seen must be deleted before they are believed to be gone.
     settle(store, first, at(2)).await;

@@ -289,10 +289,10 @@ pub(crate) async fn a_machine_is_replaced_by_a_new_one(store: &Store) {
     let east = cluster(store, "east", 2).await;
     settle(store, east, at(1)).await;
     let old = store
-        .machine(&project(), &name("east-muscle-01"))
+        .machines_named(&project(), &name("east-muscle-01"))
         .await
         .unwrap()
-        .unwrap()
+        .remove(0)
         .machine;
     wish(store, Wish::Replace { machine: old.id }, at(2))
         .await

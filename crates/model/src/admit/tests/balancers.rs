@@ -240,6 +240,19 @@ fn the_api_is_passed_on_by_tcp_and_by_somebody_who_is_always_there() {
 }
 
 #[test]
+fn a_pool_of_a_load_balancer_that_cannot_be_read_is_one_fault() {
+    check(
+        &[(
+            "pools: [door], roles: [api]",
+            "pools: [a-name-that-is-too-long], roles: [api]",
+        )],
+        &expect![[r#"
+            spec.loadBalancers.clusters[1].pools[0]: found `a-name-that-is-too-long`: name has 23 characters, at most 14 are allowed
+        "#]],
+    );
+}
+
+#[test]
 fn no_two_machines_would_have_one_name() {
     check(
         &[

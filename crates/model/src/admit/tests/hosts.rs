@@ -21,7 +21,7 @@ fn a_real_address_needs_a_key_and_is_one_that_a_machine_can_have() {
             spec.nodePools.static[0].nodes[5].endpoint: found `169.254.3.4`, allowed: an address that one machine has
             spec.nodePools.static[0].nodes[7].secretRef.name: found nothing; this field is required
             spec.nodePools.static[0].nodes[7].secretRef.nom: unknown field; allowed: name, key, namespace
-            spec.nodePools.static[0].nodes[8].endpoint: found `host.example.org`: invalid IPv4 address syntax
+            spec.nodePools.static[0].nodes[8].endpoint: found `host.example.org`: allowed: an IPv4 address, such as 203.0.113.5; not a name, not IPv6, no port
         "#]],
     );
 }
@@ -221,7 +221,7 @@ fn all_faults_of_a_jump_host_are_told() {
     behind(
         "{endpoint: jump.example.org, port: 22, sshPort: 0, username: 'ann -o ProxyCommand=x', secretRef: {nom: front}}",
         &expect![[r#"
-            spec.nodePools.static[0].jumpHost.endpoint: found `jump.example.org`: invalid IPv4 address syntax
+            spec.nodePools.static[0].jumpHost.endpoint: found `jump.example.org`: allowed: an IPv4 address, such as 203.0.113.5; not a name, not IPv6, no port
             spec.nodePools.static[0].jumpHost.sshPort: found `0`, allowed: a whole number from 1 to 65535
             spec.nodePools.static[0].jumpHost.username: found `ann -o ProxyCommand=x`, allowed: at most 64 of A-Z, a-z, 0-9, `.`, `_`, `@`, `+` and, inside, `-`
             spec.nodePools.static[0].jumpHost.secretRef.name: found nothing; this field is required

@@ -151,10 +151,11 @@ const fn number(reason: &Reason) -> usize {
         Reason::Modules { .. } => 29,
         Reason::Leftover { .. } => 30,
         Reason::Namesake { .. } => 31,
+        Reason::Unable { .. } => 32,
     }
 }
 
-const REASONS: usize = 32;
+const REASONS: usize = 33;
 
 /// What ends a wait besides time and the planner.
 type Deed = fn(&mut World);
@@ -418,7 +419,7 @@ fn every_wait_has_an_owner_and_what_they_do_ends_it() {
     assert_eq!(met, (0..REASONS).collect(), "every reason has its world");
 }
 
-/// What the store and the checker give as reasons: whoever plans again when that is gone goes on.
+/// What the store, the checker and who knows the hands give as reasons: whoever plans again when that is gone goes on.
 fn held_from_outside() -> Vec<usize> {
     let world = || World::new("1.34.0", "c1 w1", "c1");
     let reasons = [
@@ -430,6 +431,10 @@ fn held_from_outside() -> Vec<usize> {
             what: "machines".to_owned(),
             used: 1,
             limit: 1,
+        },
+        Reason::Unable {
+            because: "nobody makes it".to_owned(),
+            next: "make it yourself".to_owned(),
         },
     ];
     let mut met = Vec::new();

@@ -144,7 +144,7 @@ fn a_control_plane_that_is_being_started_elsewhere_is_waited_for() {
     drawn(
         &world,
         &expect![[r#"
-            held     join c2: other control nodes ready: 0, needed: 1
+            held     join c2: the machine does not answer
             held     init c1: one at a time, after c2
             held     init c2: tried 1×: timeout
             error

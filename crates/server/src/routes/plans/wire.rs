@@ -34,6 +34,12 @@ pub(super) fn cluster(journey: &Journey) -> JourneyCluster {
                 )
             })
             .collect(),
+        version: journey.version.to_string(),
+        made: journey
+            .made
+            .iter()
+            .map(|(pool, ways)| (pool.to_string(), ways.iter().cloned().collect()))
+            .collect(),
         disturbs: journey.disturbs.iter().map(disturbed).collect(),
         gates: journey.gates.iter().map(ToString::to_string).collect(),
         opens: journey
@@ -79,6 +85,7 @@ fn wait(wait: &Wait) -> JourneyWait {
         Wait::Window { opens, .. } => (WaitKind::Window, Some(*opens), None),
         Wait::Pause { due, .. } => (WaitKind::Pause, Some(*due), None),
         Wait::Others { by } => (WaitKind::Others, None, Some(by.clone())),
+        Wait::Freed { by, .. } => (WaitKind::Freed, None, Some(by.clone())),
     };
     JourneyWait {
         kind,
