@@ -291,24 +291,14 @@ impl Declared {
         format!("  loadBalancers:\n    roles:\n{roles}    clusters:\n{declared}")
     }
 
-    /// The text of the manifest.
-    #[expect(
-        clippy::too_many_lines,
-        reason = "it is one document, written from its top to its end"
-    )]
-    pub(super) fn text(&self, name: &Name) -> String {
-        let mut pools = String::new();
+    /// The pools, and which of them compute.
+    fn pools(&self) -> (String, Vec<&str>) {
+        let mut pools = "    dynamic:\n".to_owned();
         let mut compute = Vec::new();
-        pools.push_str("    dynamic:\n");
-        let control = self.control();
-        for (pool, provider, count) in &control {
-            let made = (*provider, self.server_type(false));
-            pools.push_str(&dynamic_pool(
-                pool,
-                made,
-                &format!("count: {count}"),
-                self.replacing,
-            ));
+        for (pool, provider, count) in self.control() {
+            let made = (provider, self.server_type(false));
+            let size = format!("count: {count}");
+            pools.push_str(&dynamic_pool(&pool, made, &size, self.replacing));
         }
         for (pool, provider, size) in self.sizes() {
             let computes = !matches!(pool, "door" | "side");
@@ -321,15 +311,19 @@ impl Declared {
         if !self.hosts.is_empty() {
             pools.push_str("    static:\n      - name: attic\n        nodes:\n");
             for host in &self.hosts {
-                pools.push_str("          - endpoint: ");
-                pools.push_str(&host.to_string());
-                pools.push('\n');
+                pools.push_str(&format!("          - endpoint: {host}\n"));
                 if let Some(secret) = &self.keys {
                     pools.push_str(&format!("            secretRef: {{ name: {secret} }}\n"));
                 }
             }
             compute.push("attic");
         }
+        (pools, compute)
+    }
+
+    /// The text of the manifest.
+    pub(super) fn text(&self, name: &Name) -> String {
+        let (pools, compute) = self.pools();
         let account = reference(self.account.as_ref());
         let modules = self.modules.as_ref().map_or(String::new(), |branch| {
             format!("      templates: {{ repository: {MODULES}, commit: {branch} }}\n")
@@ -362,7 +356,7 @@ spec:
           compute: [{}]
 {more}{proxy}{balancers}",
             self.version,
-            control_pools(&control),
+            control_pools(&self.control()),
             compute.join(", ")
         )
     }

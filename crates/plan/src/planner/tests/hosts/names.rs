@@ -375,17 +375,18 @@ fn what_was_begun_and_is_not_wanted_any_more_is_taken_back() {
     );
 }
 
+/// A load balancer that somebody has begun to name, and whose machine is gone.
+fn half_made() -> World {
+    let world = unnamed("c1 w1 b1", Provider::Simulated);
+    let action = naming(&world, "b1");
+    let begun = world.open("b1", action, State::Waiting, Some("cut off"));
+    begun.seen("b1", 'x')
+}
+
 #[test]
 fn what_was_begun_is_taken_back_before_its_machine_is_made_again() {
-    let begun = || {
-        let world = unnamed("c1 w1 b1", Provider::Simulated);
-        let action = naming(&world, "b1");
-        world
-            .open("b1", action, State::Waiting, Some("cut off"))
-            .seen("b1", 'x')
-    };
     told(
-        begun(),
+        half_made(),
         &expect![[r#"
             1
             name     b1 ()
@@ -415,7 +416,7 @@ fn what_was_begun_is_taken_back_before_its_machine_is_made_again() {
         "#]],
     );
     // What was never begun is not there.
-    let mut never = begun();
+    let mut never = half_made();
     never.open[0].attempts = 0;
     drawn(
         &never,
@@ -427,8 +428,11 @@ fn what_was_begun_is_taken_back_before_its_machine_is_made_again() {
             scheduled
         "#]],
     );
-    // Nobody takes it back, and a person gives it up.
-    let mut stuck = begun();
+}
+
+#[test]
+fn what_nobody_takes_back_keeps_its_machine_until_a_person_gives_it_up() {
+    let mut stuck = half_made();
     let action = naming(&stuck, "b1");
     stuck.open.clear();
     let stuck = stuck.open("b1", action, State::Stuck, Some("no such account"));
