@@ -160,10 +160,16 @@ impl Told {
 
     /// What a step does to those that load balancers send to, or to them, and must not.
     pub(crate) fn misled(&self, view: &View<'_>, step: &Plan) -> Option<String> {
-        let leave = step.tasks.iter().find_map(|task| self.leaves(view, task));
-        let empty = step.tasks.iter().find_map(|task| self.empties(view, task));
-        let asked = step.tasks.iter().find_map(|task| self.asked(view, task));
-        let shut_out = || step.tasks.iter().find_map(|task| shut_out(view, task));
+        // Who is gone already does not go a second time.
+        let dead = |task: &Task| {
+            let seen = view.observed.machines.get(&task.machine.id);
+            task.action.kind() == Kind::Leave && seen.is_some_and(Seen::outlived)
+        };
+        let tasks = || step.tasks.iter().filter(|task| !dead(task));
+        let leave = tasks().find_map(|task| self.leaves(view, task));
+        let empty = tasks().find_map(|task| self.empties(view, task));
+        let asked = tasks().find_map(|task| self.asked(view, task));
+        let shut_out = || tasks().find_map(|task| shut_out(view, task));
         leave.or(empty).or(asked).or_else(shut_out)
     }
 
@@ -215,12 +221,9 @@ impl Told {
             listeners.any(|listener| listener.targets.contains(&task.machine.address))
         };
         let mut sending = view.desired.machines.iter().filter(runs).filter(sends);
-        // Who is gone already does not go a second time.
-        let dead = view.observed.machines.get(&task.machine.id);
-        let dead = dead.is_some_and(Seen::outlived);
         let by = sending
             .next()
-            .filter(|_| task.action.kind() == Kind::Leave && !dead)?;
+            .filter(|_| task.action.kind() == Kind::Leave)?;
         Some(format!(
             "{} leaves and {} sends to it",
             task.machine.name, by.name
