@@ -242,6 +242,7 @@ async fn submit(stage: &Stage, project: Name, manifest: Manifest) -> Result<(), 
             refused @ (SubmitError::Blast { .. }
             | SubmitError::Conflict { .. }
             | SubmitError::NameTaken { .. }
+            | SubmitError::MachinesTaken { .. }
             | SubmitError::KeyReused { .. }
             | SubmitError::Protected { .. }
             | SubmitError::NoProject { .. }

@@ -307,6 +307,7 @@ impl Player {
                 refused @ (SubmitError::Blast { .. }
                 | SubmitError::Conflict { .. }
                 | SubmitError::NameTaken { .. }
+                | SubmitError::MachinesTaken { .. }
                 | SubmitError::KeyReused { .. }
                 | SubmitError::Protected { .. }
                 | SubmitError::NoProject { .. }
