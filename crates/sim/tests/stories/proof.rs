@@ -126,7 +126,8 @@ impl Run<'_> {
             Disturbance::ByChance(..) | Disturbance::None => false,
         };
         let text = &self.calm.text;
-        let tried = text.contains("  provider refuses ") || text.contains(" is shut\n");
+        // A kind that is never sold is tried again just like one that is sold out for a while.
+        let tried = text.contains("provider refuses ") || text.contains(" is shut\n");
         (stuck || tried) && text.contains(" replacing ")
     }
 
