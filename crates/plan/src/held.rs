@@ -451,6 +451,27 @@ impl Reason {
         }
     }
 
+    /// How many are out of service, of how many that may be.
+    fn tell_of_budget(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self::Budget {
+            scope,
+            by,
+            unavailable,
+            budget,
+        } = self
+        else {
+            return Ok(());
+        };
+        if unavailable > budget {
+            let may = format!("where {budget} may be ({by})");
+            return write!(f, "{unavailable}{scope} are out of service, {may}");
+        }
+        write!(
+            f,
+            "{unavailable} of {budget}{scope} already out of service ({by})"
+        )
+    }
+
     /// Why a machine is to be replaced, or is not, or is left alone, or is one that nobody has.
     fn tell_of_machine(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Self::Repair { because, .. } = self {
@@ -593,26 +614,7 @@ fn part(machine: &Name, other: &Name, given: bool) -> String {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Budget {
-                scope,
-                by,
-                unavailable,
-                budget,
-            } if unavailable > budget => write!(
-                f,
-                "{unavailable}{scope} are out of service, where {budget} may be ({by})"
-            ),
-            Self::Budget {
-                scope,
-                by,
-                unavailable,
-                budget,
-            } => {
-                write!(
-                    f,
-                    "{unavailable} of {budget}{scope} already out of service ({by})"
-                )
-            }
+            Self::Budget { .. } => self.tell_of_budget(f),
             Self::Quorum { ready, needed, .. } => {
                 write!(f, "other control nodes ready: {ready}, needed: {needed}")
             }
