@@ -265,7 +265,7 @@ impl State {
                 self.forget(operation);
             }
             Effect::Power { computer, on } => self.power(at, computer, on),
-            Effect::Vanish { vm } => self.destroy(vm),
+            Effect::Vanish { vm } => self.vanish(at, vm),
             Effect::Stray { cluster, node, of } => self.stray(at, cluster, node, of),
             Effect::Offer {
                 server_type,
@@ -488,6 +488,18 @@ impl State {
         node.certify(at);
         let kube = self.clusters.entry(of.by.cluster).or_default();
         kube.nodes.insert(of.by.machine, node);
+    }
+
+    /// Somebody destroys a machine by hand: what was happening on it ends, and whoever makes it again
+    /// makes it for the first time.
+    fn vanish(&mut self, at: Timestamp, number: u64) {
+        self.power(at, Computer::Vm(number), false);
+        if let Some(vm) = self.vms.get(&number)
+            && let Some(made) = self.made.get_mut(&vm.by.machine)
+        {
+            *made = made.saturating_sub(1);
+        }
+        self.destroy(number);
     }
 
     pub(super) fn destroy(&mut self, number: u64) {
