@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use store::{Page, Store, Submission, TaskFilter};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use vault::{KeyConfig, KeySource};
 
@@ -88,10 +89,11 @@ async fn told(second_look: bool) -> String {
         clock,
         settings,
     );
-    let engine = tokio::spawn(engine.run(stop.clone()));
+    let mut engines = JoinSet::new();
+    engines.spawn(engine.run(stop.clone()));
     tokio::time::sleep(Duration::from_secs(10)).await;
     stop.cancel();
-    drop(engine.await);
+    engines.join_all().await;
     let filter = TaskFilter {
         cluster: None,
         state: None,

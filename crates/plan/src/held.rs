@@ -560,10 +560,7 @@ impl Reason {
                 "continues when etcd was saved; `slipway backup etcd list` shows the snapshots"
                     .to_owned()
             }
-            Self::Secret { name, key } => {
-                let key = key.as_ref().map_or("KEY", EntryName::as_str);
-                format!("run `slipway secret set {name} {key}`, or name another in the manifest")
-            }
+            Self::Secret { name, key } => to_set(name, key.as_ref()),
             Self::SameKey { other, given } => part(machine, other, *given),
             Self::Repair { .. }
             | Self::Successor { .. }
@@ -580,6 +577,12 @@ impl Reason {
             ),
         }
     }
+}
+
+/// What sets a secret that is missing.
+fn to_set(name: &Name, key: Option<&EntryName>) -> String {
+    let key = key.map_or("KEY", EntryName::as_str);
+    format!("run `slipway secret set {name} {key}`, or name another in the manifest")
 }
 
 /// How a node goes that is left of a machine.

@@ -98,7 +98,11 @@ pub(crate) fn held(held: &Held) -> HeldView {
         Reason::Stuck { task, .. } => (Some(task), None),
         Reason::Window { opens: at }
         | Reason::Repair { due: at, .. }
-        | Reason::TakenBack { due: at, .. } => (None, Some(*at)),
+        | Reason::TakenBack { due: at, .. }
+        | Reason::Leftover {
+            ends: plan::Ends::Due(at),
+            ..
+        } => (None, Some(*at)),
         Reason::Budget { .. }
         | Reason::Quorum { .. }
         | Reason::Additions { .. }
@@ -120,6 +124,8 @@ pub(crate) fn held(held: &Held) -> HeldView {
         | Reason::SameKey { .. }
         | Reason::Locked { .. }
         | Reason::Successor { .. }
+        | Reason::Leftover { .. }
+        | Reason::Namesake { .. }
         | Reason::Unnamed { .. }
         | Reason::Unable { .. }
         | Reason::Unmatched { .. }

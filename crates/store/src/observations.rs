@@ -289,6 +289,7 @@ fn tell(
     now: Timestamp,
 ) -> Result<(), Error> {
     let (what, object, said) = match fact {
+        fact if before == Before::Nothing && tells_nothing(fact) => return Ok(()),
         Fact::Machine(machine, fact) => {
             let absent = *fact == MachineFact::Absent;
             let name = tell_lists(tx, of, *machine, absent, now)?;
@@ -299,7 +300,6 @@ fn tell(
             let object = format!("machine/{name}");
             ("machine.changed", object, said_of_machine(fact))
         }
-        Fact::Node(_, NodeFact::Absent) if before == Before::Nothing => return Ok(()),
         Fact::Node(machine, fact) => {
             let object = format!("machine/{}", machine_name(tx, *machine)?);
             ("machine.changed", object, said_of_node(fact))
@@ -321,7 +321,6 @@ fn tell(
             let message = format!("the first of its certificates ends on {day}");
             ("machine.changed", object, message)
         }
-        Fact::Names(_, fact) if before == Before::Nothing && fact.names.is_empty() => return Ok(()),
         Fact::Names(machine, fact) => {
             let object = format!("machine/{}", machine_name(tx, *machine)?);
             ("machine.changed", object, said_of_names(fact))
@@ -330,12 +329,10 @@ fn tell(
             let object = format!("machine/{}", machine_name(tx, *machine)?);
             ("machine.changed", object, said_of_port(*fact))
         }
-        Fact::Addons(fact) if before == Before::Nothing && fact.addons.is_empty() => return Ok(()),
         Fact::Addons(fact) => {
             let object = format!("cluster/{}", of.name);
             ("cluster.changed", object, said_of_addons(fact))
         }
-        Fact::Strays(fact) if before == Before::Nothing && fact.nodes.is_empty() => return Ok(()),
         Fact::Strays(fact) => {
             let object = format!("cluster/{}", of.name);
             ("cluster.changed", object, said_of_strays(fact))
@@ -362,6 +359,27 @@ fn tell(
     };
     note(tx, (of.project, now), what, object, said);
     Ok(())
+}
+
+/// Whether a fact is no news where nothing was known before it: nothing is there.
+fn tells_nothing(fact: &Fact) -> bool {
+    match fact {
+        Fact::Node(_, NodeFact::Absent) => true,
+        Fact::Names(_, fact) => fact.names.is_empty(),
+        Fact::Addons(fact) => fact.addons.is_empty(),
+        Fact::Strays(fact) => fact.nodes.is_empty(),
+        Fact::Machine(..)
+        | Fact::Node(..)
+        | Fact::ControlPlane(_)
+        | Fact::Host(..)
+        | Fact::Access(_)
+        | Fact::Certificates(..)
+        | Fact::Snapshots(_)
+        | Fact::Restored(_)
+        | Fact::Port(..)
+        | Fact::Commit(..)
+        | Fact::Unresolved(..) => false,
+    }
 }
 
 /// Lets lists and wishes know whether a machine is there; answers what it is called.

@@ -16,8 +16,6 @@ const FORM: &str = "kubeadm.k8s.io/v1beta4";
 /// Where containerd listens.
 const SOCKET: &str = "unix:///run/containerd/containerd.sock";
 
-/// What keeps workloads away from the control plane.
-
 /// How a node that comes introduces itself, and whom it believes.
 pub struct Discovery<'a> {
     /// The authority of the cluster, as PEM.

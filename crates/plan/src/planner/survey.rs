@@ -16,6 +16,10 @@ use std::net::IpAddr;
 
 /// One machine and all that is known of it.
 #[derive(Debug, Clone, Copy)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a question of its own, and any of them may go with any other"
+)]
 pub(super) struct Place<'a> {
     /// The machine as it should be, or as it was while it should be.
     pub(super) machine: &'a Machine,

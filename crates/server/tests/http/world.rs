@@ -384,18 +384,16 @@ fn seen(task: &Task, at: Timestamp) -> Vec<Observation> {
         ..
     } = task;
     let id: MachineId = machine.id;
-    let node = |ready, cordoned, version, care: Option<&Care>| {
-        Fact::Node(
-            id,
-            NodeFact::Joined {
-                ready,
-                cordoned,
-                version,
-                care: care.map(Care::fingerprint),
-                asks: false,
-                gated: false,
-            },
-        )
+    let node = |cordoned, version, care: Option<&Care>| {
+        let node = NodeFact::Joined {
+            ready: true,
+            cordoned,
+            version,
+            care: care.map(Care::fingerprint),
+            asks: false,
+            gated: false,
+        };
+        Fact::Node(id, node)
     };
     let facts = match action {
         Action::Create | Action::CreateExposed | Action::Prepare => {
@@ -407,11 +405,11 @@ fn seen(task: &Task, at: Timestamp) -> Vec<Observation> {
             vec![
                 Fact::ControlPlane(ControlPlaneFact::started()),
                 Fact::Snapshots(SnapshotsFact::none_since(at)),
-                node(true, false, *version, Some(care)),
+                node(false, *version, Some(care)),
             ]
         }
-        Action::Join { version, care, .. } => vec![node(true, false, *version, Some(care))],
-        Action::Upgrade { version } => vec![node(true, true, *version, None)],
+        Action::Join { version, care, .. } => vec![node(false, *version, Some(care))],
+        Action::Upgrade { version } => vec![node(true, *version, None)],
         Action::Leave => vec![Fact::Node(id, NodeFact::Absent)],
         Action::Clear { leftovers } => {
             let gone = leftovers.iter();
@@ -443,13 +441,10 @@ fn seen(task: &Task, at: Timestamp) -> Vec<Observation> {
         | Action::Shut
         | Action::Install { .. } => Vec::new(),
     };
+    let cluster = *cluster;
+    let facts = facts.into_iter();
     facts
-        .into_iter()
-        .map(|fact| Observation {
-            cluster: *cluster,
-            fact,
-            at,
-        })
+        .map(|fact| Observation { cluster, fact, at })
         .collect()
 }
 
