@@ -265,13 +265,19 @@ fn a_pool_nobody_uses_is_a_mistake() {
 
 #[test]
 fn one_mistake_is_one_fault() {
-    check(&[("name: first", "name: First")], &expect![[r#"
+    check(
+        &[("name: first", "name: First")],
+        &expect![[r#"
         spec.kubernetes.clusters[0].name: found `First`: name has 'F' at position 0; allowed are a-z, 0-9 and, inside, hyphens
-    "#]]);
+    "#]],
+    );
     let long = "control: [a-name-that-is-too-long]";
-    check(&[("control: [brain]", long)], &expect![[r#"
+    check(
+        &[("control: [brain]", long)],
+        &expect![[r#"
         spec.kubernetes.clusters[0].pools.control[0]: found `a-name-that-is-too-long`: name has 23 characters, at most 14 are allowed
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]

@@ -257,7 +257,8 @@ async fn a_plan_tells_of_what_nobody_here_can_make_machines() {
           ends waiting after about 2 min, 2 machines touched
         minutes are a guess: too little of this was done here before
         this is the happy path; `slipway simulate` shows the others
-    "#]].assert_eq(view["text"].as_str().unwrap());
+    "#]]
+    .assert_eq(view["text"].as_str().unwrap());
     let cluster = &view["clusters"][0];
     assert_eq!(cluster["endsIn"], "error", "{view}");
     assert_eq!(cluster["held"][1]["machines"], 3, "{view}");
