@@ -9,7 +9,7 @@ use store::{Ended, Recorded, Store};
 async fn journey(store: &Store, cluster: ClusterId) -> (u32, String) {
     let view = view(store, cluster).await;
     let paces = store.paces(Paces::asked(view.desired.all())).await.unwrap();
-    let told = plan::journey_by(&view.view(at(0)), &Prices::usual(), &paces);
+    let told = plan::journey_by(&view.view(at(0)), &Prices::usual(), &paces, &|_, _| None);
     (told.minutes, told.basis.to_string())
 }
 
