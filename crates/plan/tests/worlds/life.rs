@@ -143,10 +143,9 @@ impl<'w> Life<'w> {
                 last.summary
             );
             // Who vanished does not come back with the others.
-            let lost = |reason: &Reason| match reason {
-                Reason::ControlPlaneLost => true,
-                Reason::Quorum { silent, .. } => self.mended && *silent > 0,
-                _ => false,
+            let lost = |reason: &Reason| {
+                let outvoted = matches!(reason, Reason::Quorum { silent: 1.., .. });
+                *reason == Reason::ControlPlaneLost || self.mended && outvoted
             };
             if !self.desired.tombstone && last.held.iter().any(|held| lost(&held.reason)) {
                 self.desired = self.retired();

@@ -117,6 +117,17 @@ pub(crate) fn made(world: &World) -> (Desired, Observed) {
     (desired, observed)
 }
 
+fn node(minor: u16, ready: bool, (cordoned, gated): (bool, bool)) -> NodeFact {
+    NodeFact::Joined {
+        ready,
+        cordoned,
+        version: Version { minor, patch: 0 },
+        care: None,
+        asks: false,
+        gated,
+    }
+}
+
 /// Lets machines be seen that were not before.
 fn sighted(world: &World, desired: &Desired, observed: &mut Observed) {
     let sights = world.sights.iter().zip(&world.ends).cycle();
@@ -146,18 +157,7 @@ fn sighted(world: &World, desired: &Desired, observed: &mut Observed) {
                 None,
             ),
             Sight::Outlived => {
-                let version = Version {
-                    minor: 34,
-                    patch: 0,
-                };
-                let node = NodeFact::Joined {
-                    ready: false,
-                    cordoned: false,
-                    version,
-                    care: None,
-                    asks: false,
-                    gated: false,
-                };
+                let node = node(34, false, (false, false));
                 let node = observed.initialised.then_some(node);
                 (MachineFact::Absent, node.filter(|_| machine.role.is_node()))
             }
@@ -167,19 +167,9 @@ fn sighted(world: &World, desired: &Desired, observed: &mut Observed) {
                 gated,
                 old,
             } => {
-                let version = Version {
-                    minor: if old { 34 } else { minor(world) },
-                    patch: 0,
-                };
                 observed.initialised |= machine.role == Role::Control;
-                let node = NodeFact::Joined {
-                    ready,
-                    cordoned,
-                    version,
-                    care: None,
-                    asks: false,
-                    gated,
-                };
+                let minor = if old { 34 } else { minor(world) };
+                let node = node(minor, ready, (cordoned, gated));
                 (running, machine.role.is_node().then_some(node))
             }
         };
