@@ -400,14 +400,9 @@ fn tell_lists(
         None => (machine.to_string(), false),
     };
     if absent {
-        // A machine takes its node and its host with it: one made later under the same name
-        // starts anew.
-        let with_it = [
-            Source::Kubernetes,
-            Source::Host,
-            Source::Certificates,
-            Source::Firewall,
-        ];
+        // A machine takes its host with it: one made later under the same name starts anew. Its node
+        // stays known until the API or who takes it out says otherwise.
+        let with_it = [Source::Host, Source::Certificates, Source::Firewall];
         for source in with_it {
             tx.execute(
                 "DELETE FROM observations WHERE cluster = $1 AND object = $2 AND source = $3",

@@ -58,7 +58,7 @@ fn the_program() {
               ssh         Enter a machine, or run a command on it
               simulate    Rehearse a manifest in a simulated world
               task        Read the log of a task, retry it, cancel it
-              pool        Scale a pool
+              pool        Scale a pool, or make its machines from newer modules
               machine     Replace a machine, or have its pool do without it
               cluster     Pause a cluster, let it go on
               intent      List and withdraw wishes outside the manifest
