@@ -43,6 +43,9 @@ pub const CONFIG: &str = "/etc/slipway/kubeadm.yaml";
 /// The kubeconfig with which a node introduces itself.
 pub const DISCOVERY: &str = "/etc/slipway/discovery.conf";
 
+/// Where a host keeps images.
+const IMAGES: &str = "/var/lib/containerd";
+
 /// How long a host may take for kubeadm: images may have to be pulled.
 const KUBEADM_MAX: Duration = Duration::from_mins(15);
 
@@ -171,11 +174,14 @@ impl Node<'_> {
     pub fn upgrade(&self) -> Program {
         let version = self.version.to_string();
         let verb = if self.around.leads { "apply" } else { "node" };
+        let full = config::IMAGES_FULL_PERCENT.to_string();
         let head = [
             ("verb", "upgrade"),
             ("how", verb),
             ("marker", MARKER),
             ("version", &version),
+            ("images", IMAGES),
+            ("full", &full),
         ];
         script(&format!("kubeadm upgrade {verb}"), &head, UPGRADE)
     }

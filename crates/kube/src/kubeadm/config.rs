@@ -141,6 +141,9 @@ fn cluster(node: &Node<'_>) -> Value {
     })
 }
 
+/// How full the disk of images may be before the kubelet takes some away.
+pub(super) const IMAGES_FULL_PERCENT: u8 = 95;
+
 fn kubelet() -> Value {
     json!({
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
@@ -162,7 +165,7 @@ fn kubelet() -> Value {
             "imagefs.available": "3Gi",
             "imagefs.inodesFree": "5%",
         },
-        "imageGCHighThresholdPercent": 95,
+        "imageGCHighThresholdPercent": IMAGES_FULL_PERCENT,
         "imageGCLowThresholdPercent": 90,
     })
 }

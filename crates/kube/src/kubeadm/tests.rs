@@ -150,3 +150,17 @@ fn a_shell_can_read_every_program() {
         }
     });
 }
+
+#[test]
+fn a_disk_from_which_images_would_be_taken_away_is_told_before_an_upgrade() {
+    with("compute", Cni::Routed, |node| {
+        let text = node.upgrade().text.replace("full='95'", "full='0'");
+        let run = Command::new("sh").args(["-c", &text]).output().unwrap();
+        let said = String::from_utf8_lossy(&run.stdout);
+        assert!(
+            said.starts_with("::slipway failed HOST-006 the disk of images is "),
+            "{said}"
+        );
+        assert_eq!(run.status.code(), Some(1));
+    });
+}
