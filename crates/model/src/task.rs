@@ -58,7 +58,8 @@ pub struct Around {
     /// What the cluster has besides Kubernetes: whoever comes is brought its images.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub addons: Vec<Addon>,
-    /// The nodes to which images of add-ons are brought before they are installed.
+    /// The nodes to which images are brought first: of add-ons before they are installed, and of what
+    /// runs on every node before the control plane is upgraded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<Machine>,
 }

@@ -68,6 +68,21 @@ impl Hosts {
         Ok(Staged { programs, left })
     }
 
+    /// Brings the images of a version that every node runs to a machine, where a mirror has any.
+    pub async fn stage_worker_images(
+        &self,
+        cx: &Context,
+        cluster: ClusterId,
+        machine: &Machine,
+        version: Version,
+    ) -> Result<(), Error> {
+        let entry = self.entry(cx, cluster, machine).await?;
+        let platform = self.platform(cx, &entry).await?;
+        let of = (version, platform);
+        self.stage_images(cx, &entry, of, Stage::Worker).await?;
+        Ok(())
+    }
+
     /// What the programs of a host must be made for.
     pub(super) async fn platform(
         &self,

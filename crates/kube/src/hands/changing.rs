@@ -1,12 +1,14 @@
 //! Nodes that stay: work is moved off them, they are upgraded, and work comes back.
 
 use super::coming::stage;
+use super::installing::brought;
 use super::{Done, FILE_PATIENCE, Kube, Trouble, Until};
 use crate::api::Door;
 use crate::api::drain::Draining;
 use crate::error::{Error, Kind};
 use crate::kubeadm::{self, RENEWING};
 use driver::Context;
+use futures_util::future::join_all;
 use hosts::recipe;
 use hosts::recipe::item::Item;
 use model::care::Care;
@@ -38,6 +40,15 @@ impl Kube {
             .hosts
             .stage(cx, task.cluster, machine, version, stage(machine.role));
         let staged = staging.await?;
+        // As soon as the control plane has it, kubeadm has every node run another kube-proxy, and a
+        // node that must wait for its image does not learn meanwhile where services moved.
+        let others = around.nodes.iter().filter(|node| node.id != machine.id);
+        let bringing = others.map(async |node| {
+            let hosts = &self.hosts;
+            let staging = hosts.stage_worker_images(cx, task.cluster, node, version);
+            (node, staging.await)
+        });
+        brought(cx, join_all(bringing).await)?;
         self.items(cx, task, &node.newer_kubeadm(&staged.programs))
             .await?;
         let program = node.upgrade();

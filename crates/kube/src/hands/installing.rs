@@ -117,8 +117,7 @@ impl Kube {
         Ok(Objects::read(&text)?)
     }
 
-    /// Brings the images of an add-on to nodes, where a mirror has any. Nodes that do not answer run
-    /// nothing that would need them.
+    /// Brings the images of an add-on to nodes, where a mirror has any.
     async fn images(
         &self,
         cx: &Context,
@@ -127,18 +126,10 @@ impl Kube {
         addon: &Addon,
     ) -> Result<(), Trouble> {
         let bringing = nodes.iter().map(async |node| {
-            let brought = self.hosts.stage_addon(cx, task.cluster, node, addon).await;
-            (node, brought)
+            let staging = self.hosts.stage_addon(cx, task.cluster, node, addon);
+            (node, staging.await)
         });
-        for (node, brought) in join_all(bringing).await {
-            match brought {
-                Err(error) if silent(error.kind) => {
-                    cx.log(&format!("{}: {}", node.name, error.what));
-                }
-                brought => brought?,
-            }
-        }
-        Ok(())
+        brought(cx, join_all(bringing).await)
     }
 
     /// Brings the images of all add-ons of a cluster to a machine that is about to become a node.
@@ -156,6 +147,22 @@ impl Kube {
         }
         Ok(())
     }
+}
+
+/// How it went to bring something to nodes. Those that do not answer run nothing that would need it.
+pub(super) fn brought(
+    cx: &Context,
+    nodes: Vec<(&Machine, Result<(), hosts::error::Error>)>,
+) -> Result<(), Trouble> {
+    for (node, brought) in nodes {
+        match brought {
+            Err(error) if silent(error.kind) => {
+                cx.log(&format!("{}: {}", node.name, error.what));
+            }
+            brought => brought?,
+        }
+    }
+    Ok(())
 }
 
 /// Whether a host did not answer, which says nothing of what was asked.

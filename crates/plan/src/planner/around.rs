@@ -2,7 +2,7 @@
 
 use super::draft::Draft;
 use super::survey::{Life, Place};
-use model::cluster::Machine;
+use model::cluster::{Machine, Role};
 use model::task::{Action, Around, Kind, Open};
 
 /// Whether one of those by whom a task was to reach the API still can.
@@ -35,14 +35,17 @@ pub(super) fn around(draft: &Draft<'_>, place: &Place<'_>, action: &Action) -> O
         through: through.collect(),
         leads: version.is_some() && !members().any(newer),
         addons: desired.addons.clone(),
-        nodes: nodes(draft, action),
+        nodes: nodes(draft, place, action),
     })
 }
 
-/// The nodes that need what add-ons are made of before these are installed. Who comes later is
-/// brought it on its way.
-fn nodes(draft: &Draft<'_>, action: &Action) -> Vec<Machine> {
-    if action.kind() != Kind::Install {
+/// The nodes that need images before this is done: those of add-ons that are installed, and those of
+/// what kubeadm has every node run when it has upgraded the control plane. Who comes later is brought
+/// them on its way.
+fn nodes(draft: &Draft<'_>, place: &Place<'_>, action: &Action) -> Vec<Machine> {
+    let leads = place.machine.role == Role::Control;
+    let kind = action.kind();
+    if kind != Kind::Install && !(kind == Kind::Upgrade && leads) {
         return Vec::new();
     }
     let node = |place: &&Place<'_>| place.node.is_some() && place.life == Life::Running;

@@ -68,3 +68,24 @@ fn what_waits_for_one_who_is_gone_is_begun_anew() {
     world.open[0].through = vec![member];
     assert_eq!(tasks(&world, Kind::Join), Vec::new(), "it goes on");
 }
+
+/// The nodes that are brought images before this machine is upgraded.
+fn brought_first(machine: &str) -> Vec<String> {
+    let upgraded = |rounds| {
+        let mut world = World::hosts("c1 w1 w2").after(12);
+        world.desired.version = "1.35.0".parse().unwrap();
+        let upgrades = tasks(&world.after(rounds), Kind::Upgrade);
+        upgrades
+            .into_iter()
+            .find(|task| task.machine.name.as_str() == machine)
+    };
+    let task = (0..30).find_map(upgraded).unwrap();
+    let nodes = task.around.unwrap().nodes.into_iter();
+    nodes.map(|machine| machine.name.to_string()).collect()
+}
+
+#[test]
+fn every_node_has_the_images_before_the_control_plane_is_upgraded() {
+    assert_eq!(brought_first("c1"), ["c1", "w1", "w2"]);
+    assert_eq!(brought_first("w1"), Vec::<String>::new());
+}
