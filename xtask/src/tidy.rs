@@ -20,6 +20,7 @@ mod lexer;
 mod links;
 mod manifests;
 mod sources;
+mod stored;
 mod tree;
 
 use tree::Tree;
@@ -86,6 +87,7 @@ fn inspect() -> Result<Report> {
     let tree = Tree::read(&root)?;
     let mut report = Report::default();
     sources::check(&tree, &mut report);
+    stored::check(&tree, &mut report);
     manifests::check(&tree, &mut report);
     arrows::check(&tree, &workspace::metadata()?, &mut report);
     error_pages::check(&tree, &mut report);

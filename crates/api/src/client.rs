@@ -21,6 +21,7 @@ use crate::manifest::{Accepted, GenerationView, ManifestGeneration, ManifestView
 use crate::page::Listed;
 use crate::plan::JourneyView;
 use crate::problem::{self, Problem};
+use crate::recovery::RecoveryView;
 use crate::secret::Secret;
 use crate::simulation::SimulationView;
 use crate::task::{LogView, TaskState, TaskView};
@@ -75,11 +76,30 @@ impl Page {
     }
 }
 
+/// What a change may take away.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Allow {
+    /// The share of machines, in per cent, that may be removed at once.
+    pub blast: Option<u8>,
+    /// Whether machines may go together with data that their cluster keeps on them.
+    pub data_loss: bool,
+}
+
+impl Allow {
+    fn query(self) -> Vec<(&'static str, String)> {
+        let blast = self
+            .blast
+            .map(|percent| ("allowBlast", percent.to_string()));
+        let loss = self.data_loss.then(|| ("allowDataLoss", true.to_string()));
+        blast.into_iter().chain(loss).collect()
+    }
+}
+
 /// How a manifest is to be taken.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Submit {
-    /// The share of machines, in per cent, that may be removed at once.
-    pub allow_blast: Option<u8>,
+    /// What it may take away.
+    pub allow: Allow,
     /// The journey that was shown; what goes beyond it is refused.
     pub plan: Option<String>,
     /// The generation this change is based on; refused when there is a newer one.
@@ -167,9 +187,8 @@ impl Client {
     }
 
     /// All that would follow if the manifest were applied.
-    pub async fn plan(&self, text: &str, allow_blast: Option<u8>) -> Result<JourneyView, Error> {
-        let query = allow_blast.map(|percent| ("allowBlast", percent.to_string()));
-        self.ask(self.manuscript(&["plans"], text).query(query.as_slice()))
+    pub async fn plan(&self, text: &str, allow: Allow) -> Result<JourneyView, Error> {
+        self.ask(self.manuscript(&["plans"], text).query(&allow.query()))
             .await
     }
 
@@ -181,15 +200,12 @@ impl Client {
     /// Declares a manifest.
     pub async fn submit(&self, text: &str, submit: &Submit) -> Result<Accepted, Error> {
         let Submit {
-            allow_blast,
+            allow,
             plan,
             parent,
             key,
         } = submit;
-        let mut request = self.manuscript(&["manifests"], text);
-        if let Some(percent) = allow_blast {
-            request = request.query(&[("allowBlast", percent)]);
-        }
+        let mut request = self.manuscript(&["manifests"], text).query(&allow.query());
         if let Some(plan) = plan {
             request = request.query(&[("plan", plan)]);
         }
@@ -360,11 +376,30 @@ impl Client {
         self.ask(self.get(&["intents"]).query(&page.query())).await
     }
 
-    /// Takes a wish back, though up to `allow_blast` per cent of the machines go with it.
-    pub async fn withdraw(&self, intent: &str, allow_blast: Option<u8>) -> Result<(), Error> {
-        let query = allow_blast.map(|percent| ("allowBlast", percent));
+    /// Takes a wish back, though as much as is allowed goes with it.
+    pub async fn withdraw(&self, intent: &str, allow: Allow) -> Result<(), Error> {
         let request = self.request(Method::DELETE, &["intents", intent]);
-        self.send(request.query(query.as_slice())).await.map(drop)
+        self.send(request.query(&allow.query())).await.map(drop)
+    }
+
+    /// Sets aside what the server cannot read of a cluster. Machines that it knows by name alone and that
+    /// are listed, or all of them where it is given up, are left to themselves.
+    pub async fn recover(
+        &self,
+        cluster: &str,
+        leave: &[String],
+        abandon: bool,
+        allow: Allow,
+    ) -> Result<RecoveryView, Error> {
+        let request = self.request(Method::POST, &["clusters", cluster, "recovery"]);
+        let mut request = request.query(&allow.query());
+        if !leave.is_empty() {
+            request = request.query(&[("leave", leave.join(","))]);
+        }
+        if abandon {
+            request = request.query(&[("abandon", true)]);
+        }
+        self.ask(request).await
     }
 
     /// What happened after the event `after`, oldest first.

@@ -84,6 +84,10 @@ pub struct IntentView {
     pub cluster: String,
     /// What is wished.
     pub wish: WishView,
+    /// What it is about in the words that people use, where the wish names that by an id: the name of a
+    /// machine, or what a task does to which machine. Absent where nobody knows any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub about: Option<String>,
     /// Who wishes it.
     pub author: String,
     /// Why.
@@ -193,10 +197,31 @@ impl From<&Intent> for IntentView {
             project: intent.project.to_string(),
             cluster: intent.cluster.to_string(),
             wish: (&intent.wish).into(),
+            about: None,
             author: intent.author.clone(),
             reason: intent.reason.clone(),
             created_at: intent.created_at.into(),
             expires_at: intent.expires_at.map(Into::into),
+        }
+    }
+}
+
+impl IntentView {
+    /// What is wished, with names for ids where they are known.
+    pub fn told(&self) -> String {
+        let Some(about) = &self.about else {
+            return self.wish.to_string();
+        };
+        match &self.wish {
+            WishView::Replace { .. } => format!("replace {about}"),
+            WishView::Retire { .. } => format!("retire {about}"),
+            WishView::Retry { .. } => format!("retry {about}"),
+            WishView::Cancel { .. } => format!("cancel {about}"),
+            WishView::Scale { .. }
+            | WishView::Pause {}
+            | WishView::Snapshot {}
+            | WishView::Restore { .. }
+            | WishView::Update { .. } => self.wish.to_string(),
         }
     }
 }
@@ -248,6 +273,31 @@ mod tests {
             let request = read(wish).unwrap();
             assert_eq!(serde_json::to_string(&request.wish).unwrap(), wish);
         }
+    }
+
+    #[test]
+    fn a_wish_is_told_by_names_where_they_are_known() {
+        let told = |wish: &str, about: Option<&str>| {
+            let view: IntentView = serde_json::from_str(&format!(
+                r#"{{"id":"intent-1","project":"default","cluster":"edge","wish":{wish},"author":"ana",
+                    "reason":"r","createdAt":"2026-11-17T00:00:00Z","expiresAt":null}}"#
+            ))
+            .unwrap();
+            let about = about.map(str::to_owned);
+            IntentView { about, ..view }.told()
+        };
+        let replace = r#"{"replace":{"machine":"machine-1"}}"#;
+        assert_eq!(
+            told(replace, Some("edge-compute-01")),
+            "replace edge-compute-01"
+        );
+        assert_eq!(told(replace, None), "replace machine-1");
+        let cancel = r#"{"cancel":{"task":"task-1","machine":"machine-1"}}"#;
+        assert_eq!(
+            told(cancel, Some("create edge-a-01")),
+            "cancel create edge-a-01"
+        );
+        assert_eq!(told(r#"{"pause":{}}"#, None), "pause");
     }
 
     #[test]

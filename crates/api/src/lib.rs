@@ -26,6 +26,7 @@ pub mod page;
 pub mod plan;
 pub mod problem;
 pub mod project;
+pub mod recovery;
 pub mod secret;
 pub mod simulation;
 pub mod snapshot;
@@ -60,6 +61,7 @@ pub use plan::{
 };
 pub use problem::{Exit, FaultView, Problem};
 pub use project::{ProjectRequest, ProjectView, Quota, Used};
+pub use recovery::RecoveryView;
 pub use secret::{ClosedView, KeyView, KeysView, SecretRequest, SecretView};
 pub use simulation::SimulationView;
 pub use snapshot::{RestoredView, SnapshotView, SnapshotsView};

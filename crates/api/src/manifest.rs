@@ -97,6 +97,12 @@ pub struct GenerationView {
     pub at: Time,
     /// Whether it removed the thing.
     pub deleted: bool,
+    /// Why it came: the verb, the wish or what was seen; absent where that was not kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub because: Option<String>,
+    /// What it changed, in short; absent where that was not kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changed: Option<String>,
 }
 
 /// A manifest as it was declared at one time.

@@ -10,6 +10,9 @@ pub const MEDIA_TYPE: &str = "application/problem+json";
 /// The removal of more machines at once than the limits allow unasked.
 pub const BLAST: &str = "PLAN-001";
 
+/// Machines that go together with data that their cluster keeps on them.
+pub const DATA_LOSS: &str = "PLAN-003";
+
 /// Why a request was not carried out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -106,7 +109,7 @@ impl Problem {
     pub fn exit(&self) -> Exit {
         match self.status {
             403 => Exit::Refused,
-            409 | 412 if self.code == BLAST => Exit::Refused,
+            409 | 412 if self.code == BLAST || self.code == DATA_LOSS => Exit::Refused,
             409 | 412 => Exit::Conflict,
             _ => Exit::Failed,
         }

@@ -154,7 +154,10 @@ async fn a_manifest_is_sent_with_everything_that_was_said_about_it() {
         r#"{"manifest":"hello","generation":2,"changed":["edge"],"unchanged":0,"follow":"/x"}"#;
     let (server, asked) = serve(&[&json("202 Accepted", "application/json", body)]);
     let submit = Submit {
-        allow_blast: Some(50),
+        allow: api::client::Allow {
+            blast: Some(50),
+            data_loss: true,
+        },
         plan: Some("plan-1".to_owned()),
         parent: Some(1),
         key: Some("k".to_owned()),

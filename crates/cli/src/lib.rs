@@ -10,6 +10,7 @@
 //! **Invariant:** this crate depends on `api` alone (`docs/dependencies.txt`), so it can do
 //! nothing that the public contract cannot.
 
+mod allow;
 mod context;
 mod error;
 mod global;

@@ -223,7 +223,7 @@ pub(crate) fn intents(intents: &[IntentView], now: Time) -> String {
         table.row([
             view.id.clone(),
             view.cluster.clone(),
-            view.wish.to_string(),
+            view.told(),
             view.author.clone(),
             ago(view.created_at, now),
             view.expires_at
@@ -260,13 +260,16 @@ pub(crate) fn event(event: &EventView) -> String {
 }
 
 pub(crate) fn generations(generations: &[GenerationView], now: Time) -> String {
-    let mut table = Table::new(["GENERATION", "DECLARED", "BY", "WHAT"]);
+    let mut table = Table::new(["GENERATION", "SINCE", "BY", "BECAUSE", "CHANGED"]);
     for view in generations {
+        // What was stored before reasons were kept.
+        let unsaid = if view.deleted { "deleted" } else { "declared" };
         table.row([
             view.generation.to_string(),
             ago(view.at, now),
             view.author.clone().unwrap_or_else(|| "-".to_owned()),
-            if view.deleted { "deleted" } else { "declared" }.to_owned(),
+            view.because.clone().unwrap_or_else(|| unsaid.to_owned()),
+            view.changed.clone().unwrap_or_else(|| "-".to_owned()),
         ]);
     }
     table.render()

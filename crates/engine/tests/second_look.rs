@@ -73,7 +73,7 @@ async fn told(second_look: bool) -> String {
         text: MANIFEST.to_owned(),
         author: "ann".into(),
         parent: None,
-        allow_blast: None,
+        allow: store::Allowed::default(),
         key: None,
     };
     store.submit(submission, clock.now()).await.unwrap();

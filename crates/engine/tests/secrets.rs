@@ -238,7 +238,7 @@ spec:
             text,
             author: "ann".into(),
             parent: None,
-            allow_blast: None,
+            allow: store::Allowed::default(),
             key: None,
         };
         self.store

@@ -43,6 +43,7 @@ pub enum AddonName {
 
 /// An add-on as a cluster should have it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Addon {
     /// Which.
     pub name: AddonName,
@@ -55,6 +56,7 @@ pub struct Addon {
 
 /// An add-on as a manifest names it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Named {
     /// Which.
     pub name: AddonName,
@@ -68,6 +70,7 @@ pub struct Named {
 
 /// An add-on as it was seen in a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct AddonFact {
     /// In which version.
     pub version: String,
@@ -82,6 +85,7 @@ pub struct AddonFact {
 
 /// All add-ons that were seen in a cluster.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct AddonsFact {
     /// By their names.
     pub addons: BTreeMap<AddonName, AddonFact>,

@@ -21,6 +21,7 @@ pub const RESERVED_FROM: u32 = 64_512;
 
 /// What one machine of a load balancer listens to, and where it sends it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Balance {
     /// Its address in the mesh, where figures are read.
     pub address: Ipv4Addr,
@@ -30,6 +31,7 @@ pub struct Balance {
 
 /// One port, and who answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Listener {
     /// What people call it.
     pub role: Name,
@@ -69,6 +71,7 @@ impl Protocol {
 
 /// What a host tells of its load balancer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct BalanceFact {
     /// What it was told last and has in use.
     pub told: Fingerprint,

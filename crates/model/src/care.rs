@@ -29,6 +29,7 @@ pub const ZONE: &str = "topology.kubernetes.io/zone";
 
 /// What the nodes of a pool are marked with, besides what all are.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Marks {
     /// Labels, with their values.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -43,6 +44,7 @@ pub struct Marks {
 
 /// What keeps pods away that do not tolerate it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Taint {
     /// Its name.
     pub key: String,
@@ -66,6 +68,7 @@ pub enum TaintEffect {
 
 /// What a node is told: what it carries, and where it finds the API.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Stored")]
 pub struct Care {
     /// What it carries.
     #[serde(flatten)]
@@ -73,6 +76,34 @@ pub struct Care {
     /// Where it finds the API, in the order in which it tries; nowhere where it has its own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub api: Vec<Ipv4Addr>,
+}
+
+/// A care as documents have it. What is flattened cannot refuse what it does not know, so its
+/// fields are named once more.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Stored {
+    labels: BTreeMap<String, String>,
+    annotations: BTreeMap<String, String>,
+    taints: Vec<Taint>,
+    api: Vec<Ipv4Addr>,
+}
+
+impl From<Stored> for Care {
+    fn from(stored: Stored) -> Self {
+        let Stored {
+            labels,
+            annotations,
+            taints,
+            api,
+        } = stored;
+        let marks = Marks {
+            labels,
+            annotations,
+            taints,
+        };
+        Self { marks, api }
+    }
 }
 
 impl TaintEffect {
@@ -150,5 +181,6 @@ mod tests {
         let stored = serde_json::to_string(&tainted).unwrap();
         assert_eq!(serde_json::from_str::<Care>(&stored).unwrap(), tainted);
         assert_eq!(serde_json::to_string(&plain).unwrap(), "{}");
+        assert!(serde_json::from_str::<Care>(r#"{"quark":"up"}"#).is_err());
     }
 }

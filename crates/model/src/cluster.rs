@@ -51,6 +51,7 @@ impl std::fmt::Display for Generation {
 
 /// One cluster as it should be; every choice is made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Desired {
     /// Which cluster, in which of its lives.
     pub cluster: ClusterId,
@@ -236,6 +237,7 @@ impl Desired {
 
 /// A load balancer of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Balancer {
     /// What people call it.
     pub name: Name,
@@ -248,6 +250,7 @@ pub struct Balancer {
 
 /// One port of a load balancer, and the pools that answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Forward {
     /// What people call it.
     pub name: Name,
@@ -275,6 +278,7 @@ impl Forward {
 
 /// Machines that are to be taken from those that were discovered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct MetalWanted {
     /// The pool they will belong to.
     pub pool: Name,
@@ -291,6 +295,7 @@ pub struct MetalWanted {
 
 /// One machine as it should be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Machine {
     /// Which machine, in which of its lives.
     pub id: MachineId,
@@ -375,7 +380,7 @@ impl std::fmt::Display for Role {
 
 /// Where a machine comes from, with all that its maker must know.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 #[expect(
     clippy::large_enum_variant,
     reason = "most machines are made: the large one is the usual one"
@@ -424,6 +429,7 @@ pub const LITE: &str = "lite";
 
 /// A host through which others are reached. It is passed through and never changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Jump {
     /// Where it answers.
     pub endpoint: Ipv4Addr,

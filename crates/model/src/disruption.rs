@@ -20,7 +20,7 @@ pub const UNAVAILABLE_DEFAULT: u32 = 1;
 
 /// What one cluster allows, with what its pools and their groups allow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct Disruption {
     /// How many machines of the cluster may be out of service at once.
     pub unavailable: u32,
@@ -87,7 +87,7 @@ impl Disruption {
 
 /// What a pool says of itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct PoolBudget {
     /// How many of its machines may be out of service at once, in each cluster that uses it;
     /// absent means that only the cluster's budget counts.
@@ -103,6 +103,7 @@ pub struct Windows(pub Vec<Window>);
 
 /// A span of the week, once for each of its days.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Window {
     /// The days on which it opens, by its own clock.
     pub days: BTreeSet<Day>,

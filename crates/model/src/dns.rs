@@ -88,6 +88,7 @@ impl From<&Name> for Domain {
 
 /// What a manifest says of the names of a load balancer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Declared {
     /// The zone in which they are.
     pub zone: Domain,
@@ -101,6 +102,7 @@ pub struct Declared {
 
 /// The names of a load balancer, every choice made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Names {
     /// The zone in which they are.
     pub zone: Domain,
@@ -122,6 +124,7 @@ pub struct Names {
 
 /// One name that leads to machines, and who answers for it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Entry {
     /// The whole name.
     pub name: Domain,
@@ -138,6 +141,7 @@ pub struct Entry {
 
 /// What one machine of a load balancer is called: these names lead to it, and no others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Naming {
     /// Where the machine answers.
     pub address: IpAddr,
@@ -150,6 +154,7 @@ pub struct Naming {
 
 /// The names that lead to a machine. Whoever cannot ask for them does not say that there are none.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct NamesFact {
     /// Where they lead; nowhere, if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]

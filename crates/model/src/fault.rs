@@ -6,6 +6,7 @@ use std::net::Ipv4Addr;
 
 /// One thing wrong with a document.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Fault {
     /// Where: `spec.nodePools.dynamic[2].count`.
     pub path: String,

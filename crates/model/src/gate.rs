@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// A check of the user's.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Gate {
     /// What people call it.
     pub name: Name,

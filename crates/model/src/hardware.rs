@@ -9,7 +9,7 @@ pub const DISK_USUAL: u32 = 50;
 
 /// What a machine is made with besides its type and its image.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct Hardware {
     /// The size of its data disk in GB; none where it has no such disk.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -33,6 +33,7 @@ pub struct Hardware {
 
 /// What a machine has, for those who choose where pods could go before there is one.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct MachineSpec {
     /// Processors; none where only the rest is said.
     pub cpus: Option<u32>,

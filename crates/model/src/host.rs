@@ -77,6 +77,7 @@ impl From<Fingerprint> for String {
 
 /// What a host is made ready for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Recipe {
     /// What will run on it.
     pub purpose: Purpose,
@@ -90,6 +91,7 @@ pub struct Recipe {
 
 /// A playbook of Ansible's, brought by the user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Playbook {
     /// What people call it; a host remembers it under this name.
     pub name: Name,
@@ -106,6 +108,7 @@ impl Playbook {
 
 /// The playbooks of a cluster, by when they are played on its nodes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Playbooks {
     /// Before a machine becomes a node.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -160,6 +163,7 @@ pub enum Purpose {
 
 /// How hosts reach package sources and registries.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Proxy {
     /// Where it listens, as a URL.
     pub endpoint: String,

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 /// One wish, with its author, its reason and its end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Intent {
     /// Which wish.
     pub id: IntentId,
@@ -31,7 +32,7 @@ pub struct Intent {
 
 /// What is wished of one object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Wish {
     /// Another size for a dynamic pool, for as long as the manifest declares `was`.
     Scale {

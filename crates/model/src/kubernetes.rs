@@ -14,6 +14,7 @@ const POD_PREFIX: u8 = 24;
 
 /// What is decided when a cluster is made, and stays.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Kubernetes {
     /// The addresses of pods.
     pub pods: Network,

@@ -35,6 +35,7 @@ pub const UNAVAILABLE_MAX: u32 = 1_000;
 
 /// A whole admitted declaration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Manifest {
     /// What people call it; unique within its project.
@@ -80,6 +81,7 @@ impl Manifest {
 
 /// One load balancer as declared.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Balancer {
     /// What people call it; unique among load balancers and clusters.
     pub name: Name,
@@ -112,7 +114,7 @@ pub struct Account {
 
 /// An account as documents have it: before there were secrets, only whose hands reach it.
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, deny_unknown_fields)]
 #[expect(
     clippy::large_enum_variant,
     reason = "it lives while a document is read"
@@ -155,6 +157,7 @@ impl From<Stored> for Account {
 
 /// A secret that a manifest names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Named {
     /// Where it is named, for messages.
     pub path: String,
@@ -179,6 +182,7 @@ pub enum Pool {
 
 /// How the machines of a dynamic pool are made, and how many.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Dynamic {
     /// Its place in the list of dynamic pools, for messages.
     pub position: usize,
@@ -213,6 +217,7 @@ pub struct Dynamic {
 
 /// How the machines of a pool are replaced by others that are made in another way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Replace {
     /// How many come at once before as many go.
     pub surge: u32,
@@ -228,6 +233,7 @@ impl Default for Replace {
 
 /// The machines of a static pool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Static {
     /// Where they answer, in the order in which they were written.
     pub hosts: Vec<Host>,
@@ -246,6 +252,7 @@ pub struct Static {
 
 /// Which of the discovered machines a pool takes, and how many.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Metal {
     /// The labels that they have, with their values.
     pub selector: BTreeMap<String, String>,
@@ -261,6 +268,7 @@ pub struct Metal {
 
 /// One given machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Host {
     /// Its address.
     pub endpoint: Ipv4Addr,
@@ -272,6 +280,7 @@ pub struct Host {
 
 /// The host through which the machines of a static pool are reached.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct JumpHost {
     /// Its address.
     pub endpoint: Ipv4Addr,
@@ -285,6 +294,7 @@ pub struct JumpHost {
 
 /// One Kubernetes cluster as declared.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Cluster {
     /// What people call it; unique within its project.
     pub name: Name,

@@ -72,6 +72,7 @@ impl std::fmt::Display for MeshKey {
 
 /// One machine of a mesh.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Member {
     /// Which machine, whole: whoever changes its peers must reach it.
     pub machine: Machine,
@@ -86,6 +87,7 @@ pub struct Member {
 
 /// A mesh as it should be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Mesh {
     /// The network that it carries.
     pub network: Network,
@@ -100,6 +102,7 @@ pub struct Mesh {
 
 /// The end of the mesh on one machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Tunnel {
     /// Its address in the network.
     pub address: Ipv4Addr,
@@ -114,6 +117,7 @@ pub struct Tunnel {
 
 /// Somebody at the other end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Peer {
     /// Its key.
     pub key: MeshKey,
@@ -130,6 +134,7 @@ pub struct Peer {
 
 /// What a host tells of its end of the mesh.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct MeshFact {
     /// What it was told last: its first half stands for the wish, its second half for the
     /// peers that come of it. So who has the wish need not work out the peers of everybody.
@@ -140,6 +145,7 @@ pub struct MeshFact {
 
 /// Of how many of its peers a host has heard lately: they all say something twice a minute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Heard {
     /// The peers that it has.
     pub peers: u32,

@@ -23,6 +23,14 @@ pub enum Error {
         /// How many are allowed.
         max: usize,
     },
+    /// Capital letters, and nothing else that DNS forbids.
+    #[error(
+        "name has capital letters; allowed are a-z, 0-9 and, inside, hyphens, such as `{small}`"
+    )]
+    Capital {
+        /// The same in small letters.
+        small: String,
+    },
     /// A character that DNS forbids, or a hyphen at either end.
     #[error("name has {found:?} at position {at}; allowed are a-z, 0-9 and, inside, hyphens")]
     Character {
@@ -60,7 +68,7 @@ impl Name {
             _ => false,
         };
         match text.chars().enumerate().find(|&(at, c)| !allowed(at, c)) {
-            Some((at, found)) => Err(Error::Character { found, at }),
+            Some((at, found)) => Err(capital(text, max).unwrap_or(Error::Character { found, at })),
             None => Ok(Self(text.to_owned())),
         }
     }
@@ -83,6 +91,13 @@ impl Name {
         );
         Self(text)
     }
+}
+
+/// What is wrong with a name that would be one in small letters.
+fn capital(text: &str, max: usize) -> Option<Error> {
+    let small = text.to_ascii_lowercase();
+    let is_name = small != text && Name::checked(&small, max).is_ok();
+    is_name.then_some(Error::Capital { small })
 }
 
 impl std::fmt::Display for Name {

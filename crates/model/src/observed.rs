@@ -22,6 +22,7 @@ use std::net::IpAddr;
 
 /// One thing seen in the world, by a probe or by a driver on its way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Observation {
     /// The cluster it belongs to.
     pub cluster: ClusterId,
@@ -193,7 +194,7 @@ impl Fact {
 
 /// A machine as its provider shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum MachineFact {
     /// The provider was asked and has no such machine.
     Absent,
@@ -221,7 +222,7 @@ pub enum MachineFact {
 
 /// A node as Kubernetes shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum NodeFact {
     /// Kubernetes was asked and has no such node.
     Absent,
@@ -256,6 +257,7 @@ pub(crate) const fn is_false(flag: &bool) -> bool {
 
 /// The control plane as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ControlPlaneFact {
     /// Whether a first member was ever started; starting a second one would split the cluster.
     pub initialised: bool,
@@ -276,6 +278,7 @@ impl ControlPlaneFact {
 
 /// How a control plane is, as one of its members tells.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Wellbeing {
     /// Checks of its API server that fail, in the order of their names.
     pub failing: Vec<String>,
@@ -291,6 +294,7 @@ pub struct Wellbeing {
 
 /// A member of etcd, as another one sees it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Member {
     /// What it is called: as its machine, or by its address before it has started.
     pub name: String,
@@ -302,6 +306,7 @@ pub struct Member {
 
 /// The certificates with which a control machine serves.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct CertificatesFact {
     /// The day on which the first of them ends: only changes are worth telling.
     pub end: Timestamp,
@@ -309,6 +314,7 @@ pub struct CertificatesFact {
 
 /// The port of the API on a control machine, as the firewall of its provider has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct PortFact {
     /// Whether the world reaches it.
     pub open: bool,
@@ -316,6 +322,7 @@ pub struct PortFact {
 
 /// To which commit a tag or a branch leads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct CommitFact {
     /// The commit.
     pub commit: Commit,
@@ -323,6 +330,7 @@ pub struct CommitFact {
 
 /// Why nobody knows to which commit a tag or a branch leads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct UnresolvedFact {
     /// What was said, and what would help.
     pub because: String,
@@ -353,6 +361,7 @@ impl Followed {
 
 /// What opens the machines of a cluster: the public half of a key that is sealed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct AccessFact {
     /// As it is written into a machine's list of authorised keys.
     pub public: String,
@@ -362,6 +371,7 @@ pub struct AccessFact {
 ///
 /// What moves all the time is rounded: only changes are worth telling.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct HostFact {
     /// Where it was entered.
     pub at: Option<IpAddr>,

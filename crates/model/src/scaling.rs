@@ -5,6 +5,7 @@ use std::fmt;
 
 /// Between how many machines a pool is scaled by wishes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Autoscaler {
     /// The fewest machines; there may be none at all.
     pub min: u32,

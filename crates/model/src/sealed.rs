@@ -89,6 +89,7 @@ impl From<KeyId> for String {
 
 /// A data key as the store keeps it: readable only with the master key that wrapped it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Wrapped {
     /// Which data key this is.
     pub id: KeyId,
@@ -100,6 +101,7 @@ pub struct Wrapped {
 
 /// One sealed value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Sealed {
     /// The data key that opens it.
     pub key: KeyId,

@@ -144,6 +144,7 @@ impl From<EntryName> for String {
 
 /// A reference to a secret of the same project, or to one entry of it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct SecretRef {
     /// Which secret.
     pub name: Name,

@@ -17,6 +17,7 @@ const EVERY: Duration = Duration::from_hours(24);
 
 /// How the etcd of a cluster is saved.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct EtcdBackup {
     /// How long after one snapshot the next is due.
     pub every: Duration,
@@ -28,6 +29,7 @@ pub struct EtcdBackup {
 
 /// Which snapshots are kept: as many as this, and none that is older.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Keep {
     /// How many.
     pub count: u32,
@@ -38,7 +40,7 @@ pub struct Keep {
 
 /// Where snapshots are kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Destination {
     /// Below the directory that the server has for them.
     Directory {
@@ -64,6 +66,7 @@ impl Destination {
 
 /// A bucket of a store that speaks S3, and how it is reached.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Bucket {
     /// Where the store answers: a scheme, a host, perhaps a port, and nothing behind them.
     pub endpoint: String,
@@ -196,6 +199,7 @@ impl std::fmt::Display for SnapshotId {
 
 /// One snapshot that is kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Snapshot {
     /// Which one.
     pub id: SnapshotId,
@@ -210,6 +214,7 @@ pub struct Snapshot {
 
 /// The snapshots of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct SnapshotsFact {
     /// Since when there could be any: the first is due one interval later.
     pub since: Timestamp,
@@ -255,6 +260,7 @@ impl SnapshotsFact {
 
 /// What somebody needs to know who takes a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Taking {
     /// Which Kubernetes the cluster runs.
     pub version: Version,
@@ -275,6 +281,7 @@ pub struct Taking {
 
 /// What somebody needs to know who puts a snapshot back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Restoring {
     /// Which one.
     pub snapshot: SnapshotId,
@@ -306,6 +313,7 @@ impl Restoring {
 
 /// That a snapshot was put back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct RestoredFact {
     /// Which one.
     pub snapshot: SnapshotId,

@@ -24,6 +24,7 @@ pub fn marked(provider_id: &str) -> Option<MachineId> {
 
 /// All nodes that were found beside those that were looked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct StraysFact {
     /// By their names.
     pub nodes: BTreeMap<String, Stray>,
@@ -31,6 +32,7 @@ pub struct StraysFact {
 
 /// A node that is none of those that were looked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Stray {
     /// The machine that it was made for, where it bears our mark.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -45,6 +47,7 @@ pub struct Stray {
 
 /// A node to be taken out of a cluster, which is left of a machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Leftover {
     /// What the node is called.
     pub node: String,

@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 
 /// One piece of work for one driver on one machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Task {
     /// Which task.
     pub id: TaskId,
@@ -44,6 +45,7 @@ pub struct Task {
 
 /// What whoever changes a node must know of the cluster that it is or becomes a part of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Around {
     /// The private network of the cluster.
     pub network: Network,
@@ -104,7 +106,7 @@ impl Task {
 
 /// What a task does to its machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Action {
     /// Make the key that opens the cluster's machines, before the first of them is made.
     Key,

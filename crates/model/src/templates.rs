@@ -30,7 +30,7 @@ const SHORT: usize = 10;
 /// Two references that are written alike are the same way of making machines, and two that are
 /// not are two.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Templates {
     /// Those of a git repository.
     Repository {
@@ -61,6 +61,7 @@ pub enum Templates {
 
 /// A tag or a branch of a repository: somebody has to look to which commit it leads.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Reference {
     /// The repository, without a scheme.
     pub repository: String,

@@ -25,6 +25,7 @@ const FORGOTTEN_AFTER: Duration = Duration::from_hours(24);
 
 /// A pool on its way to machines of another kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Roll {
     /// Which pool.
     pub pool: Name,
@@ -59,6 +60,7 @@ impl Roll {
 
 /// Something that was tried in vain, and is tried again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Failed {
     /// How often, without a long time between.
     pub times: u32,
@@ -90,6 +92,7 @@ impl Failed {
 
 /// What is done about machines that do not serve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Repair {
     /// How long one may not serve before another takes its place; nothing where people see to it.
     pub after: Option<Duration>,

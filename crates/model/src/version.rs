@@ -12,12 +12,23 @@ pub struct Version {
     pub patch: u16,
 }
 
+/// How much of what stands behind a version is repeated to whoever wrote it.
+const SUFFIX_SHOWN: usize = 20;
+
 /// Why a text is not a [`Version`].
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum Error {
     /// Not of the form major, minor, patch.
     #[error("version is not of the form v1.MINOR.PATCH")]
     Form,
+    /// Something behind the patch: a build, or what comes before a release.
+    #[error(
+        "version has `{suffix}` behind its patch; allowed are releases, of the form v1.MINOR.PATCH"
+    )]
+    Suffix {
+        /// What was found there.
+        suffix: String,
+    },
     /// A minor we do not build.
     #[error(
         "version 1.{minor} is not supported; allowed are 1.{} to 1.{}",
@@ -63,6 +74,7 @@ impl std::str::FromStr for Version {
 
     fn from_str(text: &str) -> Result<Self, Error> {
         let bare = text.strip_prefix('v').unwrap_or(text);
+        let (bare, suffix) = bare.split_at(bare.find(['-', '+']).unwrap_or(bare.len()));
         let mut parts = bare.split('.');
         let (Some("1"), Some(minor), Some(patch), None) =
             (parts.next(), parts.next(), parts.next(), parts.next())
@@ -74,6 +86,10 @@ impl std::str::FromStr for Version {
             part.parse().ok().filter(|_| plain).ok_or(Error::Form)
         };
         let (minor, patch) = (number(minor)?, number(patch)?);
+        if !suffix.is_empty() {
+            let suffix = suffix.chars().take(SUFFIX_SHOWN).collect();
+            return Err(Error::Suffix { suffix });
+        }
         if !(Self::MINOR_MIN..=Self::MINOR_MAX).contains(&minor) {
             return Err(Error::Unsupported { minor });
         }
@@ -110,6 +126,20 @@ mod tests {
         let old: Version = "1.34.9".parse().unwrap();
         let new: Version = "v1.34.10".parse().unwrap();
         assert!(old < new);
+    }
+
+    #[test]
+    fn only_releases_are_allowed_and_that_is_said() {
+        let wrong = |text: &str| text.parse::<Version>().unwrap_err().to_string();
+        assert_eq!(
+            wrong("v1.34.0-rc.1"),
+            "version has `-rc.1` behind its patch; allowed are releases, of the form v1.MINOR.PATCH"
+        );
+        assert_eq!(wrong("1.34.0+k3s1"), wrong("v1.34.0+k3s1"));
+        assert_eq!(
+            wrong("v1.34-rc.1"),
+            "version is not of the form v1.MINOR.PATCH"
+        );
     }
 
     #[test]

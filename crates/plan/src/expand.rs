@@ -9,6 +9,7 @@ mod former;
 mod given_back;
 pub(crate) mod growing;
 mod named;
+mod recovered;
 mod refused;
 mod subnets;
 
@@ -32,6 +33,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub use given_back::{GivenBack, give_back};
 use growing::{Growing, Stand};
+pub use recovered::{Remembered, recovered};
 use refused::{
     refuse_beheading, refuse_doubtful, refuse_foreign, refuse_homeless, refuse_impossible,
     refuse_unprotected,
@@ -83,11 +85,25 @@ pub fn expand(
     lives: &BTreeMap<Name, u32>,
     now: Timestamp,
 ) -> Result<Vec<Expansion>, Vec<Fault>> {
+    expand_beside(project, manifest, known, &[], lives, now)
+}
+
+/// The same beside living clusters of the manifest of which nothing is known but their names: they stay as
+/// they are, and would otherwise be taken for new ones.
+pub fn expand_beside(
+    project: &Name,
+    manifest: &Manifest,
+    known: &[Known<'_>],
+    aside: &[Name],
+    lives: &BTreeMap<Name, u32>,
+    now: Timestamp,
+) -> Result<Vec<Expansion>, Vec<Fault>> {
     let mut faults = Faults::default();
     refuse_foreign(project, manifest, &mut faults);
-    refuse_doubtful(manifest, known, &mut faults);
+    refuse_doubtful(manifest, known, aside, &mut faults);
     let mut expansions = Vec::with_capacity(manifest.clusters.len());
-    for (at, cluster) in manifest.clusters.iter().enumerate() {
+    let clusters = manifest.clusters.iter().enumerate();
+    for (at, cluster) in clusters.filter(|(_, cluster)| !aside.contains(&cluster.name)) {
         let before = known
             .iter()
             .find(|known| known.desired.name == cluster.name)

@@ -15,6 +15,7 @@ use std::fmt;
 /// Many machines that wait for the same reason are one `Held`: a thousand nodes that
 /// wait for their turn are one sentence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Held {
     /// What would be done.
     pub kind: Kind,
@@ -28,7 +29,7 @@ pub struct Held {
 
 /// Why work waits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Reason {
     /// As many machines as may be are out of service already.
     Budget {

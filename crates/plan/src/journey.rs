@@ -44,6 +44,7 @@ const PATTERN_MAX: usize = 6;
 
 /// All that would follow for one cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Journey {
     /// Which cluster.
     pub cluster: Name,
@@ -85,6 +86,7 @@ pub struct Journey {
 
 /// Rounds that follow one another, told once and done `repeats` times.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Block {
     /// One round or a pattern of rounds; the steps of a round happen side by side.
     pub rounds: Vec<Vec<Step>>,
@@ -100,7 +102,7 @@ pub struct Block {
 
 /// What a journey waits for before it goes on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Wait {
     /// That a window opens.
     Window {
@@ -134,6 +136,7 @@ pub enum Wait {
 
 /// Machines of one pool to which the same is done in one round.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Step {
     /// What is done.
     pub kind: Kind,

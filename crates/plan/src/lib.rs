@@ -13,6 +13,7 @@
 
 mod advance;
 mod blast;
+mod brief;
 mod care;
 mod check;
 mod claims;
@@ -25,6 +26,7 @@ mod held;
 mod hops;
 mod journey;
 mod ledger;
+mod loss;
 mod pace;
 mod planner;
 mod predict;
@@ -34,14 +36,19 @@ mod why;
 
 pub use advance::{Advance, Offer, Taken, advance, offers};
 pub use blast::{Blast, Limits};
+pub use brief::brief;
 pub use check::{Note, check, check_advance};
 pub use claims::Claim;
-pub use expand::{Change, Expansion, GivenBack, Known, expand, give_back, retire};
+pub use expand::{
+    Change, Expansion, GivenBack, Known, Remembered, expand, expand_beside, give_back, recovered,
+    retire,
+};
 pub use foreseen::unforeseen;
 pub use hands::{Hands, Unable};
 pub use held::{Ends, Held, Owner, Reason, Scope, told};
 pub use journey::{Block, Disturbed, Journey, Ports, Step, Wait, journey, journey_by};
 pub use ledger::{Elsewhere, Slot, spent};
+pub use loss::{Loss, loss};
 pub use pace::{Basis, Paces, minutes};
 pub use planner::{Plan, View, plan};
 pub use predict::predict;

@@ -107,6 +107,7 @@ pub const fn minutes(kind: Kind) -> u32 {
 
 /// What the minutes of a journey, or of several, were learnt from.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Basis {
     /// How many tasks, by whose machines they were done to and what was done.
     learnt: BTreeMap<String, BTreeMap<Kind, u32>>,

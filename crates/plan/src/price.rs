@@ -62,7 +62,7 @@ pub struct DiskPrice {
 
 /// What some machines cost a month.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Month {
     /// Those whose price is known.
     pub cents: u64,
@@ -73,7 +73,7 @@ pub struct Month {
 
 /// What a cluster costs a month, before a journey and after it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Cost {
     /// The machines that are there.
     pub before: Month,

@@ -73,6 +73,7 @@ impl std::str::FromStr for Phase {
 
 /// What a list shows of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Summary {
     /// Where it stands.
     pub phase: Phase,

@@ -12,6 +12,7 @@ use model::manifest::Manifest;
 use model::name::Name;
 use model::source;
 use serde::de::DeserializeOwned;
+use store::Allowed;
 
 use crate::app::App;
 use crate::body::Body;
@@ -207,7 +208,7 @@ pub(crate) fn limit(limit: Option<u32>) -> Result<u32, Problem> {
 }
 
 /// A share of machines that may be removed.
-pub(crate) fn percent(percent: Option<u8>) -> Result<Option<u8>, Problem> {
+fn percent(percent: Option<u8>) -> Result<Option<u8>, Problem> {
     match percent {
         Some(percent @ 101..) => Err(Problem::parameter(
             "allowBlast",
@@ -215,6 +216,14 @@ pub(crate) fn percent(percent: Option<u8>) -> Result<Option<u8>, Problem> {
         )),
         Some(0..=100) | None => Ok(percent),
     }
+}
+
+/// What somebody agrees to.
+pub(crate) fn allowed(blast: Option<u8>, data_loss: Option<bool>) -> Result<Allowed, Problem> {
+    Ok(Allowed {
+        blast: percent(blast)?,
+        data_loss: data_loss.unwrap_or(false),
+    })
 }
 
 /// A name in a query or a body.

@@ -359,6 +359,17 @@ impl Problem {
         )
     }
 
+    /// Machines would go together with data that their cluster keeps on them.
+    fn data_loss(detail: String, hint: impl Into<String>) -> Self {
+        Self::new(
+            StatusCode::CONFLICT,
+            api::problem::DATA_LOSS,
+            "data would be lost",
+            detail,
+            hint,
+        )
+    }
+
     /// What would be done is more than what was shown.
     pub(crate) fn exceeds(detail: impl Into<String>) -> Self {
         Self::new(
@@ -371,14 +382,32 @@ impl Problem {
     }
 
     /// A wish could not be taken back; unlike a wish, that can be allowed to remove more.
-    pub(crate) fn withdrawal(error: WishError) -> Self {
+    pub(crate) fn unallowed(error: WishError) -> Self {
         match error {
             WishError::Blast { percent_needed, .. } => {
                 Self::blast(error.to_string(), repeat_allowing(percent_needed))
             }
+            WishError::DataLoss(_) => Self::data_loss(error.to_string(), REPEAT_LOSING),
             WishError::NotFound { .. } | WishError::Refused { .. } | WishError::Store(_) => {
                 error.into()
             }
+        }
+    }
+
+    /// A cluster could not be recovered; what is in the way says what would help.
+    pub(crate) fn unrecovered(error: WishError) -> Self {
+        match error {
+            WishError::Refused { reason } => Self::new(
+                StatusCode::CONFLICT,
+                "API-005",
+                "refused",
+                reason,
+                "`slipway get cluster NAME` says what cannot be read of it; nothing was changed",
+            ),
+            WishError::NotFound { .. }
+            | WishError::Blast { .. }
+            | WishError::DataLoss(_)
+            | WishError::Store(_) => Self::unallowed(error),
         }
     }
 
@@ -398,6 +427,10 @@ impl Problem {
     }
 }
 
+/// How somebody says that data may go.
+const REPEAT_LOSING: &str = "move what is on them first; then, or if this is what you want, repeat it with \
+                             `--allow-data-loss` (`allowDataLoss=true` of the API)";
+
 fn repeat_allowing(percent: u32) -> String {
     format!(
         "if this is what you want, repeat it with `--allow-blast {percent}` (`allowBlast={percent}` of the API)"
@@ -412,6 +445,9 @@ impl From<store::Error> for Problem {
             store::Error::Full => (StatusCode::INSUFFICIENT_STORAGE, "disk full"),
             store::Error::Cursor { .. } => (StatusCode::BAD_REQUEST, "not a cursor"),
             store::Error::Unsure { .. } => (StatusCode::SERVICE_UNAVAILABLE, "outcome unknown"),
+            store::Error::Document { .. } => {
+                (StatusCode::INTERNAL_SERVER_ERROR, "stored otherwise")
+            }
             store::Error::Contended { .. } => {
                 (StatusCode::SERVICE_UNAVAILABLE, "others in the way")
             }
@@ -454,6 +490,7 @@ impl From<SubmitError> for Problem {
             SubmitError::Blast { percent_needed, .. } => {
                 Self::blast(detail, repeat_allowing(percent_needed))
             }
+            SubmitError::DataLoss(_) => Self::data_loss(detail, REPEAT_LOSING),
             SubmitError::Conflict { .. } => Self::stale(detail),
             SubmitError::NameTaken { .. } | SubmitError::MachinesTaken { .. } => {
                 Self::name_taken(detail)
@@ -479,6 +516,10 @@ impl From<WishError> for Problem {
                 format!(
                     "change the manifest instead, and apply it with `--allow-blast {percent_needed}`"
                 ),
+            ),
+            WishError::DataLoss(_) => Self::data_loss(
+                detail,
+                "move what is on them; then change the manifest instead, and apply it with `--allow-data-loss`",
             ),
             WishError::Store(error) => error.into(),
         }
@@ -537,6 +578,12 @@ mod tests {
                 found: 1,
                 needed: 2,
             },
+            store::Error::Document {
+                what: "a task",
+                why: "it is odd".to_owned(),
+                newer: false,
+                cause: None,
+            },
             store::Error::Contended { cause: lost() },
         ];
         let told: Vec<_> = errors
@@ -562,6 +609,7 @@ mod tests {
             503 STORE-010 store out of reach: could not reach the database server
             503 STORE-011 outcome unknown: lost the database server while writing, it is not known whether the change was kept
             503 STORE-014 store out of reach: cannot use the database yet, its format is 1 and this program needs 2
+            500 STORE-006 stored otherwise: cannot read a task that is stored, it is odd
             503 STORE-015 others in the way: could not write, others kept what it needs
         "#]].assert_eq(&told.concat());
     }

@@ -13,6 +13,7 @@ mod machines;
 mod manifests;
 mod plans;
 mod projects;
+mod recovery;
 mod secrets;
 mod simulations;
 mod system;
@@ -120,6 +121,7 @@ pub(crate) fn quick() -> Routes {
         .needs(Within(Operator), routes!(kubeconfig::show))
         .needs(Within(Viewer), routes!(clusters::generations))
         .needs(Within(Viewer), routes!(clusters::generation))
+        .needs(Within(Operator), routes!(recovery::recover))
         .needs(Within(Viewer), routes!(machines::list))
         .needs(Within(Viewer), routes!(machines::show))
         .needs(Within(Viewer), routes!(machines::changes))

@@ -294,12 +294,17 @@ pub(crate) fn generation(row: GenerationRow) -> GenerationView {
         author,
         at,
         deleted,
+        because,
+        brief,
     } = row;
+    let kept = |text: String| Some(text).filter(|text| !text.is_empty());
     GenerationView {
         generation: generation.0,
         author: Some(author),
         at: at.into(),
         deleted,
+        because: kept(because),
+        changed: kept(brief),
     }
 }
 
@@ -429,6 +434,9 @@ pub(crate) fn listed<T, U>(listed: store::Listed<T>, show: impl FnMut(T) -> U) -
 }
 
 /// One wish.
-pub(crate) fn intent(intent: &model::intent::Intent) -> IntentView {
-    intent.into()
+pub(crate) fn intent(intent: &model::intent::Intent, about: Option<String>) -> IntentView {
+    IntentView {
+        about,
+        ..intent.into()
+    }
 }

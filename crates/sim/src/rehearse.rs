@@ -227,7 +227,7 @@ async fn submit(stage: &Stage, project: Name, manifest: Manifest) -> Result<(), 
         author: "rehearsal".into(),
         parent: None,
         // Nothing is lost in a rehearsal; the plan tells how much would be.
-        allow_blast: Some(100),
+        allow: store::Allowed::EVERYTHING,
         key: None,
     };
     match stage.store.submit(submission, stage.now()).await {
@@ -240,6 +240,7 @@ async fn submit(stage: &Stage, project: Name, manifest: Manifest) -> Result<(), 
         }
         Err(
             refused @ (SubmitError::Blast { .. }
+            | SubmitError::DataLoss(_)
             | SubmitError::Conflict { .. }
             | SubmitError::NameTaken { .. }
             | SubmitError::MachinesTaken { .. }

@@ -81,7 +81,7 @@ async fn submit_all(store: &Store) -> Result<Vec<ClusterId>, Failed> {
             text,
             author: "bench".into(),
             parent: None,
-            allow_blast: None,
+            allow: store::Allowed::default(),
             key: None,
         };
         let submitted = store.submit(submission, now()).await?;

@@ -3,6 +3,7 @@
 use crate::Store;
 use crate::body::{Scope, Tx, first};
 use crate::commit::CommitError;
+use crate::desired::Cause;
 use crate::error::Error;
 use crate::events::note;
 use crate::{clusters, desired, intents};
@@ -72,7 +73,8 @@ fn advance(tx: &mut dyn Tx, step: &Advance, now: Timestamp) -> Result<(), Commit
     let Some(view) = clusters::view(tx, next.cluster)? else {
         return Err(CommitError::Stale);
     };
-    desired::store(tx, next, Some(&view.desired), desired::BY_ITSELF, now)?;
+    let cause = Cause::by_itself(&step.because);
+    desired::store(tx, next, Some(&view.desired), cause, now)?;
     intents::end_fulfilled_updates(tx, next, &view.intents, now)?;
     note(
         tx,

@@ -8,9 +8,10 @@ use crate::clusters::ClusterView;
 use crate::error::Error;
 use model::cluster::{Desired, Machine};
 use model::id::MachineId;
+use model::manifest::Manifest;
 use model::observed::{MachineFact, Observed};
 use model::task::State;
-use plan::{Blast, Limits};
+use plan::{Blast, Limits, Loss};
 use std::collections::BTreeMap;
 
 /// A change that would remove more machines at once than somebody agreed to.
@@ -20,6 +21,45 @@ pub(crate) struct TooMuch {
     pub(crate) removed: u32,
     pub(crate) of: u32,
     pub(crate) percent_needed: u32,
+}
+
+/// What somebody agreed to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Allowed {
+    /// The share of machines, in per cent, that may be removed at once.
+    pub blast: Option<u8>,
+    /// Whether machines may go together with data that their cluster keeps on them.
+    pub data_loss: bool,
+}
+
+impl Allowed {
+    /// Whatever it is: for those who only want to know what would follow.
+    pub const EVERYTHING: Self = Self {
+        blast: Some(100),
+        data_loss: true,
+    };
+}
+
+impl From<Option<u8>> for Allowed {
+    /// A share of machines, and no loss of data.
+    fn from(blast: Option<u8>) -> Self {
+        Self {
+            blast,
+            data_loss: false,
+        }
+    }
+}
+
+/// What the first of several changes takes away of the data of a cluster, where nobody agreed to that.
+pub(crate) fn lost<'a>(
+    mut changes: impl Iterator<Item = (&'a ClusterView, &'a Desired)>,
+    manifest: &Manifest,
+    allowed: bool,
+) -> Result<(), Loss> {
+    let loss = changes.find_map(|(before, next)| {
+        plan::loss(&before.desired, &before.observed, next, Some(manifest))
+    });
+    loss.filter(|_| !allowed).map_or(Ok(()), Err)
 }
 
 /// Whether changes, each from what is known to the next desired state, stay within the limits.

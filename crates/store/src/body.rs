@@ -202,6 +202,34 @@ pub(crate) trait Read: Sized {
 /// How documents are encoded; it rises when an old document needs another reader.
 pub(crate) const FORMAT: u32 = 1;
 
+/// What is stored as a document, under its format. A field that it does not know is refused
+/// (`cargo xtask tidy` sees to it): a document of a later version is not half read.
+pub(crate) trait Document: DeserializeOwned {
+    /// What it is, as the object of a sentence.
+    const WHAT: &'static str;
+}
+
+/// Kinds of documents, each with what it is called.
+macro_rules! documents {
+    ($($kind:ty = $what:literal),* $(,)?) => {$(
+        impl Document for $kind {
+            const WHAT: &'static str = $what;
+        }
+    )*};
+}
+
+documents!(
+    model::manifest::Manifest = "a manifest",
+    model::cluster::Desired = "the desired state of a cluster",
+    model::cluster::Machine = "a machine",
+    model::task::Task = "a task",
+    model::intent::Intent = "a wish",
+    model::observed::Fact = "what was seen",
+    plan::Summary = "what was told of a cluster",
+    Vec<plan::Held> = "what was told of work that waits",
+    crate::submit::Submitted = "the answer to a request",
+);
+
 /// Encodes a document as [`FORMAT`] says.
 pub(crate) fn encode<T: Serialize>(document: &T) -> Result<Value, Error> {
     serde_json::to_string(document)
@@ -225,21 +253,19 @@ impl Row {
 
     /// The next column to the right.
     pub(crate) fn take<T: Read>(&mut self) -> Result<T, Error> {
-        self.0.next().and_then(T::read).ok_or(Error::Corrupt {
-            what: "a column holds what it never should",
-            cause: None,
-        })
+        let value = self.0.next().and_then(T::read);
+        value.ok_or_else(|| Error::odd("a row", "one of its columns holds what it never should"))
     }
 
     /// The next two columns: a document's format and its text.
-    pub(crate) fn document<T: DeserializeOwned>(&mut self) -> Result<T, Error> {
+    pub(crate) fn document<T: Document>(&mut self) -> Result<T, Error> {
         let (format, text) = (self.take::<u32>()?, self.take::<String>()?);
         decode(format, &text)
     }
 
     /// The next two columns, unless another version of the program wrote them. Whoever asks about
     /// many things leaves that one out: it must not keep the others.
-    pub(crate) fn readable<T: DeserializeOwned>(&mut self) -> Result<Option<T>, Error> {
+    pub(crate) fn readable<T: Document>(&mut self) -> Result<Option<T>, Error> {
         match self.document() {
             Ok(document) => Ok(Some(document)),
             Err(error) if error.is_unreadable() => Ok(None),
@@ -248,7 +274,7 @@ impl Row {
     }
 
     /// The next two columns, where both may be empty.
-    pub(crate) fn maybe_document<T: DeserializeOwned>(&mut self) -> Result<Option<T>, Error> {
+    pub(crate) fn maybe_document<T: Document>(&mut self) -> Result<Option<T>, Error> {
         match (self.take::<Option<u32>>()?, self.take::<Option<String>>()?) {
             (Some(format), Some(text)) => decode(format, &text).map(Some),
             (None, _) | (_, None) => Ok(None),
@@ -256,15 +282,21 @@ impl Row {
     }
 }
 
-fn decode<T: DeserializeOwned>(format: u32, text: &str) -> Result<T, Error> {
+fn decode<T: Document>(format: u32, text: &str) -> Result<T, Error> {
     if format > FORMAT {
-        return Err(Error::Newer {
-            found: format.into(),
-            known: FORMAT.into(),
+        return Err(Error::Document {
+            what: T::WHAT,
+            why: format!("its format is {format} and this program knows up to {FORMAT}"),
+            newer: true,
+            cause: None,
         });
     }
-    serde_json::from_str(text)
-        .map_err(|cause| Error::corrupt("a document is not of the form it should have", cause))
+    serde_json::from_str(text).map_err(|cause| Error::Document {
+        what: T::WHAT,
+        why: "it is not of the form it should have".to_owned(),
+        newer: false,
+        cause: Some(std::sync::Arc::new(cause)),
+    })
 }
 
 impl Read for i64 {

@@ -167,6 +167,28 @@ impl ClusterView {
     }
 }
 
+/// A cluster that stays as it is, whatever a manifest says: what is stored of it cannot be read here.
+#[derive(Debug, Clone)]
+pub struct Unread {
+    /// What people call it.
+    pub cluster: Name,
+    /// What cannot be read.
+    pub why: Error,
+}
+
+impl std::fmt::Display for Unread {
+    /// What is so, and the way out.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { cluster, why } = self;
+        write!(
+            f,
+            "cluster {cluster} stays as it is: {why} ({}); `slipway cluster recover {cluster}` sets that aside, \
+             then apply the manifest again",
+            why.code()
+        )
+    }
+}
+
 /// A cluster that the loops look after.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LiveCluster {
@@ -296,7 +318,7 @@ fn row(mut row: Row) -> Result<ClusterRow, Error> {
 }
 
 /// What is told of a cluster of which another version of the program told something.
-fn unread() -> Summary {
+pub(crate) fn unread() -> Summary {
     Summary {
         phase: Phase::Error,
         control: (0, 0),
@@ -327,7 +349,10 @@ fn tell_unreadable(
     let before = row.readable::<Summary>()?;
     let mut summary = before.clone().unwrap_or_else(unread);
     summary.phase = Phase::Error;
-    summary.message = format!("nothing is done to it: {why} ({})", why.code());
+    summary.message = format!(
+        "nothing is done to it: {why} ({}); `slipway cluster recover {name}` sets that aside",
+        why.code()
+    );
     if before.as_ref() == Some(&summary) {
         return Ok(());
     }
@@ -419,13 +444,14 @@ pub(crate) fn view(tx: &mut dyn Tx, cluster: ClusterId) -> Result<Option<Cluster
     };
     let (generation, parent) = (row.take()?, row.take()?);
     let unplanned: bool = row.take()?;
-    let told: (Summary, Vec<Held>) = (row.document()?, row.document()?);
+    // What people were told is made anew with the next plan, so nothing depends on reading it.
+    let told: (Option<Summary>, Option<Vec<Held>>) = (row.readable()?, row.readable()?);
+    let told = told.0.zip(told.1);
     // What is beyond a quota comes when something has gone, so it must not keep that back.
     let claimed =
         |held: &&Held| matches!(held.reason, Reason::Claimed { .. } | Reason::Quota { .. });
-    let blocked = told
-        .1
-        .iter()
+    let held = told.iter().flat_map(|(_, held)| held);
+    let blocked = held
         .filter(claimed)
         .map(|held| held.machine.clone())
         .collect();
@@ -439,7 +465,7 @@ pub(crate) fn view(tx: &mut dyn Tx, cluster: ClusterId) -> Result<Option<Cluster
         ledger: ledger(tx, cluster)?,
         intents: intents::of_cluster(tx, cluster)?,
         parent,
-        told: (!unplanned).then_some(told),
+        told: told.filter(|_| !unplanned),
         blocked,
         elsewhere: Vec::new(),
         missing: Vec::new(),
@@ -526,21 +552,27 @@ fn is_set(tx: &mut dyn Tx, project: &Name, secret: &SecretRef) -> Result<bool, E
     Ok(found.is_some())
 }
 
-/// The living clusters of a manifest, those with a tombstone not included.
+/// The living clusters of a manifest, those with a tombstone not included; and those that this program
+/// cannot read, which keep none of the others.
 pub(crate) fn of_manifest(
     tx: &mut dyn Tx,
     project: &Name,
     manifest: &Name,
-) -> Result<Vec<ClusterView>, Error> {
+) -> Result<(Vec<ClusterView>, Vec<Unread>), Error> {
     let rows = tx.query(
-        "SELECT id FROM clusters WHERE project = $1 AND manifest = $2 AND tombstone = 0 ORDER BY name",
+        "SELECT id, name FROM clusters WHERE project = $1 AND manifest = $2 AND tombstone = 0 ORDER BY name",
         &[project.into(), manifest.into()],
     )?;
-    let mut views = Vec::with_capacity(rows.len());
+    let (mut views, mut unread) = (Vec::with_capacity(rows.len()), Vec::new());
     for mut row in rows {
-        views.extend(view(tx, row.take()?)?);
+        let (id, cluster) = (row.take()?, row.take()?);
+        match view(tx, id) {
+            Ok(known) => views.extend(known),
+            Err(why) if why.is_unreadable() => unread.push(Unread { cluster, why }),
+            Err(error) => return Err(error),
+        }
     }
-    Ok(views)
+    Ok((views, unread))
 }
 
 /// Notes that somebody changed what a plan is made from: plans made before it are stale.

@@ -331,7 +331,7 @@ fn tell(tx: &mut dyn Tx, plan: &Plan, head: &Head, now: Timestamp) -> Result<(),
 }
 
 /// Clears away what only a cluster that exists can have; its generations stay readable.
-fn forget(tx: &mut dyn Tx, cluster: ClusterId, now: Timestamp) -> Result<(), Error> {
+pub(crate) fn forget(tx: &mut dyn Tx, cluster: ClusterId, now: Timestamp) -> Result<(), Error> {
     sealed::forget_cluster(tx, cluster)?;
     for sql in [
         "DELETE FROM machines WHERE cluster = $1",

@@ -13,6 +13,7 @@ use crate::page::{Listed, Page, cursor};
 use crate::{claims, sealed};
 use model::cluster::{Desired, Generation, Machine, Role};
 use model::id::{ClusterId, MachineId};
+use model::name::Name;
 use model::sealed::Owner;
 use model::time::Timestamp;
 use plan::{Phase, Summary};
@@ -20,6 +21,25 @@ use std::collections::BTreeMap;
 
 /// Who changes a cluster when nobody asked for it.
 pub(crate) const BY_ITSELF: &str = "slipway";
+
+/// Why there is another generation.
+#[derive(Clone, Copy)]
+pub(crate) struct Cause<'a> {
+    /// Who made it so.
+    pub(crate) author: &'a str,
+    /// Which verb, wish or sight it comes of, as a clause.
+    pub(crate) because: &'a str,
+}
+
+impl<'a> Cause<'a> {
+    /// What nobody asked for, because of what was seen.
+    pub(crate) const fn by_itself(because: &'a str) -> Self {
+        Self {
+            author: BY_ITSELF,
+            because,
+        }
+    }
+}
 
 impl Store {
     /// The generations of a cluster's desired state, newest first.
@@ -66,7 +86,7 @@ fn generations(
 ) -> Result<Listed<GenerationRow>, Error> {
     let before = page.after_number("desired", u64::MAX)?;
     let rows = tx.query(
-        "SELECT generation, author, created_at, tombstone FROM desired
+        "SELECT generation, author, created_at, tombstone, because, brief FROM desired
          WHERE cluster = $1 AND generation < $2 ORDER BY generation DESC LIMIT $3",
         &[cluster.into(), before.into(), page.rows().into()],
     )?;
@@ -82,27 +102,67 @@ pub(crate) fn store(
     tx: &mut dyn Tx,
     next: &Desired,
     before: Option<&Desired>,
-    author: &str,
+    cause: Cause<'_>,
     now: Timestamp,
 ) -> Result<(), Error> {
-    tx.execute(
-        "INSERT INTO desired (cluster, generation, author, created_at, tombstone, format, body)
-         VALUES ($1, $2, $3, $4, $5, $6, $7)",
-        &[
-            next.cluster.into(),
-            next.generation.into(),
-            author.into(),
-            now.into(),
-            next.tombstone.into(),
-            FORMAT.into(),
-            encode(next)?,
-        ],
-    )?;
+    insert(tx, next, cause, (&plan::brief(before, next), now))?;
     match before {
         None => begin(tx, next, now)?,
         Some(_) => renew(tx, next, now)?,
     }
-    store_machines(tx, next, before)?;
+    let old = before.map(rows).unwrap_or_default();
+    store_machines(tx, next, old)?;
+    tell(tx, next, now);
+    Ok(())
+}
+
+fn insert(
+    tx: &mut dyn Tx,
+    next: &Desired,
+    cause: Cause<'_>,
+    (brief, now): (&str, Timestamp),
+) -> Result<(), Error> {
+    tx.execute(
+        "INSERT INTO desired (cluster, generation, author, created_at, tombstone, format, body, because, brief)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+        &[
+            next.cluster.into(),
+            next.generation.into(),
+            cause.author.into(),
+            now.into(),
+            next.tombstone.into(),
+            FORMAT.into(),
+            encode(next)?,
+            cause.because.into(),
+            brief.into(),
+        ],
+    )?;
+    Ok(())
+}
+
+/// Stores a generation after one that cannot be read; `known` are the rows that there are of its machines.
+pub(crate) fn restore(
+    tx: &mut dyn Tx,
+    next: &Desired,
+    (older, known): (&Desired, &[MachineId]),
+    cause: Cause<'_>,
+    now: Timestamp,
+) -> Result<(), Error> {
+    insert(tx, next, cause, (&plan::brief(Some(older), next), now))?;
+    renew(tx, next, now)?;
+    let after = rows(next);
+    for id in known {
+        match after.get(id) {
+            Some((machine, leaving)) => write_machine(tx, machine, *leaving)?,
+            None => forget_machine(tx, &next.project, *id)?,
+        }
+    }
+    tell(tx, next, now);
+    Ok(())
+}
+
+/// What follows from another generation, and what is told of it.
+fn tell(tx: &mut dyn Tx, next: &Desired, now: Timestamp) {
     claims::settle(tx, next.cluster, now);
     let message = if next.tombstone {
         format!(
@@ -124,7 +184,6 @@ pub(crate) fn store(
         format!("cluster/{}", next.name),
         message,
     );
-    Ok(())
 }
 
 fn begin(tx: &mut dyn Tx, next: &Desired, now: Timestamp) -> Result<(), Error> {
@@ -158,9 +217,9 @@ fn renew(tx: &mut dyn Tx, next: &Desired, now: Timestamp) -> Result<(), Error> {
         &[next.cluster.into()],
     )?;
     let before = before
-        .map(|mut row| row.document::<Summary>())
+        .map(|mut row| row.readable::<Summary>())
         .transpose()?;
-    let summary = accepted(next, before.as_ref());
+    let summary = accepted(next, before.flatten().as_ref());
     tx.execute(
         "UPDATE clusters SET generation = $2, version = $3, tombstone = $4, phase = $5, unplanned = 1,
                              format = $6, summary = $7, held = '[]', updated_at = $8 WHERE id = $1",
@@ -203,25 +262,40 @@ fn accepted(next: &Desired, before: Option<&Summary>) -> Summary {
     }
 }
 
-fn store_machines(tx: &mut dyn Tx, next: &Desired, before: Option<&Desired>) -> Result<(), Error> {
-    let mut old = before.map(rows).unwrap_or_default();
+fn store_machines(
+    tx: &mut dyn Tx,
+    next: &Desired,
+    mut old: BTreeMap<MachineId, (&Machine, bool)>,
+) -> Result<(), Error> {
     for (id, (machine, leaving)) in rows(next) {
         match old.remove(&id) {
             Some(known) if known == (machine, leaving) => {}
-            Some(_) => {
-                tx.execute(
-                    "UPDATE machines SET leaving = $2, format = $3, body = $4 WHERE id = $1",
-                    &[id.into(), leaving.into(), FORMAT.into(), encode(machine)?],
-                )?;
-            }
+            Some(_) => write_machine(tx, machine, leaving)?,
             None => insert_machine(tx, next, machine, leaving)?,
         }
     }
     for id in old.into_keys() {
-        tx.execute("DELETE FROM machines WHERE id = $1", &[id.into()])?;
-        sealed::forget(tx, &next.project, &Owner::Machine(id))?;
+        forget_machine(tx, &next.project, id)?;
     }
     Ok(())
+}
+
+fn write_machine(tx: &mut dyn Tx, machine: &Machine, leaving: bool) -> Result<(), Error> {
+    tx.execute(
+        "UPDATE machines SET leaving = $2, format = $3, body = $4 WHERE id = $1",
+        &[
+            machine.id.into(),
+            leaving.into(),
+            FORMAT.into(),
+            encode(machine)?,
+        ],
+    )?;
+    Ok(())
+}
+
+fn forget_machine(tx: &mut dyn Tx, project: &Name, machine: MachineId) -> Result<(), Error> {
+    tx.execute("DELETE FROM machines WHERE id = $1", &[machine.into()])?;
+    sealed::forget(tx, project, &Owner::Machine(machine))
 }
 
 fn rows(desired: &Desired) -> BTreeMap<MachineId, (&Machine, bool)> {
@@ -260,13 +334,15 @@ fn insert_machine(
 }
 
 impl GenerationRow {
-    /// Reads generation, author, point in time and whether that was the end.
+    /// Reads generation, author, point in time, whether that was the end, why, and what changed.
     pub(crate) fn read(mut row: Row) -> Result<Self, Error> {
         Ok(Self {
             generation: row.take()?,
             author: row.take()?,
             at: row.take()?,
             deleted: row.take()?,
+            because: row.take()?,
+            brief: row.take()?,
         })
     }
 }

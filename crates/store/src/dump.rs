@@ -29,6 +29,7 @@ const MODE: u32 = 0o600;
 const TABLES: &[(&str, &[&str], Option<&str>)] = &[
     ("projects", &["name"], None),
     ("manifests", &["project", "name"], None),
+    ("stems", &["project", "stem", "manifest"], None),
     (
         "manifest_generations",
         &["project", "name", "generation"],
@@ -56,6 +57,41 @@ const TABLES: &[(&str, &[&str], Option<&str>)] = &[
     ("sealed", &["project", "owner", "entry"], None),
     ("audit", &["seq"], None),
 ];
+
+/// Columns that tables got since there are such files: with which format, and what a row has there that
+/// was written before. They stand at the end, in the order in which they came.
+const ADDED: &[(u64, &str, &[Since])] = &[
+    (3, "observations", &[Since::Nothing]),
+    (5, "manifests", &[Since::Zero]),
+    (5, "manifest_generations", &[Since::Empty, Since::Empty]),
+    (5, "desired", &[Since::Empty, Since::Empty]),
+];
+
+/// What a column has in rows from before there was one.
+#[derive(Debug, Clone, Copy)]
+enum Since {
+    Nothing,
+    Zero,
+    Empty,
+}
+
+impl From<Since> for Value {
+    fn from(since: Since) -> Self {
+        match since {
+            Since::Nothing => Self::Null,
+            Since::Zero => Self::Int(0),
+            Since::Empty => Self::Text(String::new()),
+        }
+    }
+}
+
+/// What rows of a table lack that a format knows nothing of.
+fn lacking(format: u64, table: &str) -> Vec<Value> {
+    let later = |(since, of, _): &&(u64, &str, &[Since])| *since > format && *of == table;
+    let added = ADDED.iter().filter(later);
+    let added = added.flat_map(|(_, _, columns)| columns.iter().copied());
+    added.map(Value::from).collect()
+}
 
 /// What was written or read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -417,13 +453,15 @@ fn load(tx: &mut dyn Tx, path: &Path) -> Result<(), DumpError> {
     let mut table = String::new();
     let mut rows: Vec<Vec<Value>> = Vec::new();
     let mut numbers = Vec::new();
+    let (mut format, mut lacks) = (migrations::KNOWN, Vec::new());
     let full = usize::try_from(ROWS).unwrap_or(usize::MAX);
     for line in file.lines() {
         let line = line.map_err(unread)?;
         match serde_json::from_str(&line).map_err(|_| DumpError::Damaged)? {
-            Line::Head { .. } => {}
+            Line::Head { format: of, .. } => format = of,
             Line::Table { table: next, last } => {
                 flush(tx, &table, &mut rows)?;
+                lacks = lacking(format, &next);
                 let known = TABLES.iter().find(|(known, ..)| *known == next);
                 match known.map(|(.., column)| (*column, last)) {
                     Some((Some(column), Some(last))) => numbers.push((next.clone(), column, last)),
@@ -435,7 +473,8 @@ fn load(tx: &mut dyn Tx, path: &Path) -> Result<(), DumpError> {
                 table = next;
             }
             Line::Row(cells) => {
-                rows.push(cells.into_iter().map(Value::from).collect());
+                let cells = cells.into_iter().map(Value::from);
+                rows.push(cells.chain(lacks.iter().cloned()).collect());
                 if rows.len() >= full {
                     flush(tx, &table, &mut rows)?;
                 }

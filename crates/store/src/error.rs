@@ -48,6 +48,19 @@ pub enum Error {
         #[source]
         cause: Option<Cause>,
     },
+    /// One thing that is stored is not of a form that this program knows; the rest can be read.
+    #[error("cannot read {what} that is stored, {why}")]
+    Document {
+        /// What it is, as the object of a sentence.
+        what: &'static str,
+        /// What is wrong with it, as one clause.
+        why: String,
+        /// Whether a later version of the program says that it wrote it.
+        newer: bool,
+        /// Why, where somebody said so.
+        #[source]
+        cause: Option<Cause>,
+    },
     /// The database was written by a later version of the program.
     #[error("cannot read the database, its format is {found} and this program knows up to {known}")]
     Newer {
@@ -116,9 +129,9 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether something is stored that this program cannot read: another version of it may.
+    /// Whether one thing is stored that this program cannot read, though it reads the rest.
     pub const fn is_unreadable(&self) -> bool {
-        matches!(self, Self::Corrupt { .. } | Self::Newer { .. })
+        matches!(self, Self::Document { .. })
     }
 
     /// The stable code; its page is `docs/errors/CODE.md`.
@@ -129,8 +142,8 @@ impl Error {
             Self::Missing { .. } => "STORE-003",
             Self::Unopenable { .. } => "STORE-004",
             Self::ReadOnly => "STORE-005",
-            Self::Corrupt { .. } => "STORE-006",
-            Self::Newer { .. } => "STORE-007",
+            Self::Corrupt { .. } | Self::Document { newer: false, .. } => "STORE-006",
+            Self::Newer { .. } | Self::Document { newer: true, .. } => "STORE-007",
             Self::Cursor { .. } => "STORE-008",
             Self::Other { .. } => "STORE-009",
             Self::Unreachable { .. } => "STORE-010",
@@ -157,6 +170,14 @@ impl Error {
             Self::Corrupt { .. } => {
                 "restore slipway.db from a backup, or start with an empty data directory; the file was not changed"
                     .to_owned()
+            }
+            Self::Document { newer, .. } => {
+                let first = if *newer {
+                    "run the version of slipway that wrote it, or a later one; else "
+                } else {
+                    ""
+                };
+                format!("{first}`slipway cluster recover NAME` sets aside what cannot be read of a cluster, and applying a manifest again replaces it; nothing was changed")
             }
             Self::Newer { .. } => {
                 "run the version of slipway that wrote it, or a later one; nothing was changed".to_owned()
@@ -188,14 +209,13 @@ impl Error {
         matches!(self, Self::Contended { .. } | Self::Unreachable { .. })
     }
 
-    /// A document or value that is not what its column promises.
-    pub(crate) fn corrupt(
-        what: &'static str,
-        cause: impl std::error::Error + Send + Sync + 'static,
-    ) -> Self {
-        Self::Corrupt {
+    /// Something that no version of the program would have stored so.
+    pub(crate) fn odd(what: &'static str, why: &str) -> Self {
+        Self::Document {
             what,
-            cause: Some(Arc::new(cause)),
+            why: why.to_owned(),
+            newer: false,
+            cause: None,
         }
     }
 

@@ -2,6 +2,7 @@
 
 use crate::Store;
 use crate::body::{Scope, Tx};
+use crate::desired::Cause;
 use crate::error::Error;
 use crate::events::note;
 use crate::{clusters, desired, intents};
@@ -29,13 +30,9 @@ fn give_back(tx: &mut dyn Tx, cluster: ClusterId, now: Timestamp) -> Result<bool
         intents::end(tx, intent, now)?;
     }
     clusters::unplan(tx, cluster)?;
-    desired::store(
-        tx,
-        &back.desired,
-        Some(&view.desired),
-        desired::BY_ITSELF,
-        now,
-    )?;
+    let because = back.told.join("; ");
+    let cause = Cause::by_itself(&because);
+    desired::store(tx, &back.desired, Some(&view.desired), cause, now)?;
     for told in back.told {
         note(
             tx,

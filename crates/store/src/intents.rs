@@ -1,16 +1,17 @@
 //! The rows of wishes: open until they are fulfilled, withdrawn or over.
 
 use crate::Store;
-use crate::body::{FORMAT, Row, Tx, encode, for_each};
+use crate::body::{FORMAT, Row, Tx, encode, first, for_each};
 use crate::error::Error;
 use crate::page::{Listed, Page, cursor};
+use crate::queue::title;
 use crate::submit::Preview;
 use model::cluster::Desired;
 use model::id::{ClusterId, IntentId, MachineId, TaskId};
 use model::intent::{Intent, Wish};
 use model::manifest::{Manifest, Pool};
 use model::name::Name;
-use model::task::Kind;
+use model::task::{Kind, Task};
 use model::time::Timestamp;
 
 impl Store {
@@ -28,13 +29,48 @@ fn list(tx: &mut dyn Tx, project: &Name, page: &Page) -> Result<Listed<Intent>, 
          ORDER BY seq LIMIT $3",
         &[project.into(), after.into(), page.rows().into()],
     )?;
-    let read = |mut row: Row| Ok((row.take::<u64>()?, row.document()?));
+    // One that cannot be read keeps nobody from the others; its cluster says so.
+    let read = |mut row: Row| Ok((row.take::<u64>()?, row.readable::<Intent>()?));
     let rows: Vec<_> = rows.into_iter().map(read).collect::<Result<_, Error>>()?;
     let Listed { items, next } = page.cut(rows, |(seq, _)| cursor("intents", &[seq]));
     Ok(Listed {
-        items: items.into_iter().map(|(_, intent)| intent).collect(),
+        items: items.into_iter().filter_map(|(_, intent)| intent).collect(),
         next,
     })
+}
+
+impl Store {
+    /// What wishes are about, in the words that people use: machines by their names, tasks by what they do
+    /// to which machine. Nothing where the wish says so itself, or nobody knows any more.
+    pub async fn wishes_are_about(&self, wishes: Vec<Wish>) -> Result<Vec<Option<String>>, Error> {
+        let question = move |tx: &mut dyn Tx| {
+            let wishes = wishes.iter();
+            wishes.map(|wish| about(tx, wish)).collect()
+        };
+        self.runner.read(question).await
+    }
+}
+
+/// What a wish is about, where that is a machine or a task.
+pub(crate) fn about(tx: &mut dyn Tx, wish: &Wish) -> Result<Option<String>, Error> {
+    match wish {
+        Wish::Replace { machine } | Wish::Retire { machine } => {
+            let sql = "SELECT name FROM machines WHERE id = $1";
+            let found = first(tx, sql, &[(*machine).into()])?;
+            found.map(|mut row| row.take()).transpose()
+        }
+        Wish::Retry { task } | Wish::Cancel { task, .. } => {
+            let sql = "SELECT format, body FROM tasks WHERE id = $1";
+            let found = first(tx, sql, &[(*task).into()])?;
+            let task = found.map(|mut row| row.readable::<Task>()).transpose()?;
+            Ok(task.flatten().map(|task| title(&task)))
+        }
+        Wish::Scale { .. }
+        | Wish::Pause
+        | Wish::Snapshot
+        | Wish::Restore { .. }
+        | Wish::Update { .. } => Ok(None),
+    }
 }
 
 /// Stores a new wish.
@@ -165,7 +201,15 @@ pub(crate) fn fulfil_machine(
     machine: MachineId,
     now: Timestamp,
 ) -> Result<(), Error> {
-    for intent in of_cluster(tx, cluster)? {
+    let rows = tx.query(
+        "SELECT format, body FROM intents WHERE cluster = $1 AND open = 1 ORDER BY seq",
+        &[cluster.into()],
+    )?;
+    for mut row in rows {
+        // What was seen is recorded, also where a wish cannot be read.
+        let Some(intent) = row.readable::<Intent>()? else {
+            continue;
+        };
         let fulfilled = match intent.wish {
             Wish::Cancel {
                 machine: of, kind, ..

@@ -5,8 +5,8 @@
 //! [`Store`]; each is one transaction, so an answer is always of one piece. The SQL is
 //! written once, in portable words, against a small body (`body.rs`) that `SQLite` fills.
 //!
-//! **Invariant:** every change of desired state goes through `plan::expand`,
-//! `plan::retire` or `plan::give_back`, in the transaction that stores it, or through
+//! **Invariant:** every change of desired state goes through `plan::expand`, `plan::retire`,
+//! `plan::recovered` or `plan::give_back`, in the transaction that stores it, or through
 //! `plan::advance`, whose step is stored only while what it was made from is current. Nothing
 //! here decides what to do next and nothing here touches the world.
 
@@ -37,9 +37,11 @@ mod page;
 mod postgres;
 mod projects;
 mod queue;
+mod recover;
 mod runner;
 mod sealed;
 mod sqlite;
+mod stems;
 mod submit;
 mod sweep;
 mod tasks;
@@ -50,7 +52,8 @@ mod wish;
 
 pub use audit::Actor;
 pub use backlog::Backlog;
-pub use clusters::{ClusterFilter, ClusterRow, ClusterView, Counts, LiveCluster};
+pub use blast::Allowed;
+pub use clusters::{ClusterFilter, ClusterRow, ClusterView, Counts, LiveCluster, Unread};
 pub use commit::CommitError;
 pub use dump::{DumpError, Dumped};
 pub use error::Error;
@@ -63,11 +66,12 @@ pub use observations::Change;
 pub use page::{Listed, Page};
 pub use projects::{ProjectError, ProjectRow, Quota};
 pub use queue::{Claim, Ended, RecordError, Recorded};
+pub use recover::{Recovered, Recovery};
 pub use sealed::{
     Change as SealedChange, SECRET_ENTRIES_MAX, SealError, SealKeyRow, SealedRow, SecretRow,
 };
 pub use sqlite::FILE;
-pub use submit::{Preview, Submission, SubmitError, Submitted};
+pub use submit::{Preview, Previews, Submission, SubmitError, Submitted};
 pub use sweep::Swept;
 pub use tasks::{TaskFilter, TaskRow};
 pub use tokens::{TokenDraft, TokenRow};

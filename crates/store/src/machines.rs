@@ -5,7 +5,7 @@ use crate::body::{Row, Tx, Value};
 use crate::error::Error;
 use crate::page::{Listed, Page, cursor};
 use model::cluster::Machine;
-use model::id::ClusterId;
+use model::id::{ClusterId, MachineId};
 use model::name::Name;
 use model::observed::{Fact, Observation, Seen, fold};
 use model::time::Timestamp;
@@ -59,13 +59,14 @@ impl Store {
                 "{COLUMNS} WHERE m.project = $1 AND m.name = $2 {STILL_THERE} ORDER BY m.leaving, m.id"
             );
             let rows = tx.query(&sql, &[(&project).into(), (&name).into()])?;
-            rows.into_iter().map(row).collect()
+            let read = |row| machine(row)?.1;
+            rows.into_iter().map(read).collect()
         };
         self.runner.read(question).await
     }
 }
 
-const COLUMNS: &str = "SELECT m.cluster, m.cluster_name, m.leaving, m.format, m.body,
+const COLUMNS: &str = "SELECT m.name, m.id, m.cluster, m.cluster_name, m.leaving, m.format, m.body,
         p.at, p.format, p.fact, k.at, k.format, k.fact, h.at, h.format, h.fact
     FROM machines m
     LEFT JOIN observations p ON p.cluster = m.cluster AND p.object = m.id AND p.source = 'provider'
@@ -75,6 +76,18 @@ const COLUMNS: &str = "SELECT m.cluster, m.cluster_name, m.leaving, m.format, m.
 /// A machine that should go and was seen to be gone is history, though its cluster's
 /// newest generation still names it.
 const STILL_THERE: &str = "AND NOT (m.leaving = 1 AND m.absent = 1)";
+
+/// Where a machine stands in the list, by name and id.
+type Place = (Name, MachineId);
+
+/// One row: its place, and the machine or why that cannot be read.
+fn machine(mut found: Row) -> Result<(Place, Result<MachineRow, Error>), Error> {
+    let place = (found.take()?, found.take()?);
+    match row(found) {
+        Err(error) if !error.is_unreadable() => Err(error),
+        read => Ok((place, read)),
+    }
+}
 
 fn row(mut row: Row) -> Result<MachineRow, Error> {
     let cluster_id = row.take()?;
@@ -121,9 +134,13 @@ fn list(
     let rows: Vec<_> = tx
         .query(&sql, &params)?
         .into_iter()
-        .map(row)
+        .map(machine)
         .collect::<Result<_, _>>()?;
-    Ok(page.cut(rows, |last| {
-        cursor("machines", &[&last.machine.name, &last.machine.id])
-    }))
+    let Listed { items, next } = page.cut(rows, |((name, id), _)| cursor("machines", &[name, id]));
+    // One that cannot be read keeps nobody from the others; its cluster says so.
+    let items = items.into_iter().filter_map(|(_, row)| row.ok());
+    Ok(Listed {
+        items: items.collect(),
+        next,
+    })
 }

@@ -2,6 +2,7 @@
 
 use crate::Store;
 use crate::body::{Row, Tx, first};
+use crate::clusters;
 use crate::error::Error;
 use crate::page::{Listed, Page, cursor};
 use model::cluster::Generation;
@@ -43,6 +44,10 @@ pub struct GenerationRow {
     pub at: Timestamp,
     /// Whether it says that all is to be removed.
     pub deleted: bool,
+    /// Which verb, wish or sight it comes of; empty where it is older than that is kept.
+    pub because: String,
+    /// What it changed, in short; empty where it is older than that is kept.
+    pub brief: String,
 }
 
 impl Store {
@@ -167,19 +172,21 @@ pub(crate) fn head(tx: &mut dyn Tx, project: &Name, name: &Name) -> Result<Optio
     .transpose()
 }
 
-/// The text of one generation, as written.
-pub(crate) fn text(
+/// Whether a generation has this text, and a document that can be read: who applies it again replaces one
+/// that cannot.
+pub(crate) fn is(
     tx: &mut dyn Tx,
     project: &Name,
     name: &Name,
-    generation: Generation,
-) -> Result<String, Error> {
+    (generation, text): (Generation, &str),
+) -> Result<bool, Error> {
     let row = first(
         tx,
-        "SELECT text FROM manifest_generations WHERE project = $1 AND name = $2 AND generation = $3",
+        "SELECT text, format, body FROM manifest_generations WHERE project = $1 AND name = $2 AND generation = $3",
         &[project.into(), name.into(), generation.into()],
     )?;
-    row.map_or_else(|| Err(missing()), |mut row| row.take())
+    let mut row = row.ok_or_else(missing)?;
+    Ok(row.take::<String>()? == text && row.readable::<Manifest>()?.is_some())
 }
 
 /// The document of one generation, as admitted.
@@ -198,10 +205,7 @@ pub(crate) fn document(
 }
 
 fn missing() -> Error {
-    Error::Corrupt {
-        what: "a generation that should be there is not",
-        cause: None,
-    }
+    Error::odd("a manifest", "a generation that should be there is not")
 }
 
 fn at(
@@ -245,7 +249,12 @@ fn summaries(
         &[project.into(), manifest.into()],
     )?;
     rows.into_iter()
-        .map(|mut row| Ok((row.take()?, row.document()?)))
+        .map(|mut row| {
+            Ok((
+                row.take()?,
+                row.readable()?.unwrap_or_else(clusters::unread),
+            ))
+        })
         .collect()
 }
 
@@ -277,7 +286,7 @@ fn generations(
 ) -> Result<Listed<GenerationRow>, Error> {
     let before = page.after_number("generations", u64::MAX)?;
     let rows = tx.query(
-        "SELECT generation, author, created_at, deleted FROM manifest_generations
+        "SELECT generation, author, created_at, deleted, because, brief FROM manifest_generations
          WHERE project = $1 AND name = $2 AND generation < $3 ORDER BY generation DESC LIMIT $4",
         &[
             project.into(),

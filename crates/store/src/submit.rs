@@ -2,19 +2,20 @@
 
 use crate::Store;
 use crate::audit::{self, Actor, Entry};
-use crate::blast::{TooMuch, judge};
+use crate::blast::{Allowed, TooMuch, judge, lost};
 use crate::body::{FORMAT, Scope, Tx, encode, first};
-use crate::clusters::{self, ClusterView};
+use crate::clusters::{self, ClusterView, Unread};
+use crate::desired::Cause;
 use crate::error::Error;
 use crate::events::{count_of, note};
-use crate::{desired, intents, keys, manifests, projects};
+use crate::{desired, intents, keys, manifests, projects, stems};
 use model::cluster::{Desired, Generation};
 use model::fault::Fault;
 use model::id::{ClusterId, MachineId};
 use model::manifest::Manifest;
 use model::name::Name;
 use model::time::Timestamp;
-use plan::{Change, Limits};
+use plan::{Change, Limits, Loss};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,14 +32,15 @@ pub struct Submission {
     pub author: Actor,
     /// The generation it replaces; refused unless current. Zero: there must be none yet.
     pub parent: Option<Generation>,
-    /// The share of machines, in per cent, that it may remove at once.
-    pub allow_blast: Option<u8>,
+    /// What it may take away.
+    pub allow: Allowed,
     /// A repeat with the same key gets the same answer and does nothing.
     pub key: Option<String>,
 }
 
 /// What became of a submission.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Submitted {
     /// Who owns it.
     pub project: Name,
@@ -50,6 +52,18 @@ pub struct Submitted {
     pub changed: Vec<(ClusterId, Name)>,
     /// How many clusters stay as they are.
     pub unchanged: u32,
+    /// What is to be said of clusters that stay as they are because they cannot be read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unread: Vec<String>,
+}
+
+/// What a manifest would make of its clusters.
+#[derive(Debug, Clone, Default)]
+pub struct Previews {
+    /// Those that it can change.
+    pub clusters: Vec<Preview>,
+    /// Those that stay as they are because they cannot be read.
+    pub unread: Vec<Unread>,
 }
 
 /// One cluster as a manifest would have it.
@@ -91,6 +105,9 @@ pub enum SubmitError {
         /// The per cent that must be allowed for all of the change.
         percent_needed: u32,
     },
+    /// Machines would go together with data that their cluster keeps on them.
+    #[error("{0}")]
+    DataLoss(Loss),
     /// It was made for another generation than the current one.
     #[error("the manifest is at generation {current}, not at the one this was made for")]
     Conflict {
@@ -198,12 +215,12 @@ impl Store {
         &self,
         project: &Name,
         manifest: &Manifest,
-        allow_blast: Option<u8>,
+        allow: impl Into<Allowed>,
         now: Timestamp,
-    ) -> Result<Vec<Preview>, SubmitError> {
-        let (project, manifest) = (project.clone(), manifest.clone());
+    ) -> Result<Previews, SubmitError> {
+        let (project, manifest, allow) = (project.clone(), manifest.clone(), allow.into());
         self.runner
-            .read(move |tx| expand(tx, &project, &manifest, allow_blast, now))
+            .read(move |tx| expand(tx, &project, &manifest, allow, now))
             .await
     }
 
@@ -238,7 +255,7 @@ fn submit(
         text,
         author,
         parent,
-        allow_blast,
+        allow,
         key: _,
     } = submission;
     let name = &manifest.name;
@@ -250,26 +267,33 @@ fn submit(
         return Err(SubmitError::Conflict { current });
     }
     let same = match head {
-        Some(head) => {
-            !head.deleted && manifests::text(tx, project, name, head.generation)? == *text
-        }
+        Some(head) => !head.deleted && manifests::is(tx, project, name, (head.generation, text))?,
         None => false,
     };
-    let previews = expand(tx, project, manifest, *allow_blast, now)?;
+    let Previews {
+        clusters: previews,
+        unread,
+    } = expand(tx, project, manifest, *allow, now)?;
     let generation = if same { current } else { current.next() };
     if !same {
+        let brief = touched(&previews);
         let next = Next {
             project,
             name,
             generation,
             author: &author.name,
             deleted: false,
+            brief: &brief,
             now,
         };
         store_manifest(tx, &next, text, manifest)?;
+        stems::list(tx, project, manifest)?;
         intents::end_outdated_scales(tx, manifest, &previews, now)?;
     }
-    let submitted = store_all(tx, submission, generation, &previews, now)?;
+    let mut submitted = store_all(tx, submission, generation, &previews, now)?;
+    submitted.unread = unread.iter().map(ToString::to_string).collect();
+    let unread = u32::try_from(unread.len()).unwrap_or(u32::MAX);
+    submitted.unchanged = submitted.unchanged.saturating_add(unread);
     if !same {
         let message = format!(
             "{author} submitted generation {generation}: {} changed, {} unchanged",
@@ -314,6 +338,15 @@ fn store_all(
         generation,
         changed: Vec::new(),
         unchanged: 0,
+        unread: Vec::new(),
+    };
+    let because = format!(
+        "manifest {}, generation {generation}, was applied",
+        submission.manifest.name
+    );
+    let cause = Cause {
+        author: &submission.author.name,
+        because: &because,
     };
     for preview in previews {
         let before = match preview.change {
@@ -324,7 +357,7 @@ fn store_all(
             Change::New => None,
             Change::Changed | Change::Removed => Some(&preview.known.desired),
         };
-        desired::store(tx, &preview.desired, before, &submission.author.name, now)?;
+        desired::store(tx, &preview.desired, before, cause, now)?;
         intents::end_fulfilled_updates(tx, &preview.desired, &preview.known.intents, now)?;
         submitted
             .changed
@@ -338,19 +371,20 @@ fn expand(
     tx: &mut dyn Tx,
     project: &Name,
     manifest: &Manifest,
-    allow_blast: Option<u8>,
+    allow: Allowed,
     now: Timestamp,
-) -> Result<Vec<Preview>, SubmitError> {
-    let views = clusters::of_manifest(tx, project, &manifest.name)?;
+) -> Result<Previews, SubmitError> {
+    let (views, unread) = clusters::of_manifest(tx, project, &manifest.name)?;
+    let aside: Vec<_> = unread.iter().map(|unread| unread.cluster.clone()).collect();
     let mut lives = BTreeMap::new();
     for cluster in &manifest.clusters {
         free_name(tx, project, &manifest.name, &cluster.name)?;
         lives.insert(cluster.name.clone(), lives_of(tx, project, &cluster.name)?);
     }
-    free_stems(tx, project, manifest)?;
+    stems::free(tx, project, manifest)?;
     let known: Vec<_> = views.iter().map(ClusterView::known).collect();
-    let expansions =
-        plan::expand(project, manifest, &known, &lives, now).map_err(SubmitError::Faults)?;
+    let expansions = plan::expand_beside(project, manifest, &known, &aside, &lives, now)
+        .map_err(SubmitError::Faults)?;
     let mut views: BTreeMap<_, _> = views
         .into_iter()
         .map(|view| (view.desired.cluster, view))
@@ -373,11 +407,16 @@ fn expand(
         known.look_around(tx, desired, &going)?;
     }
     within_quota(tx, project, &previews)?;
-    let changes = previews
-        .iter()
-        .map(|preview| (&preview.known, &preview.desired));
-    judge(tx, changes, Limits::default().allowing(allow_blast))??;
-    Ok(previews)
+    let changes = || {
+        let changes = previews.iter();
+        changes.map(|preview| (&preview.known, &preview.desired))
+    };
+    judge(tx, changes(), Limits::default().allowing(allow.blast))??;
+    lost(changes(), manifest, allow.data_loss).map_err(SubmitError::DataLoss)?;
+    Ok(Previews {
+        clusters: previews,
+        unread,
+    })
 }
 
 /// Clusters as the subject of a sentence.
@@ -441,35 +480,6 @@ fn free_name(
     }
 }
 
-/// Refuses what would call machines as those of another manifest. What it declares already stays: it
-/// may be older than this rule.
-fn free_stems(tx: &mut dyn Tx, project: &Name, manifest: &Manifest) -> Result<(), SubmitError> {
-    let mut stems = manifest.stems();
-    let living = manifests::living(tx, project)?;
-    let (own, others): (Vec<_>, Vec<_>) = living.iter().partition(|of| of.name == manifest.name);
-    for before in own {
-        let declared = before.stems();
-        stems.retain(|stem, _| !declared.contains_key(stem));
-    }
-    if stems.is_empty() {
-        return Ok(());
-    }
-    for other in others {
-        for (stem, (its, its_pool)) in other.stems() {
-            if let Some((owner, pool)) = stems.get(&stem).copied() {
-                return Err(SubmitError::MachinesTaken {
-                    owner: owner.clone(),
-                    pool: pool.clone(),
-                    other: its.clone(),
-                    other_pool: its_pool.clone(),
-                    manifest: other.name.clone(),
-                });
-            }
-        }
-    }
-    Ok(())
-}
-
 /// How many clusters of a name there ever were.
 fn lives_of(tx: &mut dyn Tx, project: &Name, cluster: &Name) -> Result<u32, Error> {
     let row = first(
@@ -487,8 +497,45 @@ struct Next<'a> {
     generation: Generation,
     author: &'a str,
     deleted: bool,
+    brief: &'a str,
     now: Timestamp,
 }
+
+impl Next<'_> {
+    /// Which verb it comes of.
+    const fn because(&self) -> &'static str {
+        if self.deleted { "deleted" } else { "applied" }
+    }
+}
+
+/// What a manifest changes, in short: its clusters, by what becomes of them.
+fn touched(previews: &[Preview]) -> String {
+    let of = |change: Change, word: &str| {
+        let clusters = previews.iter().filter(|preview| preview.change == change);
+        let clusters: Vec<_> = clusters
+            .map(|preview| preview.desired.name.as_str())
+            .collect();
+        match clusters.as_slice() {
+            [] => None,
+            few if few.len() <= NAMED_MAX => Some(format!("{word} {}", few.join(", "))),
+            many => Some(format!("{word} {} clusters", many.len())),
+        }
+    };
+    let told = [
+        of(Change::New, "new"),
+        of(Change::Changed, "changed"),
+        of(Change::Removed, "removed"),
+    ];
+    let told: Vec<_> = told.into_iter().flatten().collect();
+    if told.is_empty() {
+        "no cluster changed".to_owned()
+    } else {
+        told.join("; ")
+    }
+}
+
+/// Clusters that are named in short before they are only counted.
+const NAMED_MAX: usize = 4;
 
 fn store_manifest(
     tx: &mut dyn Tx,
@@ -502,11 +549,13 @@ fn store_manifest(
         generation,
         author,
         deleted,
+        brief,
         now,
     } = *next;
     tx.execute(
-        "INSERT INTO manifest_generations (project, name, generation, author, created_at, deleted, text, format, body)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+        "INSERT INTO manifest_generations (project, name, generation, author, created_at, deleted, text, format, body,
+                                           because, brief)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
         &[
             project.into(),
             name.into(),
@@ -517,8 +566,45 @@ fn store_manifest(
             text.into(),
             FORMAT.into(),
             encode(manifest)?,
+            next.because().into(),
+            brief.into(),
         ],
     )?;
+    point(tx, next)
+}
+
+/// Stores once more what a manifest said, as the generation that says that it is deleted. Nobody needs to
+/// read it for that.
+fn bury_manifest(tx: &mut dyn Tx, next: &Next<'_>, last: Generation) -> Result<(), Error> {
+    tx.execute(
+        "INSERT INTO manifest_generations (project, name, generation, author, created_at, deleted, text, format, body,
+                                           because, brief)
+         SELECT project, name, $4, $5, $6, $7, text, format, body, $8, $9 FROM manifest_generations
+         WHERE project = $1 AND name = $2 AND generation = $3",
+        &[
+            next.project.into(),
+            next.name.into(),
+            last.into(),
+            next.generation.into(),
+            next.author.into(),
+            next.now.into(),
+            next.deleted.into(),
+            next.because().into(),
+            next.brief.into(),
+        ],
+    )?;
+    point(tx, next)
+}
+
+/// Makes a generation the current one.
+fn point(tx: &mut dyn Tx, next: &Next<'_>) -> Result<(), Error> {
+    let Next {
+        project,
+        name,
+        generation,
+        deleted,
+        ..
+    } = *next;
     tx.execute(
         "INSERT INTO manifests (project, name, generation, deleted) VALUES ($1, $2, $3, $4)
          ON CONFLICT (project, name) DO UPDATE SET generation = excluded.generation, deleted = excluded.deleted",
@@ -545,11 +631,14 @@ fn delete(
         generation: head.generation,
         changed: Vec::new(),
         unchanged: 0,
+        unread: Vec::new(),
     };
-    if head.deleted {
+    let (views, unread) = clusters::of_manifest(tx, project, name)?;
+    submitted.unread = unread.iter().map(ToString::to_string).collect();
+    // What could not be read when it was deleted goes when it can be.
+    if head.deleted && views.is_empty() {
         return Ok(submitted);
     }
-    let views = clusters::of_manifest(tx, project, name)?;
     let protected = views.iter().filter(|view| view.desired.protected);
     let protected: Vec<_> = protected.map(|view| view.desired.name.clone()).collect();
     if !protected.is_empty() {
@@ -558,25 +647,25 @@ fn delete(
         });
     }
     submitted.generation = head.generation.next();
-    let text = manifests::text(tx, project, name, head.generation)?;
-    let manifest = manifests::document(tx, project, name, head.generation)?;
     let next = Next {
         project,
         name,
         generation: submitted.generation,
         author: &author.name,
         deleted: true,
+        brief: &format!("removed {}", count_of(views.len(), "cluster")),
         now,
     };
-    store_manifest(tx, &next, &text, &manifest)?;
+    bury_manifest(tx, &next, head.generation)?;
+    stems::forget(tx, project, name)?;
+    let because = format!("manifest {name} was deleted");
+    let cause = Cause {
+        author: &author.name,
+        because: &because,
+    };
     for view in views {
-        desired::store(
-            tx,
-            &plan::retire(view.known()),
-            Some(&view.desired),
-            &author.name,
-            now,
-        )?;
+        let next = plan::retire(view.known());
+        desired::store(tx, &next, Some(&view.desired), cause, now)?;
         submitted
             .changed
             .push((view.desired.cluster, view.desired.name));

@@ -64,9 +64,12 @@ impl Store {
         let question = move |tx: &mut dyn Tx| {
             let sql = format!("{COLUMNS} WHERE id = $1 AND project = $2");
             let found = first(tx, &sql, &[task.into(), (&project).into()])?;
-            found
-                .map(|found| row(found).map(|(_, row)| row))
-                .transpose()
+            let read = |mut found: Row| {
+                found.take::<u64>()?;
+                let task = found.document()?;
+                standing(task, found)
+            };
+            found.map(read).transpose()
         };
         self.runner.read(question).await
     }
@@ -76,10 +79,17 @@ const COLUMNS: &str =
     "SELECT seq, format, body, state, attempts, fence, not_before, lease_until, worker,
     error, created_at, updated_at FROM tasks";
 
-fn row(mut row: Row) -> Result<(u64, TaskRow), Error> {
-    let seq = row.take()?;
-    let row = TaskRow {
-        task: row.document()?,
+/// One row of a list; no task where that cannot be read, which keeps nobody from the others.
+fn listed(mut row: Row) -> Result<(u64, Option<TaskRow>), Error> {
+    let (seq, task) = (row.take()?, row.readable()?);
+    let row = task.map(|task| standing(task, row)).transpose()?;
+    Ok((seq, row))
+}
+
+/// A task and, from the other columns, where it stands.
+fn standing(task: Task, mut row: Row) -> Result<TaskRow, Error> {
+    Ok(TaskRow {
+        task,
         state: row.take()?,
         attempts: row.take()?,
         fence: row.take()?,
@@ -89,8 +99,7 @@ fn row(mut row: Row) -> Result<(u64, TaskRow), Error> {
         error: row.take()?,
         created_at: row.take()?,
         updated_at: row.take()?,
-    };
-    Ok((seq, row))
+    })
 }
 
 fn list(
@@ -115,11 +124,11 @@ fn list(
     let rows: Vec<_> = tx
         .query(&sql, &params)?
         .into_iter()
-        .map(row)
+        .map(listed)
         .collect::<Result<_, _>>()?;
     let Listed { items, next } = page.cut(rows, |(seq, _)| cursor("tasks", &[seq]));
     Ok(Listed {
-        items: items.into_iter().map(|(_, row)| row).collect(),
+        items: items.into_iter().filter_map(|(_, row)| row).collect(),
         next,
     })
 }

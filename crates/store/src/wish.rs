@@ -8,9 +8,10 @@ mod sense;
 
 use crate::Store;
 use crate::audit::{self, Actor, Entry};
-use crate::blast::{TooMuch, judge};
+use crate::blast::{Allowed, TooMuch, judge, lost};
 use crate::body::{Scope, Tx, first};
 use crate::clusters::{self, ClusterView};
+use crate::desired::Cause;
 use crate::error::Error;
 use crate::events::note;
 use crate::{desired, intents, manifests};
@@ -20,7 +21,7 @@ use model::intent::{Intent, Wish};
 use model::manifest::Manifest;
 use model::name::Name;
 use model::time::Timestamp;
-use plan::{Change, Limits};
+use plan::{Change, Limits, Loss};
 use sense::checked;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -47,15 +48,15 @@ pub struct Draft {
 pub struct Withdrawal {
     /// Which wish.
     pub intent: IntentId,
-    /// The share of machines, in per cent, that going back may remove at once.
-    pub allow_blast: Option<u8>,
+    /// What going back may take away.
+    pub allow: Allowed,
 }
 
 impl From<IntentId> for Withdrawal {
     fn from(intent: IntentId) -> Self {
         Self {
             intent,
-            allow_blast: None,
+            allow: Allowed::default(),
         }
     }
 }
@@ -91,6 +92,9 @@ pub enum WishError {
         /// How somebody who means it says so.
         hint: String,
     },
+    /// Machines would go together with data that their cluster keeps on them.
+    #[error("{0}")]
+    DataLoss(Loss),
     /// The store could not answer.
     #[error(transparent)]
     Store(#[from] Error),
@@ -149,12 +153,8 @@ fn wish(tx: &mut dyn Tx, draft: Draft, now: Timestamp) -> Result<Intent, WishErr
     };
     intents::insert(tx, view.desired.cluster, &intent)?;
     clusters::unplan(tx, view.desired.cluster)?;
-    let message = format!(
-        "{} wishes: {}; {}",
-        intent.author,
-        said(&intent.wish),
-        intent.reason
-    );
+    let wished = said(tx, &intent.wish)?;
+    let message = format!("{} wishes: {wished}; {}", intent.author, intent.reason);
     note(
         tx,
         (&intent.project, now),
@@ -171,12 +171,17 @@ fn wish(tx: &mut dyn Tx, draft: Draft, now: Timestamp) -> Result<Intent, WishErr
             action: "intent.wish",
             object: format!("cluster/{}", intent.cluster),
             generations: (Some(view.desired.generation.0), None),
-            detail: said(&intent.wish),
+            detail: wished.clone(),
         },
     );
     if shapes(&intent.wish) {
         let consent = Consent::to(&view.desired, &intent.wish);
-        reshape(tx, view.desired.cluster, &intent.author, consent, now)?;
+        let because = format!("{wished}: {}", intent.reason);
+        let cause = Cause {
+            author: &intent.author,
+            because: &because,
+        };
+        reshape(tx, view.desired.cluster, cause, consent, now)?;
     }
     Ok(intent)
 }
@@ -242,7 +247,7 @@ fn outlived(desired: &Desired, older: &Wish, newer: &Wish) -> bool {
     }
 }
 
-fn refused(reason: String) -> WishError {
+pub(crate) fn refused(reason: String) -> WishError {
     WishError::Refused { reason }
 }
 
@@ -263,13 +268,15 @@ fn manifest_of(tx: &mut dyn Tx, desired: &Desired) -> Result<Manifest, WishError
 
 /// Who agreed to what a change of wishes removes.
 #[derive(Clone, Copy)]
-enum Consent {
+pub(crate) enum Consent {
     /// Nobody: it is a new wish, and only a manifest may remove that much.
     Unasked,
+    /// Whoever names the machine that goes with its disk, and nobody to more than that.
+    Named,
     /// The author of the manifest, who declared between which sizes the pool is scaled.
     Declared,
-    /// Whoever takes a wish back, to so many per cent.
-    Withdrawn(Option<u8>),
+    /// Whoever takes a wish back, or recovers a cluster, to so much.
+    Withdrawn(Allowed),
     /// The author, when the wish was made with an end: that the machines go then is a part
     /// of what was wished. To ask again would ask nobody, and leave machines that nothing
     /// declares.
@@ -282,8 +289,8 @@ impl Consent {
         let scaled = match wish {
             Wish::Scale { pool, .. } => desired.autoscalers.contains_key(pool),
             Wish::Retire { .. } => true,
-            Wish::Replace { .. }
-            | Wish::Retry { .. }
+            Wish::Replace { .. } => return Self::Named,
+            Wish::Retry { .. }
             | Wish::Cancel { .. }
             | Wish::Pause
             | Wish::Snapshot
@@ -299,9 +306,19 @@ impl Consent {
 
     fn limits(self) -> Limits {
         match self {
-            Self::Unasked => Limits::default(),
-            Self::Withdrawn(percent) => Limits::default().allowing(percent),
+            Self::Unasked | Self::Named => Limits::default(),
+            Self::Withdrawn(allowed) => Limits::default().allowing(allowed.blast),
             Self::Declared | Self::Expired => Limits::default().allowing(Some(100)),
+        }
+    }
+
+    /// Whether data may go with machines. What shrinks by itself within what is declared may: whoever has
+    /// a pool scaled that keeps data was told so.
+    const fn loses_data(self) -> bool {
+        match self {
+            Self::Unasked => false,
+            Self::Withdrawn(allowed) => allowed.data_loss,
+            Self::Named | Self::Declared | Self::Expired => true,
         }
     }
 
@@ -313,7 +330,7 @@ impl Consent {
             percent_needed,
         } = too_much;
         let hint = match self {
-            Self::Unasked | Self::Declared => format!(
+            Self::Unasked | Self::Named | Self::Declared => format!(
                 "change the manifest instead, and apply it with `--allow-blast {percent_needed}`"
             ),
             Self::Withdrawn(_) | Self::Expired => {
@@ -331,10 +348,10 @@ impl Consent {
 }
 
 /// Expands one cluster again and stores what it should be, where that differs.
-fn reshape(
+pub(crate) fn reshape(
     tx: &mut dyn Tx,
     cluster: ClusterId,
-    author: &str,
+    cause: Cause<'_>,
     consent: Consent,
     now: Timestamp,
 ) -> Result<(), WishError> {
@@ -364,8 +381,10 @@ fn reshape(
     {
         sound(&expansion.desired)?;
         let change = std::iter::once((&view, &expansion.desired));
-        judge(tx, change, consent.limits())?.map_err(|too_much| consent.refuse(too_much))?;
-        desired::store(tx, &expansion.desired, Some(&view.desired), author, now)?;
+        judge(tx, change.clone(), consent.limits())?
+            .map_err(|too_much| consent.refuse(too_much))?;
+        lost(change, &manifest, consent.loses_data()).map_err(WishError::DataLoss)?;
+        desired::store(tx, &expansion.desired, Some(&view.desired), cause, now)?;
         intents::end_fulfilled_updates(tx, &expansion.desired, &view.intents, now)?;
     }
     Ok(())
@@ -425,10 +444,7 @@ fn fresh(
 fn withdraw(
     tx: &mut dyn Tx,
     project: &Name,
-    Withdrawal {
-        intent,
-        allow_blast,
-    }: Withdrawal,
+    Withdrawal { intent, allow }: Withdrawal,
     author: &Actor,
     now: Timestamp,
 ) -> Result<bool, WishError> {
@@ -441,7 +457,9 @@ fn withdraw(
     let (cluster, intent): (ClusterId, Intent) = (row.take()?, row.document()?);
     intents::end(tx, intent.id, now)?;
     clusters::unplan(tx, cluster)?;
-    let message = format!("withdrawn: {}", said(&intent.wish));
+    let wished = said(tx, &intent.wish)?;
+    let message = format!("withdrawn: {wished}");
+    let because = message.clone();
     note(
         tx,
         (project, now),
@@ -458,12 +476,16 @@ fn withdraw(
             action: "intent.withdraw",
             object: format!("cluster/{}", intent.cluster),
             generations: (None, None),
-            detail: said(&intent.wish),
+            detail: wished,
         },
     );
     if shapes(&intent.wish) {
-        let consent = Consent::Withdrawn(allow_blast);
-        reshape(tx, cluster, &intent.author, consent, now)?;
+        let consent = Consent::Withdrawn(allow);
+        let cause = Cause {
+            author: &author.name,
+            because: &because,
+        };
+        reshape(tx, cluster, cause, consent, now)?;
     }
     Ok(true)
 }
@@ -485,9 +507,13 @@ pub(crate) fn expire(tx: &mut dyn Tx, now: Timestamp) -> Result<BTreeSet<Cluster
         let Some(intent) = row.readable::<Intent>()? else {
             continue;
         };
-        let mut message = format!("expired: {}", said(&intent.wish));
+        let mut message = format!("expired: {}", said(tx, &intent.wish)?);
         if shapes(&intent.wish) {
-            match reshape(tx, cluster, &intent.author, Consent::Expired, now) {
+            let cause = Cause {
+                author: &intent.author,
+                because: &message,
+            };
+            match reshape(tx, cluster, cause, Consent::Expired, now) {
                 Ok(()) => {}
                 Err(WishError::Store(error)) if !error.is_unreadable() => return Err(error),
                 // What is declared cannot be had: the next submission says so to somebody.
@@ -495,6 +521,7 @@ pub(crate) fn expire(tx: &mut dyn Tx, now: Timestamp) -> Result<BTreeSet<Cluster
                     refused @ (WishError::NotFound { .. }
                     | WishError::Refused { .. }
                     | WishError::Blast { .. }
+                    | WishError::DataLoss(_)
                     | WishError::Store(_)),
                 ) => {
                     message = format!(
@@ -514,18 +541,21 @@ pub(crate) fn expire(tx: &mut dyn Tx, now: Timestamp) -> Result<BTreeSet<Cluster
     Ok(clusters)
 }
 
-fn said(wish: &Wish) -> String {
-    match wish {
+/// A wish in words: machines by their names, tasks by what they do.
+fn said(tx: &mut dyn Tx, wish: &Wish) -> Result<String, Error> {
+    let about = intents::about(tx, wish)?;
+    let or = |id: &dyn std::fmt::Display| about.clone().unwrap_or_else(|| id.to_string());
+    Ok(match wish {
         Wish::Scale {
             pool,
             count,
             was: 0,
         } => format!("scale pool {pool} to {count}"),
         Wish::Scale { pool, count, was } => format!("scale pool {pool} from {was} to {count}"),
-        Wish::Replace { machine } => format!("replace {machine}"),
-        Wish::Retire { machine } => format!("retire {machine}"),
-        Wish::Retry { task } => format!("retry {task}"),
-        Wish::Cancel { task, .. } => format!("cancel {task}"),
+        Wish::Replace { machine } => format!("replace {}", or(machine)),
+        Wish::Retire { machine } => format!("retire {}", or(machine)),
+        Wish::Retry { task } => format!("retry {}", or(task)),
+        Wish::Cancel { task, .. } => format!("cancel {}", or(task)),
         Wish::Pause => "pause".to_owned(),
         Wish::Snapshot => "snapshot of etcd".to_owned(),
         Wish::Restore { snapshot } => format!("restore etcd from {snapshot}"),
@@ -533,5 +563,5 @@ fn said(wish: &Wish) -> String {
             Some(commit) => format!("update pool {pool} to modules of {}", commit.short()),
             None => format!("update pool {pool}"),
         },
-    }
+    })
 }

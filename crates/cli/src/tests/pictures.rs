@@ -200,10 +200,10 @@ fn tasks_intents_events_and_generations() {
     }));
     check(
         &view::generations(&[generation], now()),
-        &expect![[r"
-        GENERATION  DECLARED  BY  WHAT
-        3           2h ago    -   deleted
-    "]],
+        &expect![[r#"
+            GENERATION  SINCE   BY  BECAUSE  CHANGED
+            3           2h ago  -   deleted  -
+        "#]],
     );
 }
 

@@ -1,5 +1,6 @@
 //! `slipway apply`: declares a manifest and, if asked, waits until the world is as declared.
 
+use crate::allow::Allowing;
 use crate::context::Context;
 use crate::error::Error;
 use crate::progress::Goal;
@@ -34,9 +35,8 @@ pub struct Arguments {
     #[arg(long, value_name = "ID", value_parser = api::argument::plan)]
     plan: Option<String>,
 
-    /// Allow the removal of this share of machines at once
-    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(..=100))]
-    allow_blast: Option<u8>,
+    #[command(flatten)]
+    allow: Allowing,
 }
 
 pub(crate) async fn run(arguments: Arguments, context: &mut Context<'_>) -> Result<Exit, Error> {
@@ -45,12 +45,12 @@ pub(crate) async fn run(arguments: Arguments, context: &mut Context<'_>) -> Resu
         wait: waits,
         timeout,
         plan,
-        allow_blast,
+        allow,
     } = arguments;
     let text = source.read()?;
     let client = context.client()?;
     let submit = Submit {
-        allow_blast,
+        allow: allow.into(),
         plan,
         parent: None,
         key: None,

@@ -89,6 +89,9 @@ pub(crate) async fn run(arguments: Arguments, context: &mut Context<'_>) -> Resu
         }
     }
     let accepted = client.delete_manifest(&name).await?;
+    for note in &accepted.notes {
+        context.out().complain(&format!("note: {note}\n"));
+    }
     if !waits {
         context.show(&accepted, |_| told(&accepted))?;
         if !accepted.changed.is_empty() {

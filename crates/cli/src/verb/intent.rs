@@ -2,6 +2,7 @@
 
 use super::apply::lifetime;
 use super::get::list;
+use crate::allow::Allowing;
 use crate::context::Context;
 use crate::error::Error;
 use crate::pages::all;
@@ -27,9 +28,8 @@ pub struct Withdraw {
     #[arg(value_parser = api::argument::intent)]
     id: String,
 
-    /// Allow the removal of this share of machines at once
-    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(..=100))]
-    allow_blast: Option<u8>,
+    #[command(flatten)]
+    allow: Allowing,
 }
 
 /// Why something is wished, and for how long.
@@ -56,10 +56,10 @@ pub(crate) async fn run(verb: Verb, context: &mut Context<'_>) -> Result<Exit, E
             let listed = all(async |page| client.intents(page).await).await?;
             list(&listed, "intents", view::intents, context)?;
         }
-        Verb::Withdraw(Withdraw { id, allow_blast }) => {
+        Verb::Withdraw(Withdraw { id, allow }) => {
             let intent = super::get::find_intent(&client, &id).await?;
-            client.withdraw(&id, allow_blast).await?;
-            context.show(&intent, |_| format!("withdrew {id}: {}\n", intent.wish))?;
+            client.withdraw(&id, allow.into()).await?;
+            context.show(&intent, |_| format!("withdrew {id}: {}\n", intent.told()))?;
         }
     }
     Ok(Exit::Done)
@@ -98,18 +98,7 @@ pub(super) async fn stored(
         expires_in_seconds: seconds,
     };
     let intent = client.wish(&request).await?;
-    let told = match &request.wish {
-        // What was stored is the id, because a name can have several lives.
-        WishRequest::Replace { machine } => format!("replace {machine}"),
-        WishRequest::Retire { machine } => format!("retire {machine}"),
-        WishRequest::Scale { .. }
-        | WishRequest::Retry { .. }
-        | WishRequest::Cancel { .. }
-        | WishRequest::Pause {}
-        | WishRequest::Snapshot {}
-        | WishRequest::Restore { .. }
-        | WishRequest::Update { .. } => intent.wish.to_string(),
-    };
+    let told = intent.told();
     let told = format!("{} on cluster {}: {told}\n", intent.id, intent.cluster);
     Ok((intent, told))
 }

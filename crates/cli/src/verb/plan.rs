@@ -1,5 +1,6 @@
 //! `slipway plan`: the whole journey, before anything is touched.
 
+use crate::allow::Allowing;
 use crate::context::Context;
 use crate::error::Error;
 use crate::source::Source;
@@ -12,15 +13,14 @@ pub struct Arguments {
     #[command(flatten)]
     source: Source,
 
-    /// Allow the removal of this share of machines at once
-    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(..=100))]
-    allow_blast: Option<u8>,
+    #[command(flatten)]
+    allow: Allowing,
 }
 
 pub(crate) async fn run(arguments: Arguments, context: &mut Context<'_>) -> Result<Exit, Error> {
     let text = arguments.source.read()?;
     let client = context.client()?;
-    let journey = client.plan(&text, arguments.allow_blast).await?;
+    let journey = client.plan(&text, arguments.allow.into()).await?;
     context.show(&journey, |_| ensure_newline(&journey.text))?;
     if let Some(refused) = journey.refused {
         // The journey itself tells why; here it is only about the shell.

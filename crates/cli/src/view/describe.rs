@@ -344,7 +344,7 @@ pub(crate) fn intent(view: &IntentView, now: Time) -> String {
     Facts(vec![
         ("intent", view.id.clone()),
         ("cluster", view.cluster.clone()),
-        ("wish", view.wish.to_string()),
+        ("wish", view.told()),
         ("by", view.author.clone()),
         ("reason", view.reason.clone()),
         ("since", ago(view.created_at, now)),

@@ -223,10 +223,11 @@ fn static_of(
     (name, pool)
 }
 
-/// The port of an SSH server, the usual one where none is said.
+/// The port of an SSH server, the usual one where none is said; 0 says so, in files that people have.
 pub(super) fn port_of(fields: &mut Fields<'_>, faults: &mut Faults) -> u16 {
-    let port = fields.optional_number("sshPort", 1..=65_535, faults);
-    port.and_then(|port| u16::try_from(port).ok()).unwrap_or(22)
+    let port = fields.optional_number("sshPort", 0..=65_535, faults);
+    let port = port.and_then(|port| u16::try_from(port).ok());
+    port.filter(|port| *port > 0).unwrap_or(22)
 }
 
 fn host_of(value: &Value, path: &str, faults: &mut Faults) -> Option<Host> {

@@ -462,8 +462,8 @@ const ADDRESS: super::Is = Form("an IPv4 address", "192.0.2.7");
 
 const SSH_PORT: Field = may(
     "sshPort",
-    Number(1, PORT_MAX),
-    "The port of its SSH server; 22 where nothing is said.",
+    Number(0, PORT_MAX),
+    "The port of its SSH server; 22 where nothing is said, or 0.",
 );
 
 const USERNAME: Field = may(

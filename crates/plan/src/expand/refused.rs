@@ -79,8 +79,21 @@ pub(super) fn refuse_unprotected(gone: &Desired, faults: &mut Faults) {
 }
 
 /// What only clusters may have that live with it: they were made before the rule was.
-pub(super) fn refuse_doubtful(manifest: &Manifest, known: &[Known<'_>], faults: &mut Faults) {
+/// What of those lives that are set aside cannot be told, and they are not touched.
+pub(super) fn refuse_doubtful(
+    manifest: &Manifest,
+    known: &[Known<'_>],
+    aside: &[Name],
+    faults: &mut Faults,
+) {
     let living = |name: &Name| known.iter().find(|known| known.desired.name == *name);
+    let is_aside = |about: &About| match about {
+        About::Apart => false,
+        About::Made { cluster }
+        | About::Pool { cluster, .. }
+        | About::Endpoint { cluster, .. }
+        | About::Room { cluster, .. } => aside.contains(cluster),
+    };
     let lives_so = |about: &About| match about {
         // Judged below, of each two.
         About::Apart => true,
@@ -98,13 +111,15 @@ pub(super) fn refuse_doubtful(manifest: &Manifest, known: &[Known<'_>], faults: 
             u32::try_from(has).is_ok_and(|has| has >= *machines)
         }),
     };
-    let new = manifest.doubts.iter().filter(|of| !lives_so(&of.about));
+    let new = manifest.doubts.iter();
+    let new = new.filter(|of| !is_aside(&of.about) && !lives_so(&of.about));
     for Doubt { fault, .. } in new {
         faults.note(fault.path.clone(), fault.code, fault.message.clone());
     }
     let apart = |of: &Doubt| of.about == About::Apart;
     if manifest.doubts.iter().any(apart) {
-        refuse_overlaps(manifest, |name| living(name).is_some(), faults);
+        let lives = |name: &Name| living(name).is_some() || aside.contains(name);
+        refuse_overlaps(manifest, lives, faults);
     }
 }
 

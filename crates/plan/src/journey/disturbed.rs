@@ -12,6 +12,7 @@ use std::fmt;
 
 /// Machines of one pool that are taken out of service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Disturbed {
     /// Which pool.
     pub pool: Name,

@@ -10,6 +10,7 @@ use std::fmt;
 
 /// The control machines at clouds whose port changes on the way.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Ports {
     /// Those whose port is open to the world at some time, and was not before.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]

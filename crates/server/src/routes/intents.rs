@@ -70,7 +70,8 @@ pub(crate) async fn wish(
         expires_at,
     };
     let intent = app.store().wish(draft, now).await?;
-    Ok(accepted(&intent))
+    let about = about(&app, &[&intent]).await?.pop().flatten();
+    Ok(accepted(&intent, about))
 }
 
 /// The wishes that count, oldest first.
@@ -84,7 +85,21 @@ pub(crate) async fn list(
     Query(page): Query<Page>,
 ) -> Result<Json<api::Listed<IntentView>>, Problem> {
     let listed = app.store().intents(&project, page.checked()?).await?;
-    Ok(Json(view::listed(listed, |intent| view::intent(&intent))))
+    let intents: Vec<_> = listed.items.iter().collect();
+    let about = about(&app, &intents).await?;
+    let items = intents.into_iter().zip(about);
+    Ok(Json(api::Listed {
+        items: items
+            .map(|(intent, about)| view::intent(intent, about))
+            .collect(),
+        next: listed.next.clone(),
+    }))
+}
+
+/// What wishes are about, in the words that people use.
+async fn about(app: &App, intents: &[&Intent]) -> Result<Vec<Option<String>>, Problem> {
+    let wishes = intents.iter().map(|intent| intent.wish.clone());
+    Ok(app.store().wishes_are_about(wishes.collect()).await?)
 }
 
 /// How a wish is taken back.
@@ -95,6 +110,8 @@ pub(crate) struct WithdrawQuery {
     /// The share of machines, in per cent, that may be removed at once.
     #[param(minimum = 0, maximum = 100)]
     allow_blast: Option<u8>,
+    /// Whether machines may go together with data that their cluster keeps on them.
+    allow_data_loss: Option<bool>,
 }
 
 /// Takes a wish back.
@@ -113,17 +130,18 @@ pub(crate) async fn withdraw(
 ) -> Result<impl IntoResponse, Problem> {
     let withdrawal = Withdrawal {
         intent: id,
-        allow_blast: extract::percent(query.allow_blast)?,
+        allow: extract::allowed(query.allow_blast, query.allow_data_loss)?,
     };
     let missing = || Problem::missing("intent", id);
     let intent = find(&app, &project, id).await?.ok_or_else(missing)?;
+    let about = about(&app, &[&intent]).await?.pop().flatten();
     let withdrawn = app
         .store()
         .withdraw_intent(&project, withdrawal, caller.actor, app.now())
         .await
-        .map_err(Problem::withdrawal)?;
+        .map_err(Problem::unallowed)?;
     if withdrawn {
-        Ok(accepted(&intent))
+        Ok(accepted(&intent, about))
     } else {
         Err(missing())
     }
@@ -147,7 +165,10 @@ fn check_reason(reason: &str) -> Result<(), Problem> {
 }
 
 /// Says which cluster to follow.
-fn accepted(intent: &Intent) -> (StatusCode, [(HeaderName, String); 1], Json<IntentView>) {
+fn accepted(
+    intent: &Intent,
+    about: Option<String>,
+) -> (StatusCode, [(HeaderName, String); 1], Json<IntentView>) {
     let follow = format!(
         "/api/v1/projects/{}/clusters/{}",
         intent.project, intent.cluster
@@ -155,7 +176,7 @@ fn accepted(intent: &Intent) -> (StatusCode, [(HeaderName, String); 1], Json<Int
     (
         StatusCode::ACCEPTED,
         [(header::LOCATION, follow)],
-        Json(view::intent(intent)),
+        Json(view::intent(intent, about)),
     )
 }
 

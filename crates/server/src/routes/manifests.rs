@@ -9,7 +9,7 @@ use model::cluster::Generation;
 use model::id::JourneyId;
 use model::name::Name;
 use serde::Deserialize;
-use store::{Submission, Submitted};
+use store::{Allowed, Submission, Submitted};
 use utoipa::IntoParams;
 
 use crate::access::Caller;
@@ -47,6 +47,8 @@ pub(crate) struct SubmitQuery {
     /// The share of machines, in per cent, that may be removed at once.
     #[param(minimum = 0, maximum = 100)]
     allow_blast: Option<u8>,
+    /// Whether machines may go together with data that their cluster keeps on them.
+    allow_data_loss: Option<bool>,
     /// The journey that was shown; what goes beyond it is refused.
     #[param(pattern = "^plan-[0-9bcdfgh][0-9bcdfghjkmnpqrstvwxyzeu]{12}$")]
     plan: Option<String>,
@@ -79,7 +81,7 @@ pub(crate) async fn submit(
     headers: HeaderMap,
     text: Text,
 ) -> Result<impl IntoResponse, Problem> {
-    let allow_blast = extract::percent(query.allow_blast)?;
+    let allow = extract::allowed(query.allow_blast, query.allow_data_loss)?;
     let shown: Option<JourneyId> = query
         .plan
         .map(|id| {
@@ -95,9 +97,9 @@ pub(crate) async fn submit(
     if !shut.is_empty() {
         let previews = app
             .store()
-            .preview(&project, &manifest, Some(100), app.now());
+            .preview(&project, &manifest, Allowed::EVERYTHING, app.now());
         match previews.await {
-            Ok(previews) => notes.extend(credentials::refuse_begun(shut, &previews)?),
+            Ok(previews) => notes.extend(credentials::refuse_begun(shut, &previews.clusters)?),
             Err(error) => return Err(plans::refused(error, shut)),
         }
     }
@@ -112,7 +114,7 @@ pub(crate) async fn submit(
         text,
         author,
         parent,
-        allow_blast,
+        allow,
         key,
     };
     let submitted = app.store().submit(submission, app.now()).await?;
@@ -226,7 +228,9 @@ fn accepted(
         generation,
         changed,
         unchanged,
+        unread,
     } = submitted;
+    let notes = unread.into_iter().chain(notes).collect();
     let follow = format!("/api/v1/projects/{project}/manifests/{manifest}");
     let body = Accepted {
         manifest: manifest.into(),

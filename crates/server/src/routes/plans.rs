@@ -18,7 +18,7 @@ use model::task::Kind;
 use model::time::Timestamp;
 use plan::{Basis, Journey, Paces, Prices, Unable};
 use serde::Deserialize;
-use store::{Preview, SubmitError};
+use store::{Allowed, Preview, Previews, SubmitError};
 use utoipa::IntoParams;
 
 use self::told::Told;
@@ -36,6 +36,8 @@ pub(crate) struct PlanQuery {
     /// The share of machines, in per cent, that may be removed at once.
     #[param(minimum = 0, maximum = 100)]
     allow_blast: Option<u8>,
+    /// Whether machines may go together with data that their cluster keeps on them.
+    allow_data_loss: Option<bool>,
 }
 
 /// Shows all that would follow if a manifest were applied and nothing went wrong.
@@ -58,7 +60,7 @@ pub(crate) async fn plan(
     Query(query): Query<PlanQuery>,
     text: Text,
 ) -> Result<Json<JourneyView>, Problem> {
-    let allow_blast = extract::percent(query.allow_blast)?;
+    let allow = extract::allowed(query.allow_blast, query.allow_data_loss)?;
     let (manifest, text) = text.admitted().await?;
     let judged = credentials::shut(&app, &project, &manifest, &caller.actor).await;
     let (shut, mut notes) = match judged {
@@ -70,21 +72,22 @@ pub(crate) async fn plan(
         }
     };
     let now = app.now();
-    let (previews, refused) = match app
-        .store()
-        .preview(&project, &manifest, allow_blast, now)
-        .await
-    {
+    let (previews, refused) = match app.store().preview(&project, &manifest, allow, now).await {
         Ok(previews) => (previews, None),
-        Err(refused @ SubmitError::Blast { .. }) => {
+        Err(refused @ (SubmitError::Blast { .. } | SubmitError::DataLoss(_))) => {
             let previews = app
                 .store()
-                .preview(&project, &manifest, Some(100), now)
+                .preview(&project, &manifest, Allowed::EVERYTHING, now)
                 .await?;
             (previews, Some(Problem::from(refused)))
         }
         Err(other) => return Err(refused(other, shut)),
     };
+    let Previews {
+        clusters: previews,
+        unread,
+    } = previews;
+    notes.extend(unread.iter().map(ToString::to_string));
     notes.extend(credentials::refuse_begun(shut, &previews)?);
     let row = app.store().project(&project).await?;
     let of = project.clone();
@@ -153,8 +156,9 @@ pub(crate) async fn covers(
     let before = app.store().manifest(project, &manifest.name).await?;
     let previews = app
         .store()
-        .preview(project, manifest, Some(100), now)
-        .await?;
+        .preview(project, manifest, Allowed::EVERYTHING, now)
+        .await?
+        .clusters;
     let measures = Measures::of(app, &previews).await?;
     let beyond = crate::aside(move || {
         let journeys = measures.journeys(&previews, now);

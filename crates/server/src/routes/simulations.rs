@@ -91,9 +91,13 @@ async fn openable(
     if shut.is_empty() {
         return Ok(());
     }
-    let preview = app.store().preview(project, manifest, Some(100), app.now());
+    let preview = app
+        .store()
+        .preview(project, manifest, store::Allowed::EVERYTHING, app.now());
     match preview.await {
-        Ok(previews) => credentials::refuse_begun(shut, &previews).map(|_told_by_plans| ()),
+        Ok(previews) => {
+            credentials::refuse_begun(shut, &previews.clusters).map(|_told_by_plans| ())
+        }
         Err(error) => Err(plans::refused(error, shut)),
     }
 }

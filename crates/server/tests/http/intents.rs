@@ -193,3 +193,40 @@ async fn why_says_what_changed_when_nobody_asked() {
         "everything was last seen as declared"
     "#]].assert_eq(&facts);
 }
+
+#[tokio::test]
+async fn wishes_are_listed_with_the_names_of_what_they_are_about() {
+    let world = World::with_hello().await;
+    world.plan().await;
+    let claim = world.claim(1).await.pop().unwrap();
+    let task = claim.task.id.to_string();
+    let doing = format!("{} {}", claim.task.action.kind(), claim.task.machine.name);
+    let error = "quota is used up".to_owned();
+    world.end(claim, Ended::Stuck { error }).await;
+    let wishes = [
+        (
+            json!({"replace": {"machine": "first-muscle-01"}}),
+            Some("first-muscle-01".to_owned()),
+        ),
+        (json!({"cancel": {"task": task}}), Some(doing)),
+        (json!({"pause": {}}), None),
+    ];
+    for (wish, _) in &wishes {
+        let wish = json!({"cluster": "first", "wish": wish, "reason": "load"});
+        let answer = world.post_json("/intents", &wish).await;
+        assert_eq!(answer.status, StatusCode::ACCEPTED, "{}", answer.text);
+    }
+    let listed = world.get("/intents").await.json();
+    let about: Vec<_> = listed["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| {
+            item.get("about")
+                .and_then(|about| about.as_str())
+                .map(str::to_owned)
+        })
+        .collect();
+    let expected: Vec<_> = wishes.into_iter().map(|(_, about)| about).collect();
+    assert_eq!(about, expected);
+}

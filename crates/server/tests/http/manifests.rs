@@ -199,6 +199,43 @@ async fn a_change_based_on_an_old_generation_is_refused() {
 }
 
 #[tokio::test]
+async fn data_goes_only_when_that_is_said_and_plans_say_so_first() {
+    let world = World::new();
+    let disks = HELLO.replace("count: 2", "count: 2, storageDiskSize: 100");
+    assert_eq!(world.submit(&disks).await.status, StatusCode::ACCEPTED);
+    world.settle().await;
+    let smaller = disks.replace("count: 2", "count: 1");
+    expect![[r#"
+        409 PLAN-003: cluster first would lose first-muscle-02 with what is on data disks
+          hint: move what is on them first; then, or if this is what you want, repeat it with `--allow-data-loss` (`allowDataLoss=true` of the API)
+    "#]].assert_eq(&world.submit(&smaller).await.picture());
+    let plan = world.post("/plans", &smaller).await.json();
+    assert_eq!(plan["refused"]["code"], "PLAN-003", "{plan}");
+    let plan = world
+        .post("/plans?allowDataLoss=true", &smaller)
+        .await
+        .json();
+    assert!(plan.get("refused").is_none(), "{plan}");
+    let aloud = world.post("/manifests?allowDataLoss=true", &smaller).await;
+    assert_eq!(aloud.status, StatusCode::ACCEPTED, "{}", aloud.text);
+}
+
+#[tokio::test]
+async fn a_cluster_that_can_be_read_is_not_recovered() {
+    let world = World::with_hello().await;
+    let answer = world.post("/clusters/first/recovery", "").await;
+    expect![[r#"
+        409 API-005: all that is stored of cluster first can be read
+          hint: `slipway get cluster NAME` says what cannot be read of it; nothing was changed
+    "#]]
+    .assert_eq(&answer.picture());
+    let nowhere = world.post("/clusters/nowhere/recovery", "").await;
+    assert_eq!(nowhere.status, StatusCode::NOT_FOUND);
+    let wrong = world.post("/clusters/first/recovery?leave=A", "").await;
+    assert_eq!(wrong.status, StatusCode::BAD_REQUEST, "{}", wrong.text);
+}
+
+#[tokio::test]
 async fn old_generations_stay_readable() {
     let world = World::with_hello().await;
     world.submit(&HELLO.replace("count: 2", "count: 3")).await;
@@ -210,6 +247,18 @@ async fn old_generations_stay_readable() {
         .map(|item| item["generation"].clone())
         .collect();
     assert_eq!(told, [2, 1]);
+    assert_eq!(history["items"][0]["changed"], "changed first");
+    let history = world.get("/clusters/first/generations").await.json();
+    assert_eq!(
+        (
+            &history["items"][0]["because"],
+            &history["items"][0]["changed"]
+        ),
+        (
+            &"manifest hello, generation 2, was applied".into(),
+            &"+first-muscle-03".into()
+        )
+    );
     assert_eq!(
         world.get("/manifests/hello/generations/1").await.json()["text"],
         HELLO
@@ -353,7 +402,7 @@ async fn clusters_that_overlap_already_can_still_be_changed() {
         text: overlap.clone(),
         author: "ann".into(),
         parent: None,
-        allow_blast: None,
+        allow: store::Allowed::default(),
         key: None,
     };
     world.store.submit(submission, world.now()).await.unwrap();

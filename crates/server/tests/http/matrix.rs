@@ -146,6 +146,7 @@ async fn every_route_lets_in_whom_it_declares_and_nobody_else() {
         GET    …/clusters/{name}/generations                   P3   A1   ok   ok   ok   ok   A2   A3   ok   A6  viewer
         GET    …/clusters/{name}/generations/{generation}      P3   A1   ok   ok   ok   ok   A2   A3   ok   A6  viewer
         GET    …/clusters/{name}/kubeconfig                    P3   A1   A5   A5   ok   ok   A2   A3   ok   A6  operator
+        POST   …/clusters/{name}/recovery                      P3   A1   A5   A5   ok   ok   A2   A3   ok   A6  operator
         GET    …/clusters/{name}/why                           P3   A1   ok   ok   ok   ok   A2   A3   ok   A6  viewer
         GET    …/events                                        P3   A1   ok   ok   ok   ok   A2   A3   ok   A6  viewer
         GET    …/intents                                       P3   A1   ok   ok   ok   ok   A2   A3   ok   A6  viewer

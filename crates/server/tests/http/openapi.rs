@@ -43,6 +43,7 @@ fn every_route_is_in_the_document() {
         GET    …/clusters/{name}/generations
         GET    …/clusters/{name}/generations/{generation}
         GET    …/clusters/{name}/kubeconfig
+        POST   …/clusters/{name}/recovery
         GET    …/clusters/{name}/why
         GET    …/events
         GET    …/intents

@@ -45,8 +45,8 @@ async fn unknown_routes_and_methods_are_problems() {
           allow: GET,HEAD
         404 PROJECT-001: there is no project `other`
           hint: list them with `slipway get projects`; an administrator makes one with `slipway project create`
-        400 API-008: project: name has 'O' at position 0; allowed are a-z, 0-9 and, inside, hyphens
-          project [format] name has 'O' at position 0; allowed are a-z, 0-9 and, inside, hyphens
+        400 API-008: project: name has capital letters; allowed are a-z, 0-9 and, inside, hyphens, such as `other`
+          project [format] name has capital letters; allowed are a-z, 0-9 and, inside, hyphens, such as `other`
           hint: compare the request with /openapi.json
     "#]]
     .assert_eq(&told.concat());

@@ -293,7 +293,7 @@ impl Player {
             text,
             author: "ann".into(),
             parent: None,
-            allow_blast: declared.allowing,
+            allow: declared.allowing.into(),
             key: None,
         };
         match self.stage.store.submit(submission, self.stage.now()).await {
@@ -305,6 +305,7 @@ impl Player {
             }
             Err(
                 refused @ (SubmitError::Blast { .. }
+                | SubmitError::DataLoss(_)
                 | SubmitError::Conflict { .. }
                 | SubmitError::NameTaken { .. }
                 | SubmitError::MachinesTaken { .. }

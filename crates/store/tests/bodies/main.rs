@@ -14,5 +14,7 @@ mod dumped;
 mod fixture;
 mod furnished;
 mod migrated;
+mod recovered;
 mod tampered;
+mod unknown;
 mod unreadable;

@@ -9,7 +9,7 @@ use model::intent::Wish;
 use model::observed::Observation;
 use plan::Phase;
 use std::fmt::Write as _;
-use store::{ClusterFilter, Draft, MachineFilter, Page, Store, TaskFilter};
+use store::{Allowed, ClusterFilter, Draft, MachineFilter, Page, Recovery, Store, TaskFilter};
 
 /// Every document of a cluster: what it is called here, its table, the column that says whose it is,
 /// the column with its text, and one with a word that this program does not know.
@@ -128,7 +128,44 @@ async fn told(store: &Store, [east, west]: [ClusterId; 2]) -> String {
         cluster: Some(name("west")),
     };
     store.machines(&project, machines, page()).await.unwrap();
+    // Lists of all show the rest, and what waits for a person is no end.
+    store
+        .tasks(&project, TaskFilter::default(), page())
+        .await
+        .unwrap();
+    store.intents(&project, page()).await.unwrap();
+    store
+        .machines(&project, MachineFilter::default(), page())
+        .await
+        .unwrap();
+    store.manifests(&project, page()).await.unwrap();
+    if !told.starts_with("read") {
+        told.push_str(&recovered(store, east).await);
+    }
     told
+}
+
+/// What becomes of it when it is recovered: all of it can be read again, unless nothing of it can.
+async fn recovered(store: &Store, east: ClusterId) -> String {
+    let recovery = |abandon| Recovery {
+        project: project(),
+        cluster: name("east"),
+        leave: Vec::new(),
+        abandon,
+        allow: Allowed::default(),
+        author: "ana".into(),
+    };
+    match store.recover(recovery(false), at(502)).await {
+        Ok(_) => {
+            drop(view(store, east).await);
+            ", and recovered".to_owned()
+        }
+        Err(_) => {
+            let given_up = store.recover(recovery(true), at(502)).await.unwrap();
+            assert!(!given_up.left.is_empty());
+            ", and given up".to_owned()
+        }
+    }
 }
 
 #[tokio::test]
@@ -138,37 +175,43 @@ async fn what_another_version_wrote_is_refused_with_a_sentence_and_keeps_nobody_
     {
         let mut all = String::new();
         for (what, table, of, text, unknown) in DOCUMENTS {
-            for newer in [true, false] {
+            for how in ["newer", "unknown", "grown"] {
                 let place = place.another();
                 let store = place.open();
                 let both = furnished(&store).await;
-                let set = if newer {
-                    "format = 99".to_owned()
-                } else {
-                    format!("{text} = '{unknown}'")
+                let set = match how {
+                    "newer" => "format = 99".to_owned(),
+                    "unknown" => format!("{text} = '{unknown}'"),
+                    // A field more than this program knows, in whatever there is.
+                    _ => format!("{text} = REPLACE({text}, '{{', '{{\"quark\":0,')"),
                 };
                 place.run(&format!(
                     "UPDATE {table} SET {set} WHERE {of} = '{}';",
                     both[0]
                 ));
                 let told = told(&store, both).await;
-                let how = if newer { "newer" } else { "unknown" };
                 writeln!(all, "{what} {how}: {told}").unwrap();
             }
         }
         expect![[r#"
-            desired newer: STORE-007: cannot read the database, its format is 99 and this program knows up to 1
-            desired unknown: STORE-006: cannot read the database, a document is not of the form it should have
-            task newer: STORE-007: cannot read the database, its format is 99 and this program knows up to 1
-            task unknown: STORE-006: cannot read the database, a document is not of the form it should have
-            observation newer: STORE-007: cannot read the database, its format is 99 and this program knows up to 1
-            observation unknown: STORE-006: cannot read the database, a document is not of the form it should have
-            intent newer: STORE-007: cannot read the database, its format is 99 and this program knows up to 1
-            intent unknown: STORE-006: cannot read the database, a document is not of the form it should have
-            summary newer: STORE-007: cannot read the database, its format is 99 and this program knows up to 1
-            summary unknown: STORE-006: cannot read the database, a document is not of the form it should have
-            held newer: STORE-007: cannot read the database, its format is 99 and this program knows up to 1
-            held unknown: STORE-006: cannot read the database, a document is not of the form it should have
+            desired newer: STORE-007: cannot read the desired state of a cluster that is stored, its format is 99 and this program knows up to 1, and given up
+            desired unknown: STORE-006: cannot read the desired state of a cluster that is stored, it is not of the form it should have, and given up
+            desired grown: STORE-006: cannot read the desired state of a cluster that is stored, it is not of the form it should have, and given up
+            task newer: STORE-007: cannot read a task that is stored, its format is 99 and this program knows up to 1, and recovered
+            task unknown: STORE-006: cannot read a task that is stored, it is not of the form it should have, and recovered
+            task grown: STORE-006: cannot read a task that is stored, it is not of the form it should have, and recovered
+            observation newer: STORE-007: cannot read what was seen that is stored, its format is 99 and this program knows up to 1, and recovered
+            observation unknown: STORE-006: cannot read what was seen that is stored, it is not of the form it should have, and recovered
+            observation grown: STORE-006: cannot read what was seen that is stored, it is not of the form it should have, and recovered
+            intent newer: STORE-007: cannot read a wish that is stored, its format is 99 and this program knows up to 1, and recovered
+            intent unknown: STORE-006: cannot read a wish that is stored, it is not of the form it should have, and recovered
+            intent grown: STORE-006: cannot read a wish that is stored, it is not of the form it should have, and recovered
+            summary newer: read
+            summary unknown: read
+            summary grown: read
+            held newer: read
+            held unknown: read
+            held grown: read
         "#]].assert_eq(&all);
     }
 }

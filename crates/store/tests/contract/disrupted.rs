@@ -235,12 +235,12 @@ pub(crate) async fn nobody_begins_to_wait_for_an_address_that_is_free(store: &St
     let west = submit(store, &given("west", 7)).await.unwrap().changed[0].0;
     settle(store, west, at(1)).await;
     let mut moved = submission(&given("west", 5));
-    moved.allow_blast = Some(100);
+    moved.allow = Some(100).into();
     store.submit(moved, at(2)).await.unwrap();
     let late = refused_whole(store, west, at(2)).await;
     assert!(late.held.iter().any(|held| held.reason.word() == "claimed"));
     let mut moved = submission(&given("east", 6));
-    moved.allow_blast = Some(100);
+    moved.allow = Some(100).into();
     store.submit(moved, at(3)).await.unwrap();
     settle(store, east, at(4)).await;
     let stale = store.commit(late, at(5)).await.unwrap_err();

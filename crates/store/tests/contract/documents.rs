@@ -188,9 +188,9 @@ pub(crate) async fn a_change_that_removes_too_much_needs_consent(store: &Store) 
     assert_eq!(percent_needed, 50);
 
     let mut consented = submission(&less);
-    consented.allow_blast = Some(49);
+    consented.allow = Some(49).into();
     store.submit(consented.clone(), at(0)).await.unwrap_err();
-    consented.allow_blast = Some(50);
+    consented.allow = Some(50).into();
     store.submit(consented, at(0)).await.unwrap();
     let east = store
         .cluster(&project(), &name("east"))
@@ -290,7 +290,7 @@ pub(crate) async fn a_cluster_that_is_no_longer_declared_needs_consent(store: &S
     );
 
     let mut consented = submission(&less);
-    consented.allow_blast = Some(100);
+    consented.allow = Some(100).into();
     let submitted = store.submit(consented, at(0)).await.unwrap();
     assert_eq!((submitted.changed.len(), submitted.unchanged), (1, 1));
     let west = store
@@ -464,6 +464,7 @@ pub(crate) async fn a_preview_writes_nothing(store: &Store) {
         .preview(&project(), &admitted(&next), Some(100), at(1))
         .await
         .unwrap();
+    let previews = previews.clusters;
     let changes: Vec<_> = previews
         .iter()
         .map(|one| (one.desired.name.as_str(), one.change))

@@ -15,7 +15,8 @@ use model::version::Version;
 use plan::{Held, Plan, Reason};
 use std::time::Duration;
 use store::{
-    Claim, ClusterView, CommitError, Ended, Recorded, Store, Submission, SubmitError, Submitted,
+    Allowed, Claim, ClusterView, CommitError, Ended, Recorded, Store, Submission, SubmitError,
+    Submitted,
 };
 
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
@@ -125,7 +126,7 @@ pub(crate) fn submission(text: &str) -> Submission {
         text: text.to_owned(),
         author: "ana".into(),
         parent: None,
-        allow_blast: None,
+        allow: Allowed::default(),
         key: None,
     }
 }

@@ -19,6 +19,7 @@ mod observed;
 mod owned;
 mod paced;
 mod planned;
+mod reasons;
 mod sealed;
 mod spoken;
 mod told;
@@ -114,6 +115,11 @@ contract! {
         what_changed_about_a_machine_is_kept_newest_first,
         what_is_past_its_time_is_swept,
         counts_tell_how_much_there_is;
+    reasons:
+        history_says_who_why_and_what,
+        what_nobody_asked_for_says_what_was_seen,
+        wishes_are_told_by_names,
+        machines_that_keep_data_go_only_when_that_is_said;
     wished:
         a_wish_for_another_size_changes_the_cluster,
         a_newer_size_replaces_the_older_wish,

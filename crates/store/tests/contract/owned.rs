@@ -357,7 +357,7 @@ pub(crate) async fn a_full_quota_keeps_nothing_from_leaving(store: &Store) {
     settle(store, east, at(2)).await;
 
     let mut moved = submission(&two_pools(1, 2));
-    moved.allow_blast = Some(100);
+    moved.allow = Some(100).into();
     store.submit(moved, at(3)).await.unwrap();
     for step in 4..20 {
         plan_and_hold(store, east, at(step)).await;

@@ -134,7 +134,7 @@ pub(crate) async fn a_wish_that_made_much_goes_with_consent_or_at_its_end(store:
     );
     let consented = Withdrawal {
         intent: intent.id,
-        allow_blast: Some(70),
+        allow: Some(70).into(),
     };
     store
         .withdraw_intent(&project(), consented, "ana", at(3))

@@ -132,7 +132,7 @@ async fn bustle(store: Store, number: usize, ids: Vec<ClusterId>) {
         if number == 0 {
             let name = format!("c{}", round % 4);
             let mut changed = submission(&text(&name, &[&name], 1, 3 + round % 5));
-            changed.allow_blast = Some(100);
+            changed.allow = Some(100).into();
             store.submit(changed, at(1)).await.unwrap();
         }
         for id in &ids {

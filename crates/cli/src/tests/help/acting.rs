@@ -122,6 +122,8 @@ fn the_help_of_intent_withdraw() {
               <ID>  The id of the intent
             Options:
                   --allow-blast <PERCENT>  Allow the removal of this share of machines at once
+                  --allow-data-loss        Allow machines to go together with data that their cluster keeps on
+                                           them
               -h, --help                   Print help (see more with '--help')
             Example:
               slipway intent withdraw intent-0c5w3k9qj2m4x"#]],

@@ -7,15 +7,17 @@ use expect_test::expect;
 fn the_help_of_plan() {
     check(
         "plan",
-        &expect![[r"
-        Show all that would follow if a manifest were applied; touch nothing
-        Usage: slipway plan [OPTIONS] --file <FILE>
-        Options:
-          -f, --file <FILE>            The manifest; `-` reads standard input
-              --allow-blast <PERCENT>  Allow the removal of this share of machines at once
-          -h, --help                   Print help (see more with '--help')
-        Example:
-          slipway plan -f examples/hello.yaml"]],
+        &expect![[r#"
+            Show all that would follow if a manifest were applied; touch nothing
+            Usage: slipway plan [OPTIONS] --file <FILE>
+            Options:
+              -f, --file <FILE>            The manifest; `-` reads standard input
+                  --allow-blast <PERCENT>  Allow the removal of this share of machines at once
+                  --allow-data-loss        Allow machines to go together with data that their cluster keeps on
+                                           them
+              -h, --help                   Print help (see more with '--help')
+            Example:
+              slipway plan -f examples/hello.yaml"#]],
     );
 }
 
@@ -23,19 +25,21 @@ fn the_help_of_plan() {
 fn the_help_of_apply() {
     check(
         "apply",
-        &expect![[r"
-        Declare a manifest; the server does what it takes
-        Usage: slipway apply [OPTIONS] --file <FILE>
-        Options:
-          -f, --file <FILE>            The manifest; `-` reads standard input
-              --wait                   Wait until everything is as declared
-              --timeout <TIME>         Wait no longer than this, e.g. 90s, 30m, 2h
-              --plan <ID>              Accept only what this journey has shown
-              --allow-blast <PERCENT>  Allow the removal of this share of machines at once
-          -h, --help                   Print help (see more with '--help')
-        Examples:
-          slipway apply -f examples/hello.yaml --wait
-          slipway plan -f hello.yaml && slipway apply -f hello.yaml --plan plan-0c5w3k9qj2m4x"]],
+        &expect![[r#"
+            Declare a manifest; the server does what it takes
+            Usage: slipway apply [OPTIONS] --file <FILE>
+            Options:
+              -f, --file <FILE>            The manifest; `-` reads standard input
+                  --wait                   Wait until everything is as declared
+                  --timeout <TIME>         Wait no longer than this, e.g. 90s, 30m, 2h
+                  --plan <ID>              Accept only what this journey has shown
+                  --allow-blast <PERCENT>  Allow the removal of this share of machines at once
+                  --allow-data-loss        Allow machines to go together with data that their cluster keeps on
+                                           them
+              -h, --help                   Print help (see more with '--help')
+            Examples:
+              slipway apply -f examples/hello.yaml --wait
+              slipway plan -f hello.yaml && slipway apply -f hello.yaml --plan plan-0c5w3k9qj2m4x"#]],
     );
 }
 

@@ -1,0 +1,24 @@
+//! What a change may take away, as people say it.
+
+use api::client::Allow;
+
+/// What a change may take away.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub(crate) struct Allowing {
+    /// Allow the removal of this share of machines at once
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(..=100))]
+    allow_blast: Option<u8>,
+
+    /// Allow machines to go together with data that their cluster keeps on them
+    #[arg(long)]
+    allow_data_loss: bool,
+}
+
+impl From<Allowing> for Allow {
+    fn from(allowing: Allowing) -> Self {
+        Self {
+            blast: allowing.allow_blast,
+            data_loss: allowing.allow_data_loss,
+        }
+    }
+}
