@@ -145,6 +145,10 @@ pub struct ClusterView {
     /// Nodes that somebody else has joined to it, and that are left alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub strangers: Vec<String>,
+    /// What else there is to know, in sentences: such as that a wish holds a pool at another size than the
+    /// manifest names, or that an earlier cluster of this name is still being removed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// Its machines: those to stay, then those to leave.
     pub machines: Vec<MachineView>,
     /// Tasks that are not finished.

@@ -38,12 +38,12 @@ pub enum WishRequest {
     },
     /// A new machine in place of this one.
     Replace {
-        /// Which machine, by name.
+        /// Which machine, by its name or its id.
         machine: String,
     },
     /// This machine goes, and its pool, which has an autoscaler, becomes one smaller.
     Retire {
-        /// Which machine, by name.
+        /// Which machine, by its name or its id.
         machine: String,
     },
     /// Another attempt at a stuck or waiting task, now.

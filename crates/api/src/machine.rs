@@ -3,6 +3,8 @@
 use crate::time::Time;
 use model::cluster::{Jump, Machine, Origin};
 use model::hardware::Hardware;
+use model::id::ClusterId;
+use model::name::Name;
 use model::observed::{HostFact, MachineFact, NodeFact, Seen};
 use model::templates::Templates;
 use serde::{Deserialize, Serialize};
@@ -435,6 +437,10 @@ pub struct MachineView {
     pub name: String,
     /// The cluster it belongs to.
     pub cluster: String,
+    /// Which cluster that is, in which of its lives.
+    #[serde(default)] // Servers from before there was this field do not say it.
+    #[schema(required = true)]
+    pub cluster_id: String,
     /// The pool it belongs to.
     pub pool: String,
     /// What it does in the cluster.
@@ -464,11 +470,17 @@ pub struct MachineView {
 
 impl MachineView {
     /// Puts together what should be and what was seen.
-    pub fn new(cluster: &model::name::Name, machine: &Machine, leaving: bool, seen: &Seen) -> Self {
+    pub fn new(
+        (cluster, cluster_id): (&Name, ClusterId),
+        machine: &Machine,
+        leaving: bool,
+        seen: &Seen,
+    ) -> Self {
         Self {
             id: machine.id.to_string(),
             name: machine.name.to_string(),
             cluster: cluster.to_string(),
+            cluster_id: cluster_id.to_string(),
             pool: machine.pool.to_string(),
             role: machine.role.into(),
             ordinal: machine.ordinal,

@@ -1,5 +1,7 @@
 //! Manifests on the wire: what was declared, by whom, and where it stands.
 
+pub use model::admit::{API_VERSIONS, KIND};
+
 use crate::cluster::ClusterSummary;
 use crate::time::Time;
 use serde::{Deserialize, Serialize};

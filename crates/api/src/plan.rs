@@ -18,6 +18,11 @@ pub struct JourneyView {
     #[serde(default = "kept")] // What was shown before this field had been kept.
     #[schema(required = true)]
     pub kept: bool,
+    /// What the manifest says that it was made of, as a digest; `apply --plan` compares it. Comments and
+    /// the order of what it lists do not matter.
+    #[serde(default)] // What was kept before there was this field allows no manifest.
+    #[schema(required = true)]
+    pub of: String,
     /// The journey as people read it, exactly as `slipway plan` prints it.
     pub text: String,
     /// The same per cluster, for programs. Clusters that stay as they are do not appear.
@@ -48,6 +53,10 @@ const fn kept() -> bool {
 pub struct JourneyCluster {
     /// Which cluster.
     pub name: String,
+    /// In which of its lives; `apply --plan` compares it.
+    #[serde(default)] // What was kept before there was this field allows no cluster.
+    #[schema(required = true)]
+    pub id: String,
     /// How long it takes, predicted.
     pub minutes: u32,
     /// What happens, in order.
@@ -58,6 +67,9 @@ pub struct JourneyCluster {
     pub ends_in: ClusterState,
     /// What happens to each machine, by its name: what `apply --plan` compares.
     pub effects: BTreeMap<String, Vec<Effect>>,
+    /// The ids of these machines, by their names: a name can be used again. `apply --plan` compares them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub machine_ids: BTreeMap<String, Vec<String>>,
     /// The version of Kubernetes that its nodes should have at the end; `apply --plan` compares it, and
     /// all below that adds to what was agreed to.
     #[serde(default)] // What was kept before there was this field allows no version.

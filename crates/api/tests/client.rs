@@ -171,7 +171,7 @@ async fn a_manifest_is_sent_with_everything_that_was_said_about_it() {
         (2, vec!["edge".to_owned()])
     );
     expect![[r"
-        POST /api/v1/projects/default/manifests?allowBlast=50&plan=plan-1 HTTP/1.1
+        POST /api/v1/projects/default/manifests?allowBlast=50&allowDataLoss=true&plan=plan-1 HTTP/1.1
         authorization: Bearer token
         content-type: application/yaml
         if-match: 1

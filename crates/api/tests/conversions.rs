@@ -97,7 +97,10 @@ fn a_machine_shows_what_should_be_beside_what_was_seen() {
         node: Some((joined, Timestamp::from_millis(1_000))),
     };
     let view = MachineView::new(
-        &"edge".parse().unwrap(),
+        (
+            &"edge".parse().unwrap(),
+            "cluster-0c5w3k9qj2m4x".parse().unwrap(),
+        ),
         &machine("edge-pool-01", Role::Control, made()),
         false,
         &seen,

@@ -60,6 +60,19 @@ pub enum Error {
         /// Which file.
         file: PathBuf,
     },
+    /// A document that is something else.
+    #[error(
+        "`{}` is no manifest: its kind is `{}` and its apiVersion `{}`",
+        file.display(), kind.escape_debug(), version.escape_debug()
+    )]
+    NoManifest {
+        /// Which file.
+        file: PathBuf,
+        /// What it says that it is.
+        kind: String,
+        /// In which version.
+        version: String,
+    },
     /// A token that is there and cannot be read.
     #[error("could not read the token in {}", file.display())]
     TokenFile {
@@ -163,7 +176,8 @@ impl Error {
             | Self::TooLarge { .. }
             | Self::LongValue { .. }
             | Self::NotText { .. }
-            | Self::NoName { .. } => "CLI-006",
+            | Self::NoName { .. }
+            | Self::NoManifest { .. } => "CLI-006",
             Self::NoDataDir => "CLI-007",
             Self::Usage { .. } => "CLI-008",
             Self::NotFound { .. } => "CLI-009",
@@ -188,6 +202,7 @@ impl Error {
             }
             Self::NotText { .. } => "is this a manifest?",
             Self::NoName { .. } => "it should be YAML with `metadata.name`; or name the manifest",
+            Self::NoManifest { .. } => "give the file that was applied; or name the manifest",
             Self::TokenFile { .. } => "ask as the user who runs the server, or set SLIPWAY_TOKEN",
             Self::NoDataDir => "set SLIPWAY_DATA, or name --data-dir",
             Self::Usage { hint, .. } => hint,
@@ -220,6 +235,7 @@ impl Error {
             | Self::LongValue { .. }
             | Self::NotText { .. }
             | Self::NoName { .. }
+            | Self::NoManifest { .. }
             | Self::TokenFile { .. }
             | Self::NoDataDir
             | Self::Usage { .. } => Exit::Usage,
@@ -287,6 +303,7 @@ impl Error {
             | Self::LongValue { .. }
             | Self::NotText { .. }
             | Self::NoName { .. }
+            | Self::NoManifest { .. }
             | Self::NoDataDir
             | Self::Usage { .. }
             | Self::CutOff

@@ -1,7 +1,7 @@
 //! Reads a manifest from a file or from standard input, and no more than a manifest.
 
 use crate::error::Error;
-use api::manifest::TEXT_BYTES_MAX;
+use api::manifest::{API_VERSIONS, KIND, TEXT_BYTES_MAX};
 use serde::Deserialize;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -59,7 +59,10 @@ pub(crate) fn read(file: &Path) -> Result<String, Error> {
 
 /// The part of a document that says which one it is; the rest may be as wrong as it likes.
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Named {
+    #[serde(default)]
+    api_version: String,
     #[serde(default)]
     kind: String,
     metadata: Metadata,
@@ -73,16 +76,25 @@ struct Metadata {
 /// Documents that stand beside a manifest, which names them.
 const BESIDE: &str = "TemplateGitReference";
 
-/// The name of the manifest in `text`, which was read from `file`.
+/// The name of the manifest in `text`, which was read from `file`. A document of another kind is none,
+/// whatever its name is.
 pub(crate) fn name(text: &str, file: &Path) -> Result<String, Error> {
     let nameless = || Error::NoName {
         file: file.to_owned(),
     };
     let documents: Vec<Named> = serde_saphyr::from_multiple(text).map_err(|_| nameless())?;
     let mut manifests = documents.into_iter().filter(|of| of.kind != BESIDE);
-    match (manifests.next(), manifests.next()) {
-        (Some(named), None) => Ok(named.metadata.name),
-        (Some(_) | None, _) => Err(nameless()),
+    let (Some(named), None) = (manifests.next(), manifests.next()) else {
+        return Err(nameless());
+    };
+    if named.kind == KIND && API_VERSIONS.contains(&&*named.api_version) {
+        Ok(named.metadata.name)
+    } else {
+        Err(Error::NoManifest {
+            file: file.to_owned(),
+            kind: named.kind,
+            version: named.api_version,
+        })
     }
 }
 
@@ -127,9 +139,19 @@ mod tests {
     #[test]
     fn the_name_is_found_in_a_manifest_with_faults() {
         let file = Path::new("a.yaml");
-        let text = "kind: Wrong\nmetadata:\n  name: hello\n  colour: red\nspec: 3\n";
+        let said =
+            |kind: &str| format!("{kind}\nmetadata:\n  name: hello\n  colour: red\nspec: 3\n");
+        let text = &said("apiVersion: slipway.dev/v1\nkind: InputManifest");
         assert_eq!(name(text, file).unwrap(), "hello");
         assert!(name("spec: {}", file).is_err());
+        for kind in [
+            "apiVersion: v1\nkind: Service",
+            "kind: InputManifest",
+            "apiVersion: slipway.dev/v1",
+        ] {
+            let refused = name(&said(kind), file).unwrap_err();
+            assert_eq!(refused.code(), "CLI-006", "{refused}");
+        }
         assert!(name("{{{", file).is_err());
         let beside = "kind: TemplateGitReference\nmetadata: {name: ours}\n";
         assert_eq!(

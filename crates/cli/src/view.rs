@@ -140,10 +140,23 @@ pub(crate) fn machines(machines: &[MachineView], now: Time) -> String {
         "OBSERVED BY PROVIDER",
         "OBSERVED BY KUBERNETES",
     ]);
+    let mut bearers: BTreeMap<&str, u32> = BTreeMap::new();
     for view in machines {
+        *bearers.entry(&view.name).or_default() += 1;
+    }
+    for view in machines {
+        // A name that was used again, while its former bearer is still there.
+        let shared = bearers.get(&*view.name).is_some_and(|bearers| *bearers > 1);
+        let or_id = |name: &str, id: &str| {
+            if shared && !id.is_empty() {
+                format!("{name} ({id})")
+            } else {
+                name.to_owned()
+            }
+        };
         table.row([
-            view.name.clone(),
-            view.cluster.clone(),
+            or_id(&view.name, &view.id),
+            or_id(&view.cluster, &view.cluster_id),
             view.pool.clone(),
             view.role.to_string(),
             if view.leaving { "to leave" } else { "to stay" }.to_owned(),

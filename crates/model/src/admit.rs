@@ -28,7 +28,7 @@ pub(crate) mod snapshots;
 pub(crate) mod templates;
 pub(crate) mod upkeep;
 
-pub use manifest::{admit, admit_all};
+pub use manifest::{API_VERSIONS, KIND, admit, admit_all};
 
 #[cfg(test)]
 mod tests;

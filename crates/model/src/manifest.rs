@@ -3,6 +3,8 @@
 //! Only [`crate::admit`] makes a [`Manifest`], so a reader may rely on what it promises:
 //! every reference leads somewhere, every name is usable, every network has room.
 
+mod fingerprint;
+
 use crate::addon;
 use crate::care::Marks;
 use crate::cluster::Forward;

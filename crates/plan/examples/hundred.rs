@@ -86,6 +86,7 @@ fn view<'a>(desired: &'a Desired, observed: &'a Observed) -> View<'a> {
         blocked: &[],
         missing: &[],
         claimed: &[],
+        vain: &[],
         parent: 0,
         now: NOW,
     }

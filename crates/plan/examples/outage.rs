@@ -78,6 +78,7 @@ fn view<'a>(desired: &'a Desired, observed: &'a Observed, now: Timestamp) -> Vie
         blocked: &[],
         missing: &[],
         claimed: &[],
+        vain: &[],
         parent: 0,
         now,
     }

@@ -26,6 +26,7 @@ use model::intent::Wish;
 use model::observed::{MachineFact, NodeFact, Seen};
 use model::task::{Kind, State};
 use model::time::Timestamp;
+use model::upkeep::Roll;
 use std::collections::BTreeSet;
 use std::ops::Deref;
 use std::time::Duration;
@@ -39,6 +40,19 @@ pub struct Advance {
     pub desired: Desired,
     /// Why, in one sentence.
     pub because: String,
+}
+
+/// Whether the step from `before` to `now` is one of those that somebody's edit began, which is in
+/// `edited`: a pool becomes another kind, or an upgrade goes on to its next minor release.
+pub fn follows(edited: &Desired, before: &Desired, now: &Desired) -> bool {
+    let begun = |roll: &Roll| {
+        let place = |of: &Roll| (of.pool.clone(), of.role, of.balancer.clone());
+        let mut rolls = edited.rolls.iter();
+        rolls.any(|of| place(of) == place(roll) && of.origin == roll.origin)
+    };
+    let went_on = |roll: &&Roll| !now.rolls.contains(roll);
+    let rolled = before.rolls.iter().filter(went_on).any(begun);
+    rolled || edited.stone.is_some() && before.stone != now.stone
 }
 
 impl Advance {

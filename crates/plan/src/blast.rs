@@ -1,6 +1,7 @@
 //! How much a change would take away at once.
 
-use model::cluster::Desired;
+use model::cluster::{Desired, Machine, Role};
+use model::observed::{Observed, Seen};
 use std::collections::BTreeSet;
 
 /// The largest shares that a change may remove unasked.
@@ -65,16 +66,31 @@ pub struct Blast {
 impl Blast {
     /// What `next` newly removes of the cluster that `previous` describes.
     pub fn between(previous: &Desired, next: &Desired) -> Self {
+        Self::among(previous, next, |_| true)
+    }
+
+    /// The same of machines of one role.
+    pub(crate) fn of_role(previous: &Desired, next: &Desired, role: Role) -> Self {
+        Self::among(previous, next, |machine| machine.role == role)
+    }
+
+    fn among(previous: &Desired, next: &Desired, counts: impl Fn(&Machine) -> bool) -> Self {
         let stays: BTreeSet<_> = next.machines.iter().map(|machine| machine.id).collect();
-        let removed = previous
-            .machines
-            .iter()
-            .filter(|machine| !stays.contains(&machine.id))
-            .count();
-        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        let all = || previous.machines.iter().filter(|machine| counts(machine));
+        let removed = all().filter(|machine| !stays.contains(&machine.id));
         Self {
             removed: count(removed),
-            of: count(previous.machines.len()),
+            of: count(all()),
+        }
+    }
+
+    /// The same with machines that earlier changes removed and that have not gone yet: many small steps
+    /// are one large one until the first has been taken.
+    #[must_use]
+    pub fn beside(self, going: u32) -> Self {
+        Self {
+            removed: self.removed.saturating_add(going),
+            of: self.of.saturating_add(going),
         }
     }
 
@@ -93,9 +109,40 @@ impl Blast {
     }
 }
 
+/// Machines that are leaving a cluster that shrinks again and are still nodes of it. Where others come in
+/// their place nothing is taken away.
+pub fn going(previous: &Desired, observed: &Observed, next: &Desired) -> u32 {
+    let shrinks = next.machines.len() < previous.machines.len();
+    let still = previous.leaving.iter().filter(|machine| {
+        let seen = observed.machines.get(&machine.id);
+        seen.is_some_and(Seen::is_node)
+    });
+    if shrinks { count(still) } else { 0 }
+}
+
+fn count<T>(items: impl Iterator<Item = T>) -> u32 {
+    u32::try_from(items.count()).unwrap_or(u32::MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture::World;
+
+    #[test]
+    fn small_steps_are_a_large_one_until_the_first_is_taken() {
+        let world = World::new("1.34.0", "c1 w1 w2 w3", "c1 w1 w2 w3 w4 w5 w6/ w7x");
+        let next = World::new("1.34.0", "c1 w1 w2", "").desired;
+        let going = going(&world.desired, &world.observed, &next);
+        let blast = Blast::between(&world.desired, &next).beside(going);
+        assert_eq!((blast.removed, blast.of), (4, 7));
+        assert!(!Limits::default().allow_cluster(blast));
+        let taken = World::new("1.34.0", "c1 w1 w2 w3", "c1 w1 w2 w3 w4x w5x w6~");
+        assert_eq!(super::going(&taken.desired, &taken.observed, &next), 0);
+        // One comes for each that goes.
+        let replaced = World::new("1.34.0", "c1 w1 w2 w8", "").desired;
+        assert_eq!(super::going(&world.desired, &world.observed, &replaced), 0);
+    }
 
     #[test]
     fn one_machine_may_always_go() {

@@ -129,10 +129,10 @@ mod tests {
         expect!["made, with 1 machine, Kubernetes v1.34.0"].assert_eq(&brief(None, &new));
         check(
             |next| next.version = "v1.35.1".parse().unwrap(),
-            &expect![[""]],
+            &expect!["Kubernetes v1.34.0 → v1.35.1"],
         );
-        check(|next| next.machines.truncate(4), &expect![[""]]);
-        check(|next| next.machines.truncate(1), &expect![[""]]);
+        check(|next| next.machines.truncate(4), &expect!["-w4"]);
+        check(|next| next.machines.truncate(1), &expect!["-4 of compute"]);
         check(
             |next| {
                 let more = World::new("v1.34.0", "w8 w9", "").desired.machines;
@@ -141,9 +141,9 @@ mod tests {
                 next.addons.clear();
                 next.protected = true;
             },
-            &expect![[""]],
+            &expect!["+w8, +w9; -w1; deletionProtection"],
         );
-        check(|next| next.tombstone = true, &expect![[""]]);
-        check(|_| {}, &expect![[""]]);
+        check(|next| next.tombstone = true, &expect!["to be removed"]);
+        check(|_| {}, &expect!["nothing that can be told in short"]);
     }
 }

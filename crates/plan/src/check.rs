@@ -22,6 +22,7 @@ use model::id::MachineId;
 use model::name::Name;
 use model::observed::{MachineFact, NodeFact, Seen};
 use model::task::{Action, Kind, State, Task};
+use model::time::Timestamp;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
@@ -366,7 +367,7 @@ fn quorum(view: &View<'_>, plan: &Plan) -> Vec<Note> {
         let members: Vec<_> = view
             .desired
             .all()
-            .filter(|machine| machine.role == Role::Control && is_voter(view, machine.id))
+            .filter(|machine| machine.role == Role::Control && is_voter(view, machine))
             .collect();
         let left = members.iter().filter(|machine| {
             decides(view, machine) && !disturbed.iter().any(|task| task.machine.id == machine.id)
@@ -410,12 +411,27 @@ fn joined(view: &View<'_>, machine: MachineId) -> bool {
     matches!(node(view, machine), Some(NodeFact::Joined { .. }))
 }
 
-/// Whether etcd counts on a machine: it does on the dead until they are taken out. Who is not to stay
-/// is counted with what is left of others.
-fn is_voter(view: &View<'_>, machine: MachineId) -> bool {
-    let stays = view.desired.machines.iter().any(|of| of.id == machine);
-    let seen = view.observed.machines.get(&machine);
-    seen.is_some_and(|seen| seen.is_node() || stays && seen.outlived())
+/// Whether etcd counts on a machine: it does on the dead until they are taken out, or it says itself
+/// that it has no such member. Who is not to stay is counted with what is left of others as soon as
+/// anybody could list that.
+fn is_voter(view: &View<'_>, machine: &Machine) -> bool {
+    let Some(seen) = view.observed.machines.get(&machine.id) else {
+        return false;
+    };
+    let since = |at: Option<Timestamp>, fact: Option<Timestamp>| {
+        at.zip(fact).is_some_and(|(at, fact)| at >= fact)
+    };
+    let (gone_at, node_at) = (seen.machine.as_ref(), seen.node.as_ref());
+    let strays = view.observed.strays.as_ref().map(|(_, at)| *at);
+    let listed = since(strays, gone_at.map(|(_, at)| *at));
+    let told = view.observed.wellbeing.as_ref();
+    let told = told.filter(|(told, _)| {
+        let mut etcd = told.etcd.iter();
+        !told.etcd.is_empty() && etcd.all(|member| member.name != machine.name.as_str())
+    });
+    let denied = since(told.map(|(_, at)| *at), node_at.map(|(_, at)| *at));
+    let stays = view.desired.machines.iter().any(|of| of.id == machine.id);
+    seen.is_node() || seen.outlived() && !denied && (stays || !listed)
 }
 
 /// Whether a node waits at its gates, and would serve if they let it: nobody misses it yet.

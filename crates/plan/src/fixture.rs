@@ -4,6 +4,7 @@ use crate::claims::Claim;
 use crate::ledger::{Elsewhere, Slot};
 use crate::planner::{Plan, View};
 use crate::predict::predict;
+use crate::vain::Vain;
 use model::addon::{self, AddonFact};
 use model::balancer::{Listener, Protocol};
 use model::cluster::{Balancer, Desired, Forward, Generation, Machine, Origin, Role};
@@ -40,6 +41,7 @@ pub(crate) struct World {
     pub(crate) elsewhere: Vec<Elsewhere>,
     pub(crate) missing: Vec<SecretRef>,
     pub(crate) claimed: Vec<Claim>,
+    pub(crate) vain: Vec<Vain>,
     pub(crate) now: Timestamp,
 }
 
@@ -91,6 +93,7 @@ impl World {
             elsewhere: Vec::new(),
             missing: Vec::new(),
             claimed: Vec::new(),
+            vain: Vec::new(),
             now: NOW,
         };
         for word in have.split_whitespace() {
@@ -328,6 +331,7 @@ impl World {
             intents: &self.intents,
             blocked: &[],
             claimed: &self.claimed,
+            vain: &self.vain,
             missing: &self.missing,
             parent: 0,
             now: self.now,

@@ -51,6 +51,9 @@ pub enum Reason {
         needed: u32,
         /// How many members do not answer: only a person can bring them back.
         silent: u32,
+        /// How many members are counted on whose machines are gone.
+        #[serde(default)]
+        gone: u32,
     },
     /// Machines still have to come before others may go.
     Additions {
@@ -86,6 +89,13 @@ pub enum Reason {
         task: TaskId,
         /// How the last attempt ended, with what it waits for.
         error: String,
+    },
+    /// It ended well again and again, and nothing is as it was to become.
+    Vain {
+        /// How often.
+        times: u32,
+        /// When it is tried once more.
+        due: Timestamp,
     },
     /// Somebody asked that it be left alone.
     Cancelled {
@@ -307,7 +317,9 @@ impl Reason {
     pub const fn owner(&self) -> Owner {
         match self {
             Self::Budget { .. }
-            | Self::Quorum { silent: 0, .. }
+            | Self::Quorum {
+                silent: 0, gone: 0, ..
+            }
             | Self::Additions { .. }
             | Self::ControlPlane { .. }
             | Self::Turn { .. }
@@ -329,6 +341,7 @@ impl Reason {
             }
             | Self::Window { .. } => Owner::Slipway,
             Self::Stuck { .. }
+            | Self::Vain { .. }
             | Self::Quorum { .. }
             | Self::Modules { .. }
             | Self::Secret { .. }
@@ -358,6 +371,7 @@ impl Reason {
             Self::Turn { .. } => "turn",
             Self::Backoff { .. } => "backoff",
             Self::Stuck { .. } => "stuck",
+            Self::Vain { .. } => "vain",
             Self::Cancelled { .. } => "cancelled",
             Self::Paused { .. } => "paused",
             Self::Stopped { .. } => "stopped",
@@ -384,6 +398,14 @@ impl Reason {
             Self::Modules { .. } => "modules",
             Self::Unmatched { .. } => "unmatched",
         }
+    }
+
+    /// Whether it says that machines of members are gone without which etcd cannot decide now.
+    pub(crate) const fn is_loss(&self) -> bool {
+        matches!(
+            self,
+            Self::ControlPlaneLost | Self::Quorum { gone: 1.., .. }
+        )
     }
 
     /// When a window opens that the work waits for.
@@ -473,6 +495,42 @@ impl Reason {
         )
     }
 
+    /// Which members a control plane lacks, and whose nodes are left.
+    fn tell_of_members(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Self::Quorum {
+            ready,
+            needed,
+            silent,
+            gone,
+        } = self
+        {
+            if *gone == 0 {
+                return write!(f, "other control nodes ready: {ready}, needed: {needed}");
+            }
+            // Whoever does not answer may still come back.
+            if ready.saturating_add(*silent) < *needed {
+                f.write_str("the control plane is lost: ")?;
+            }
+            write!(
+                f,
+                "control machines gone: {gone}, others ready: {ready}, needed: {needed}"
+            )
+        } else if let Self::Leftover {
+            node, of, heard, ..
+        } = self
+        {
+            let heard = if *heard { "still heard" } else { "not ready" };
+            write!(
+                f,
+                "node {node} is {heard}, and left of {of}, which is no machine of the cluster"
+            )
+        } else if let Self::Namesake { of } = self {
+            write!(f, "a node of its name is left of {of}")
+        } else {
+            Ok(())
+        }
+    }
+
     /// Why a machine is to be replaced, or is not, or is left alone, or is one that nobody has.
     fn tell_of_machine(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Self::Repair { because, .. } = self {
@@ -511,15 +569,7 @@ impl Reason {
     fn next_action(&self, machine: &Name) -> String {
         match self {
             Self::Budget { by, .. } => format!("continues when {by} is back in service"),
-            Self::Quorum { silent: 0, .. } => {
-                "continues when the other members and their etcd are well".to_owned()
-            }
-            Self::Quorum { .. } => {
-                format!(
-                    "switch on the control machines that do not answer: without a quorum nobody can \
-                     join or leave; if they are lost, {ANEW}"
-                )
-            }
+            Self::Quorum { silent, gone, .. } => regained(*silent, *gone),
             Self::Additions { waiting_for, .. } | Self::ControlPlane { waiting_for } => {
                 format!("continues when {waiting_for} is ready")
             }
@@ -530,6 +580,10 @@ impl Reason {
                     "correct the manifest, or mend the cause and run `slipway task retry {task}`"
                 )
             }
+            Self::Vain { due, .. } => format!(
+                "look with `slipway doctor` at what keeps it from taking effect, or take back what asks for \
+                 it; begins again when anything of the cluster is seen to change, else {due}"
+            ),
             Self::Cancelled { .. } => "withdraw the cancel intent to let it continue".to_owned(),
             Self::Paused { .. } => "withdraw the pause intent to let it continue".to_owned(),
             Self::Stopped { .. } => {
@@ -580,6 +634,20 @@ impl Reason {
     }
 }
 
+/// What gives etcd its quorum back.
+fn regained(silent: u32, gone: u32) -> String {
+    let back = "put a snapshot back on the control machines that are left, with \
+                `slipway backup etcd restore`, and the others are made again";
+    match (silent, gone) {
+        (0, 0) => "continues when the other members and their etcd are well".to_owned(),
+        (0, _) => format!("{back}; or {ANEW}"),
+        (_, _) => format!(
+            "switch on the control machines that do not answer: without a quorum nobody can \
+             join or leave; if they are lost, destroy them at their provider and {back}; or {ANEW}"
+        ),
+    }
+}
+
 /// What sets a secret that is missing.
 fn to_set(name: &Name, key: Option<&EntryName>) -> String {
     let key = key.map_or("KEY", EntryName::as_str);
@@ -619,8 +687,8 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Budget { .. } => self.tell_of_budget(f),
-            Self::Quorum { ready, needed, .. } => {
-                write!(f, "other control nodes ready: {ready}, needed: {needed}")
+            Self::Quorum { .. } | Self::Leftover { .. } | Self::Namesake { .. } => {
+                self.tell_of_members(f)
             }
             Self::Additions {
                 waiting_for,
@@ -639,6 +707,9 @@ impl fmt::Display for Reason {
                 attempts, error, ..
             } => write!(f, "tried {attempts}×: {error}"),
             Self::Stuck { error, .. } => write!(f, "stuck: {error}"),
+            Self::Vain { times, .. } => {
+                write!(f, "it ended well {times}× and nothing has changed")
+            }
             Self::Cancelled { by } => write!(f, "cancelled by {by}"),
             Self::Paused { by } => write!(f, "paused by {by}"),
             Self::Stopped { rule } => write!(f, "stopped by the checker: {rule}"),
@@ -674,16 +745,6 @@ impl fmt::Display for Reason {
             | Self::Unable { .. }
             | Self::Modules { .. }
             | Self::Unmatched { .. } => self.tell_of_machine(f),
-            Self::Leftover {
-                node, of, heard, ..
-            } => {
-                let heard = if *heard { "still heard" } else { "not ready" };
-                write!(
-                    f,
-                    "node {node} is {heard}, and left of {of}, which is no machine of the cluster"
-                )
-            }
-            Self::Namesake { of } => write!(f, "a node of its name is left of {of}"),
             Self::Quota { what, used, limit } => {
                 write!(f, "the project has {used} of at most {limit} {what}")
             }

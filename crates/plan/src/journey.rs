@@ -21,7 +21,7 @@ pub use disturbed::Disturbed;
 use disturbed::Taken;
 use model::cluster::{Desired, Machine};
 use model::dns::Entry;
-use model::id::MachineId;
+use model::id::{ClusterId, MachineId};
 use model::name::Name;
 use model::observed::Observed;
 use model::snapshot::SnapshotsFact;
@@ -48,6 +48,8 @@ const PATTERN_MAX: usize = 6;
 pub struct Journey {
     /// Which cluster.
     pub cluster: Name,
+    /// In which of its lives.
+    pub id: ClusterId,
     /// The rounds, repeats told once.
     pub blocks: Vec<Block>,
     /// What still waits at the end.
@@ -58,6 +60,9 @@ pub struct Journey {
     pub minutes: u32,
     /// What happens to each machine: a later journey may do less, never more.
     pub effects: BTreeMap<Name, BTreeSet<Effect>>,
+    /// Which machines these are, by their names: a name can be used again.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub machines: BTreeMap<Name, BTreeSet<MachineId>>,
     /// Which Kubernetes its nodes should run at the end.
     pub version: Version,
     /// What machines that come are made of, by pool: each way once, in the words of manifests.
@@ -429,6 +434,7 @@ struct Telling<'a> {
     /// The plan at the last pause, and after how many rounds that was.
     paused: Option<(u32, Plan)>,
     effects: BTreeMap<Name, BTreeSet<Effect>>,
+    machines: BTreeMap<Name, BTreeSet<MachineId>>,
     /// What those are made of that come, by pool.
     made: BTreeMap<Name, BTreeSet<BTreeMap<String, String>>>,
     /// What time it would be.
@@ -453,6 +459,7 @@ impl<'a> Telling<'a> {
             steps_max: STEPS_PER_MACHINE.saturating_mul(machines.saturating_add(1)),
             paused: None,
             effects: BTreeMap::new(),
+            machines: BTreeMap::new(),
             made: BTreeMap::new(),
             clock: view.now,
             timed: !view.desired.disruption.windows.0.is_empty(),
@@ -488,11 +495,13 @@ impl<'a> Telling<'a> {
             leaves: Vec::new(),
             basis: self.basis,
             cluster: desired.name.clone(),
+            id: desired.cluster,
             minutes: self.blocks.iter().map(Block::minutes).sum(),
             blocks: self.blocks,
             held: last.held,
             ends: last.summary.phase,
             effects: self.effects,
+            machines: self.machines,
             version: desired.version,
             made: self.made,
         }
@@ -522,6 +531,8 @@ impl<'a> Telling<'a> {
         for (kind, machine) in tasks {
             let effects = self.effects.entry(machine.name.clone()).or_default();
             effects.insert(kind.effect());
+            let machines = self.machines.entry(machine.name.clone()).or_default();
+            machines.insert(machine.id);
             if matches!(kind, Kind::Create | Kind::Prepare) {
                 let made = self.made.entry(machine.pool.clone()).or_default();
                 made.insert(machine.origin.made_of());

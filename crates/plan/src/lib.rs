@@ -17,6 +17,7 @@ mod brief;
 mod care;
 mod check;
 mod claims;
+mod evicted;
 mod expand;
 #[cfg(test)]
 mod fixture;
@@ -31,14 +32,18 @@ mod pace;
 mod planner;
 mod predict;
 mod price;
+mod stranded;
 mod summary;
+mod vain;
 mod why;
+mod wished;
 
-pub use advance::{Advance, Offer, Taken, advance, offers};
-pub use blast::{Blast, Limits};
+pub use advance::{Advance, Offer, Taken, advance, follows, offers};
+pub use blast::{Blast, Limits, going};
 pub use brief::brief;
 pub use check::{Note, check, check_advance};
 pub use claims::Claim;
+pub use evicted::{Evicted, evicted};
 pub use expand::{
     Change, Expansion, GivenBack, Known, Remembered, expand, expand_beside, give_back, recovered,
     retire,
@@ -53,5 +58,8 @@ pub use pace::{Basis, Paces, minutes};
 pub use planner::{Plan, View, plan};
 pub use predict::predict;
 pub use price::{Cost, DiskPrice, MachinePrice, Month, Prices, dollars};
+pub use stranded::{Stranded, stranded};
 pub use summary::{Phase, Summary};
+pub use vain::{VAIN_MAX, Vain};
 pub use why::{Cause, strangers, why};
+pub use wished::{Wished, wished};

@@ -20,6 +20,7 @@ use crate::claims::Claim;
 use crate::held::{Held, Owner, Reason};
 use crate::ledger::{Elsewhere, Slot};
 use crate::summary::{Phase, Summary};
+use crate::vain::Vain;
 use model::cluster::{Desired, Generation};
 use model::disruption::Disruption;
 use model::id::{ClusterId, MachineId, TaskId};
@@ -59,6 +60,8 @@ pub struct View<'a> {
     pub claimed: &'a [Claim],
     /// Secrets that its machines name and that nobody has set.
     pub missing: &'a [SecretRef],
+    /// What ended well again and again and changed nothing.
+    pub vain: &'a [Vain],
     /// How many plans of this cluster were committed before.
     pub parent: u64,
     /// What time it is.
@@ -220,6 +223,7 @@ pub fn plan(view: &View<'_>) -> Plan {
         strays::clear(&mut draft);
         addons::addons(&mut draft);
         snapshots::take(&mut draft);
+        rules::tell_lost(&mut draft);
     }
     draft.finish()
 }

@@ -8,7 +8,7 @@ use model::care::Care;
 use model::cluster::{Machine, Origin, Role};
 use model::mesh::{Mesh, MeshKey};
 use model::observed::{
-    CertificatesFact, HostFact, MachineFact, NodeFact, Observed, PortFact, Seen,
+    CertificatesFact, HostFact, MachineFact, Member, NodeFact, Observed, PortFact, Seen, Wellbeing,
 };
 use model::snapshot::{RestoredFact, Snapshot, SnapshotId, SnapshotsFact, Taking};
 use model::task::Action;
@@ -110,6 +110,15 @@ fn of_cluster(observed: &mut Observed, action: &Action, now: Timestamp) {
                 wish: restoring.wish,
             };
             observed.restored = Some((restored, now));
+            // It has those members, and no others.
+            let none = || (Wellbeing::default(), now);
+            let (told, at) = observed.wellbeing.get_or_insert_with(none);
+            let members = restoring.members().map(|machine| Member {
+                name: machine.name.to_string(),
+                healthy: true,
+                learner: false,
+            });
+            (told.etcd, *at) = (members.collect(), now);
         }
         Action::Create
         | Action::CreateExposed

@@ -4,6 +4,7 @@ use crate::advance::offers;
 use crate::held::{self, Held, Owner, Reason};
 use crate::planner::{Plan, View};
 use crate::summary::Phase;
+use crate::wished::wished;
 use model::observed::Observed;
 use model::task::{Open, State};
 use std::fmt;
@@ -28,8 +29,8 @@ impl fmt::Display for Cause {
 }
 
 /// Why the cluster is as it is: the state, then what waits for a person, what fails and is tried
-/// again, what runs, what waits for a worker, what waits for its turn, what could be newer, and who
-/// else is there.
+/// again, what runs, what waits for a worker, what waits for its turn, what is wished besides the
+/// manifest, what could be newer, and who else is there.
 pub fn why(view: &View<'_>, plan: &Plan) -> Vec<Cause> {
     let mut chain = vec![state(view, plan)];
     let waits = held::told(&plan.held);
@@ -50,12 +51,22 @@ pub fn why(view: &View<'_>, plan: &Plan) -> Vec<Cause> {
         fact: offer.to_string(),
     });
     let offers: Vec<_> = offers.collect();
+    let wished = wished(view.desired, view.intents, view.now);
     if chain.len() == 1 && plan.summary.phase == Phase::Done {
+        let as_it_should = if wished.is_empty() {
+            "as declared"
+        } else {
+            "as declared and wished"
+        };
         chain.push(Cause {
-            fact: "everything was last seen as declared".to_owned(),
+            fact: format!("everything was last seen {as_it_should}"),
             next: None,
         });
     }
+    chain.extend(wished.iter().map(|of| Cause {
+        fact: of.to_string(),
+        next: Some(of.next_action()),
+    }));
     chain.extend(offers);
     chain.extend(strangers(view.observed).map(|node| Cause {
         fact: format!("node {node} is none of Slipway's: somebody else has joined it"),

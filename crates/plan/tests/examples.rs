@@ -47,6 +47,7 @@ fn told(desired: &Desired, observed: &Observed) -> String {
         blocked: &[],
         missing: &[],
         claimed: &[],
+        vain: &[],
         parent: 0,
         now: NOW,
     };

@@ -214,3 +214,34 @@ pub(crate) async fn would_shut(
     }
     Ok(faults)
 }
+
+/// Clusters that need what is to go: these entries of a secret, which may be all that it has.
+pub(crate) async fn would_strand(
+    app: &App,
+    (project, name): (&Name, &Name),
+    going: &[EntryName],
+    all: bool,
+) -> Result<Vec<Fault>, Problem> {
+    let mut faults = Vec::new();
+    if going.is_empty() {
+        return Ok(faults);
+    }
+    for used in app.store().uses(project, name).await? {
+        let needed = going.iter().find(|entry| used.entries.contains(entry));
+        let any = all && used.entries.is_empty();
+        if needed.is_none() && !any {
+            continue;
+        }
+        let what = match used.machines {
+            0 => "for its snapshots or its names".to_owned(),
+            1 => "to change or remove 1 machine".to_owned(),
+            many => format!("to change or remove {many} machines"),
+        };
+        faults.push(Fault {
+            path: needed.map_or_else(|| "entries".to_owned(), |entry| format!("entries.{entry}")),
+            code: Code::Reference,
+            message: format!("cluster {} ({}) needs it {what}", used.cluster, used.id),
+        });
+    }
+    Ok(faults)
+}

@@ -14,9 +14,9 @@ use api::{FaultView, problem::MEDIA_TYPE};
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use model::fault::{self, Fault};
+use model::fault::{self, Code, Fault};
 use model::name::Name;
-use store::{SubmitError, WishError};
+use store::{Clash, SubmitError, WishError};
 
 /// After how many seconds a busy or locked server is worth another try.
 const RETRY_AFTER_SECONDS: u64 = 2;
@@ -123,8 +123,17 @@ impl Problem {
             "API-005",
             "refused",
             detail,
-            "look at the cluster with `slipway describe cluster NAME` and wish for something it has",
+            "look at the cluster with `slipway describe cluster` and wish for something it has",
         )
+    }
+
+    /// The same with the name of the cluster in what to do.
+    pub(crate) fn about_cluster(mut self, cluster: &Name) -> Self {
+        if let Some(hint) = &mut self.0.hint {
+            let verb = "`slipway describe cluster`";
+            *hint = hint.replace(verb, &format!("`slipway describe cluster {cluster}`"));
+        }
+        self
     }
 
     /// A kind of body that the route does not read.
@@ -240,15 +249,31 @@ impl Problem {
         )
     }
 
-    /// The name of a cluster belongs to another manifest.
-    fn name_taken(detail: String) -> Self {
-        Self::new(
+    /// Names belong to other manifests: all of them.
+    fn names_taken(clashes: &[Clash]) -> Self {
+        let detail = match clashes {
+            [only] => only.to_string(),
+            many => format!("{} names belong to other manifests", many.len()),
+        };
+        let mut problem = Self::new(
             StatusCode::CONFLICT,
             "API-011",
             "name taken",
             detail,
             "choose another name for the cluster, the load balancer or the pool, or remove it from the other manifest first",
-        )
+        );
+        let faults = clashes.iter().map(|clash| FaultView {
+            path: match clash {
+                Clash::Cluster { .. } => "spec.kubernetes.clusters".to_owned(),
+                Clash::Machines { .. } => "spec.nodePools".to_owned(),
+            },
+            code: Code::Duplicate.as_str().to_owned(),
+            message: clash.to_string(),
+        });
+        if clashes.len() > 1 {
+            problem.0.faults = faults.collect();
+        }
+        problem
     }
 
     /// Clusters that are kept, whoever removes them.
@@ -395,14 +420,16 @@ impl Problem {
     }
 
     /// A cluster could not be recovered; what is in the way says what would help.
-    pub(crate) fn unrecovered(error: WishError) -> Self {
+    pub(crate) fn unrecovered(error: WishError, cluster: &Name) -> Self {
         match error {
             WishError::Refused { reason } => Self::new(
                 StatusCode::CONFLICT,
                 "API-005",
                 "refused",
                 reason,
-                "`slipway get cluster NAME` says what cannot be read of it; nothing was changed",
+                format!(
+                    "`slipway get cluster {cluster}` says what cannot be read of it; nothing was changed"
+                ),
             ),
             WishError::NotFound { .. }
             | WishError::Blast { .. }
@@ -492,9 +519,7 @@ impl From<SubmitError> for Problem {
             }
             SubmitError::DataLoss(_) => Self::data_loss(detail, REPEAT_LOSING),
             SubmitError::Conflict { .. } => Self::stale(detail),
-            SubmitError::NameTaken { .. } | SubmitError::MachinesTaken { .. } => {
-                Self::name_taken(detail)
-            }
+            SubmitError::Taken { clashes } => Self::names_taken(&clashes),
             SubmitError::KeyReused { .. } => Self::key_reused(),
             SubmitError::Protected { .. } => Self::protected(detail),
             SubmitError::NotFound { manifest } => Self::missing("manifest", manifest),

@@ -99,6 +99,7 @@ pub(crate) fn held(held: &Held) -> HeldView {
         Reason::Window { opens: at }
         | Reason::Repair { due: at, .. }
         | Reason::TakenBack { due: at, .. }
+        | Reason::Vain { due: at, .. }
         | Reason::Leftover {
             ends: plan::Ends::Due(at),
             ..
@@ -186,11 +187,11 @@ pub(crate) fn machine(row: &MachineRow) -> MachineView {
     let MachineRow {
         machine,
         cluster,
-        cluster_id: _,
+        cluster_id,
         leaving,
         seen,
     } = row;
-    MachineView::new(cluster, machine, *leaving, seen)
+    MachineView::new((cluster, *cluster_id), machine, *leaving, seen)
 }
 
 /// Something that was seen to change.

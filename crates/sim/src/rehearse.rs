@@ -242,8 +242,7 @@ async fn submit(stage: &Stage, project: Name, manifest: Manifest) -> Result<(), 
             refused @ (SubmitError::Blast { .. }
             | SubmitError::DataLoss(_)
             | SubmitError::Conflict { .. }
-            | SubmitError::NameTaken { .. }
-            | SubmitError::MachinesTaken { .. }
+            | SubmitError::Taken { .. }
             | SubmitError::KeyReused { .. }
             | SubmitError::Protected { .. }
             | SubmitError::NoProject { .. }

@@ -6,12 +6,12 @@
 use crate::body::{Tx, first};
 use crate::clusters::ClusterView;
 use crate::error::Error;
-use model::cluster::{Desired, Machine};
+use model::cluster::{Desired, Machine, Role};
 use model::id::MachineId;
 use model::manifest::Manifest;
 use model::observed::{MachineFact, Observed};
 use model::task::State;
-use plan::{Blast, Limits, Loss};
+use plan::{Blast, Limits, Loss, Stranded};
 use std::collections::BTreeMap;
 
 /// A change that would remove more machines at once than somebody agreed to.
@@ -87,17 +87,29 @@ pub(crate) fn judge<'a>(
             percent_needed,
         });
     };
-    let mut removed = 0_u32;
+    let (mut removed, mut leaving) = (0_u32, 0_u32);
     for (before, next) in changes {
-        let blast = between(tx, before, next)?;
-        removed = removed.saturating_add(blast.removed);
+        let Some(there) = there(tx, before, next)? else {
+            continue;
+        };
+        let blast = Blast::between(&there, next);
+        let going = match blast.removed {
+            0 => 0,
+            _ => plan::going(&before.desired, &before.observed, next),
+        };
+        (removed, leaving) = (removed + blast.removed, leaving + going);
         let allowed = if next.tombstone {
             limits.allow_end(blast)
         } else {
-            limits.allow_cluster(blast)
+            limits.allow_cluster(blast.beside(going))
         };
         if !allowed {
-            exceed(format!("cluster {}", next.name), blast);
+            exceed(whose(next, going), blast.beside(going));
+        }
+        if let Some(Stranded { role, blast }) = plan::stranded(&there, next)
+            && u32::from(limits.cluster) < blast.percent()
+        {
+            exceed(part(next, role), blast);
         }
     }
     if removed > 0 {
@@ -109,7 +121,7 @@ pub(crate) fn judge<'a>(
         let of: u32 = row.map_or(Ok(0), |mut row| row.take())?;
         // Machines that are being made count though they were last seen not to be there.
         let of = of.max(removed);
-        let blast = Blast { removed, of };
+        let blast = Blast { removed, of }.beside(leaving);
         if !limits.allow_fleet(blast) {
             exceed("the fleet".to_owned(), blast);
         }
@@ -117,17 +129,41 @@ pub(crate) fn judge<'a>(
     Ok(worst.map_or(Ok(()), Err))
 }
 
-/// What a change removes of the machines that there are or may be.
-fn between(tx: &mut dyn Tx, before: &ClusterView, next: &Desired) -> Result<Blast, Error> {
+/// Whose machines go, with those that went before.
+fn whose(next: &Desired, going: u32) -> String {
+    match going {
+        0 => format!("cluster {}", next.name),
+        going => format!(
+            "cluster {}, {going} of which are leaving already,",
+            next.name
+        ),
+    }
+}
+
+/// Which machines of a cluster go.
+fn part(next: &Desired, role: Role) -> String {
+    match role {
+        Role::Control => format!("the control plane of cluster {}", next.name),
+        Role::Compute | Role::Balancer => {
+            format!(
+                "cluster {} that take workloads, and no other is left,",
+                next.name
+            )
+        }
+    }
+}
+
+/// The cluster with the machines that there are or may be, where a change removes any.
+fn there(tx: &mut dyn Tx, before: &ClusterView, next: &Desired) -> Result<Option<Desired>, Error> {
     if Blast::between(&before.desired, next).removed == 0 {
-        return Ok(Blast::default());
+        return Ok(None);
     }
     let attempted = attempted(tx, before)?;
     let mut there = before.desired.clone();
     there
         .machines
         .retain(|machine| may_be_there(machine, &before.observed, &attempted));
-    Ok(Blast::between(&there, next))
+    Ok(Some(there))
 }
 
 /// Whether there is something to remove; in doubt, there is.

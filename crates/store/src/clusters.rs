@@ -4,9 +4,8 @@ use crate::Store;
 use crate::body::{FORMAT, Row, Scope, Tx, Value, encode, first};
 use crate::error::Error;
 use crate::page::{Listed, Page, cursor};
-use crate::{claims, commit, desired, events, intents, observations, tasks};
+use crate::{claims, commit, desired, events, intents, observations, tasks, uses};
 use model::cluster::{Desired, Generation, Machine};
-use model::dns::Names;
 use model::id::{ClusterId, MachineId};
 use model::intent::Intent;
 use model::name::Name;
@@ -16,7 +15,7 @@ use model::secret::SecretRef;
 use model::task::{Open, State};
 use model::time::Timestamp;
 use model::version::Version;
-use plan::{Claim, Elsewhere, Held, Phase, Plan, Reason, Slot, Summary};
+use plan::{Claim, Elsewhere, Held, Phase, Plan, Reason, Slot, Summary, Vain};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Which clusters a list shows.
@@ -72,6 +71,8 @@ pub struct ClusterView {
     pub parent: u64,
     /// What people are told of it; absent when a change waits to be planned.
     told: Option<(Summary, Vec<Held>)>,
+    /// What ended well again and again and changed nothing.
+    vain: Vec<Vain>,
     /// Machines that the last commit held back because others hold what they need.
     blocked: Vec<Name>,
     /// What other clusters have drawn from budgets that this one shares.
@@ -94,6 +95,7 @@ impl ClusterView {
             elsewhere: &self.elsewhere,
             missing: &self.missing,
             claimed: &self.claimed,
+            vain: &self.vain,
             blocked: &self.blocked,
             parent: self.parent,
             now,
@@ -149,11 +151,17 @@ impl ClusterView {
             intents: Vec::new(),
             parent: 0,
             told: None,
+            vain: Vec::new(),
             blocked: Vec::new(),
             elsewhere: Vec::new(),
             missing: Vec::new(),
             claimed: Vec::new(),
         }
+    }
+
+    /// Secrets that it and its machines name and that nobody has set.
+    pub fn missing(&self) -> &[SecretRef] {
+        &self.missing
     }
 
     /// What `expand` is given.
@@ -298,10 +306,11 @@ impl Store {
     }
 }
 
-const COLUMNS: &str = "SELECT id, project, manifest, name, incarnation, generation, version,
+pub(crate) const COLUMNS: &str =
+    "SELECT id, project, manifest, name, incarnation, generation, version,
     format, summary, format, held, probed_at, updated_at FROM clusters";
 
-fn row(mut row: Row) -> Result<ClusterRow, Error> {
+pub(crate) fn row(mut row: Row) -> Result<ClusterRow, Error> {
     Ok(ClusterRow {
         id: row.take()?,
         project: row.take()?,
@@ -458,9 +467,11 @@ pub(crate) fn view(tx: &mut dyn Tx, cluster: ClusterId) -> Result<Option<Cluster
     let Some(desired) = desired::at(tx, cluster, generation)? else {
         return Ok(None);
     };
+    let (observed, changed_at) = observations::with_change(tx, cluster)?;
     let mut view = ClusterView {
         desired,
-        observed: observations::of_cluster(tx, cluster)?,
+        observed,
+        vain: tasks::vain(tx, cluster, changed_at)?,
         open: tasks::open(tx, cluster)?,
         ledger: ledger(tx, cluster)?,
         intents: intents::of_cluster(tx, cluster)?,
@@ -490,19 +501,8 @@ impl ClusterView {
             let of = (&desired.project, desired.cluster);
             self.elsewhere.extend(elsewhere(tx, of, group)?);
         }
-        let backup = desired.etcd_backup.iter();
-        let backup = backup.flat_map(|backup| backup.to.secrets()).cloned();
-        let names = desired.balancers.iter();
-        let names = names.filter_map(|balancer| balancer.dns.as_ref());
-        let names = names.flat_map(Names::secrets);
-        let named: BTreeSet<_> = desired
-            .all()
-            .flat_map(|machine| machine.origin.secrets())
-            .chain(backup)
-            .chain(names)
-            .collect();
         self.missing.clear();
-        for secret in named {
+        for secret in uses::secrets(desired) {
             if !is_set(tx, &desired.project, &secret)? {
                 self.missing.push(secret);
             }

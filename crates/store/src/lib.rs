@@ -26,11 +26,13 @@ mod given_back;
 mod intents;
 mod journeys;
 mod keys;
+mod lives;
 mod logs;
 mod look;
 mod machines;
 mod manifests;
 mod migrations;
+mod notes;
 mod observations;
 mod paces;
 mod page;
@@ -47,9 +49,11 @@ mod sweep;
 mod tasks;
 mod tokens;
 mod twin;
+mod uses;
 mod waits;
 mod wish;
 
+pub use advance::Advanced;
 pub use audit::Actor;
 pub use backlog::Backlog;
 pub use blast::Allowed;
@@ -71,10 +75,11 @@ pub use sealed::{
     Change as SealedChange, SECRET_ENTRIES_MAX, SealError, SealKeyRow, SealedRow, SecretRow,
 };
 pub use sqlite::FILE;
-pub use submit::{Preview, Previews, Submission, SubmitError, Submitted};
+pub use submit::{Clash, Preview, Previews, Submission, SubmitError, Submitted};
 pub use sweep::Swept;
 pub use tasks::{TaskFilter, TaskRow};
 pub use tokens::{TokenDraft, TokenRow};
+pub use uses::Use;
 pub use wish::{Draft, WishError, Withdrawal};
 
 pub use model::audit::{Audited, Verified, Walk};

@@ -3,6 +3,7 @@
 use crate::Store;
 use crate::body::{Row, Tx, Value};
 use crate::error::Error;
+use crate::lives;
 use crate::page::{Listed, Page, cursor};
 use model::cluster::Machine;
 use model::id::{ClusterId, MachineId};
@@ -13,7 +14,7 @@ use model::time::Timestamp;
 /// Which machines a list shows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MachineFilter {
-    /// Only those of clusters of this name.
+    /// Only those of clusters of this name, or of the one that has it for its id.
     pub cluster: Option<Name>,
 }
 
@@ -47,7 +48,8 @@ impl Store {
     }
 
     /// The machines of that name, those that are to stay before those that are to go. Of those that
-    /// stay there is one, unless the store is older than the rule that says so.
+    /// stay there is one, unless the store is older than the rule that says so. An id in place of the name
+    /// finds the one that has it.
     pub async fn machines_named(
         &self,
         project: &Name,
@@ -55,10 +57,15 @@ impl Store {
     ) -> Result<Vec<MachineRow>, Error> {
         let (project, name) = (project.clone(), name.clone());
         let question = move |tx: &mut dyn Tx| {
-            let sql = format!(
-                "{COLUMNS} WHERE m.project = $1 AND m.name = $2 {STILL_THERE} ORDER BY m.leaving, m.id"
-            );
-            let rows = tx.query(&sql, &[(&project).into(), (&name).into()])?;
+            let ask = |what: &str| {
+                format!(
+                    "{COLUMNS} WHERE m.project = $1 AND {what} = $2 {STILL_THERE} ORDER BY m.leaving, m.id"
+                )
+            };
+            let mut rows = tx.query(&ask("m.name"), &[(&project).into(), (&name).into()])?;
+            if let (true, Ok(id)) = (rows.is_empty(), name.as_str().parse::<MachineId>()) {
+                rows = tx.query(&ask("m.id"), &[(&project).into(), id.into()])?;
+            }
             let read = |row| machine(row)?.1;
             rows.into_iter().map(read).collect()
         };
@@ -128,7 +135,11 @@ fn list(
         format!("{COLUMNS} WHERE m.project = $1 AND (m.name, m.id) > ($2, $3) {STILL_THERE}");
     if let Some(cluster) = &filter.cluster {
         params.push(cluster.into());
-        sql.push_str(" AND m.cluster_name = $5");
+        sql.push_str(if lives::is_id(cluster) {
+            " AND (m.cluster_name = $5 OR m.cluster = $5)"
+        } else {
+            " AND m.cluster_name = $5"
+        });
     }
     sql.push_str(" ORDER BY m.name, m.id LIMIT $4");
     let rows: Vec<_> = tx

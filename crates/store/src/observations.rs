@@ -135,16 +135,25 @@ pub(crate) struct Of<'a> {
 
 /// A cluster as it was last seen.
 pub(crate) fn of_cluster(tx: &mut dyn Tx, cluster: ClusterId) -> Result<Observed, Error> {
+    with_change(tx, cluster).map(|(observed, _)| observed)
+}
+
+/// A cluster as it was last seen, and since when nothing of that has changed.
+pub(crate) fn with_change(
+    tx: &mut dyn Tx,
+    cluster: ClusterId,
+) -> Result<(Observed, Timestamp), Error> {
     let rows = tx.query(
         "SELECT at, since, format, fact FROM observations WHERE cluster = $1",
         &[cluster.into()],
     )?;
     let (mut silent, mut unready) = (BTreeMap::new(), BTreeMap::new());
-    let mut led = BTreeMap::new();
+    let (mut led, mut changed_at) = (BTreeMap::new(), FORGOTTEN);
     let mut observations = Vec::with_capacity(rows.len());
     for mut row in rows {
         let (at, since): (Timestamp, Option<Timestamp>) = (row.take()?, row.take()?);
         let fact: Fact = row.document()?;
+        changed_at = changed_at.max(since.unwrap_or(at));
         if let (Some(machine), Some(since)) = (fact.sick(), since) {
             let of_node = matches!(fact, Fact::Node(..));
             let sick = if of_node { &mut unready } else { &mut silent };
@@ -166,7 +175,7 @@ pub(crate) fn of_cluster(tx: &mut dyn Tx, cluster: ClusterId) -> Result<Observed
     for (reference, followed) in &mut observed.followed {
         followed.since = led.remove(reference);
     }
-    Ok(observed)
+    Ok((observed, changed_at))
 }
 
 /// Takes in observations of one cluster; answers whether anything changed.
@@ -401,7 +410,8 @@ fn tell_lists(
     };
     if absent {
         // A machine takes its host with it: one made later under the same name starts anew. Its node
-        // stays known until the API or who takes it out says otherwise.
+        // stays known until the API or who takes it out says otherwise, and serves nobody any more.
+        unready(tx, of, machine)?;
         let with_it = [Source::Host, Source::Certificates, Source::Firewall];
         for source in with_it {
             tx.execute(
@@ -418,6 +428,35 @@ fn tell_lists(
         intents::fulfil_machine(tx, of.cluster, machine, now)?;
     }
     Ok(name)
+}
+
+/// Lets the node of a machine that is gone be not ready: the API may never say so, where it went with
+/// the machine, and whoever is made under the same name is no node yet.
+fn unready(tx: &mut dyn Tx, of: Of<'_>, machine: MachineId) -> Result<(), Error> {
+    let key: [Value; 3] = [
+        of.cluster.into(),
+        machine.to_string().into(),
+        Source::Kubernetes.as_str().into(),
+    ];
+    let row = first(
+        tx,
+        "SELECT format, fact FROM observations WHERE cluster = $1 AND object = $2 AND source = $3",
+        &key,
+    )?;
+    let Some(mut row) = row else { return Ok(()) };
+    let Some(mut fact) = row.readable::<Fact>()? else {
+        return Ok(());
+    };
+    if let Fact::Node(_, NodeFact::Joined { ready, .. }) = &mut fact {
+        *ready = false;
+        let [cluster, object, source] = key;
+        tx.execute(
+            "UPDATE observations SET format = $4, fact = $5, since = NULL
+             WHERE cluster = $1 AND object = $2 AND source = $3",
+            &[cluster, object, source, FORMAT.into(), encode(&fact)?],
+        )?;
+    }
+    Ok(())
 }
 
 fn machine_name(tx: &mut dyn Tx, machine: MachineId) -> Result<String, Error> {

@@ -301,6 +301,9 @@ fn newest_readable(tx: &mut dyn Tx, head: &Head) -> Result<Option<Desired>, Erro
     }
 }
 
+/// Which machines there are, and those that are known, each with whether it leaves.
+type Rows = (Vec<MachineId>, Vec<(Machine, bool)>);
+
 /// The machines that the newest generation names, by their rows: which there are, and those that are
 /// known. One that no document tells of is an obstacle, unless it is to be left.
 fn machines(
@@ -308,7 +311,7 @@ fn machines(
     recovery: &Recovery,
     (head, older): (&Head, &Desired),
     recovered: &mut Recovered,
-) -> Result<(Vec<MachineId>, Vec<(Machine, bool)>), WishError> {
+) -> Result<Rows, WishError> {
     let rows = tx.query(
         "SELECT id, name, leaving, absent, format, body FROM machines WHERE cluster = $1 ORDER BY name, id",
         &[head.id.into()],

@@ -50,7 +50,7 @@ pub(crate) struct Runner {
 
 enum Place {
     Threads(Threads),
-    Inline(Mutex<sqlite::Session>),
+    Inline(Box<Mutex<sqlite::Session>>),
 }
 
 impl Runner {
@@ -94,7 +94,7 @@ impl Runner {
 
     /// Makes an empty database in memory.
     pub(crate) fn in_memory() -> Result<Self, Error> {
-        let place = Place::Inline(Mutex::new(sqlite::in_memory()?));
+        let place = Place::Inline(Box::new(Mutex::new(sqlite::in_memory()?)));
         Ok(Self {
             place,
             newest: watch::Sender::new(0),

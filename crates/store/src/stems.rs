@@ -5,7 +5,7 @@
 
 use crate::body::{Tx, Value, insert};
 use crate::error::Error;
-use crate::submit::SubmitError;
+use crate::submit::Clash;
 use model::manifest::Manifest;
 use model::name::Name;
 use std::collections::BTreeMap;
@@ -19,13 +19,13 @@ fn of(manifest: &Manifest) -> Stems {
     stems.collect()
 }
 
-/// Refuses what would call machines as those of another manifest. What it declares already stays: it
-/// may be older than this rule.
-pub(crate) fn free(
+/// What would call machines as those of another manifest. What it declares already stays: it may be older
+/// than this rule.
+pub(crate) fn taken(
     tx: &mut dyn Tx,
     project: &Name,
     manifest: &Manifest,
-) -> Result<(), SubmitError> {
+) -> Result<Vec<Clash>, Error> {
     let unlisted = unlisted(tx, project)?;
     let mut wanted = of(manifest);
     for (stem, _) in declared(tx, project, &manifest.name)? {
@@ -35,10 +35,11 @@ pub(crate) fn free(
         let declared = before.stems();
         wanted.retain(|stem, _| !declared.contains_key(stem));
     }
+    let mut clashes = Vec::new();
     for other in unlisted.iter().filter(|of| of.name != manifest.name) {
         for (stem, (owner, pool)) in of(other) {
             if let Some(wants) = wanted.get(&stem) {
-                return Err(taken(wants, (owner, pool), other.name.clone()));
+                clashes.push(clash(wants, (owner, pool), other.name.clone()));
             }
         }
     }
@@ -54,14 +55,14 @@ pub(crate) fn free(
     for (wants, rows) in wanted.values().zip(found) {
         if let Some(mut row) = rows.into_iter().next() {
             let other = row.take()?;
-            return Err(taken(wants, (row.take()?, row.take()?), other));
+            clashes.push(clash(wants, (row.take()?, row.take()?), other));
         }
     }
-    Ok(())
+    Ok(clashes)
 }
 
-fn taken((owner, pool): &(Name, Name), other: (Name, Name), manifest: Name) -> SubmitError {
-    SubmitError::MachinesTaken {
+fn clash((owner, pool): &(Name, Name), other: (Name, Name), manifest: Name) -> Clash {
+    Clash::Machines {
         owner: owner.clone(),
         pool: pool.clone(),
         other: other.0,

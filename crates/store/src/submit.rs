@@ -8,10 +8,11 @@ use crate::clusters::{self, ClusterView, Unread};
 use crate::desired::Cause;
 use crate::error::Error;
 use crate::events::{count_of, note};
-use crate::{desired, intents, keys, manifests, projects, stems};
+use crate::{desired, intents, keys, manifests, notes, projects, stems, wish};
 use model::cluster::{Desired, Generation};
-use model::fault::Fault;
+use model::fault::{Code, Fault};
 use model::id::{ClusterId, MachineId};
+use model::intent::Wish;
 use model::manifest::Manifest;
 use model::name::Name;
 use model::time::Timestamp;
@@ -55,6 +56,24 @@ pub struct Submitted {
     /// What is to be said of clusters that stay as they are because they cannot be read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unread: Vec<String>,
+    /// What else is to be said.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+impl Submitted {
+    /// That nothing changed so far.
+    const fn of(project: Name, manifest: Name, generation: Generation) -> Self {
+        Self {
+            project,
+            manifest,
+            generation,
+            changed: Vec::new(),
+            unchanged: 0,
+            unread: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
 }
 
 /// What a manifest would make of its clusters.
@@ -64,6 +83,8 @@ pub struct Previews {
     pub clusters: Vec<Preview>,
     /// Those that stay as they are because they cannot be read.
     pub unread: Vec<Unread>,
+    /// What else there is to know of them.
+    pub notes: Vec<String>,
 }
 
 /// One cluster as a manifest would have it.
@@ -114,30 +135,11 @@ pub enum SubmitError {
         /// The current generation; zero when there is no such manifest.
         current: Generation,
     },
-    /// Another manifest has a cluster of that name.
-    #[error("cluster {cluster} belongs to manifest {manifest}")]
-    NameTaken {
-        /// The cluster.
-        cluster: Name,
-        /// The manifest that declares it.
-        manifest: Name,
-    },
-    /// Machines of another manifest have the names that its machines would get.
-    #[error(
-        "machines of {owner} and its pool {pool} would be called as those of {other} and its pool \
-         {other_pool}, which belong to manifest {manifest}"
-    )]
-    MachinesTaken {
-        /// The cluster or the load balancer.
-        owner: Name,
-        /// Its pool.
-        pool: Name,
-        /// The other cluster or load balancer.
-        other: Name,
-        /// Its pool.
-        other_pool: Name,
-        /// The manifest that declares the other.
-        manifest: Name,
+    /// Names that other manifests have.
+    #[error("{}", all(clashes))]
+    Taken {
+        /// Each of them.
+        clashes: Vec<Clash>,
     },
     /// The key came with another manifest before.
     #[error("idempotency key `{key}` was used for another request")]
@@ -180,6 +182,42 @@ pub enum SubmitError {
     Store(#[from] Error),
 }
 
+/// A name that another manifest has.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Clash {
+    /// Another manifest has a cluster of that name.
+    #[error("cluster {cluster} belongs to manifest {manifest}")]
+    Cluster {
+        /// The cluster.
+        cluster: Name,
+        /// The manifest that declares it.
+        manifest: Name,
+    },
+    /// Machines of another manifest have the names that its machines would get.
+    #[error(
+        "machines of {owner} and its pool {pool} would be called as those of {other} and its pool \
+         {other_pool}, which belong to manifest {manifest}"
+    )]
+    Machines {
+        /// The cluster or the load balancer.
+        owner: Name,
+        /// Its pool.
+        pool: Name,
+        /// The other cluster or load balancer.
+        other: Name,
+        /// Its pool.
+        other_pool: Name,
+        /// The manifest that declares the other.
+        manifest: Name,
+    },
+}
+
+/// Every name that is taken, in one sentence.
+fn all(clashes: &[Clash]) -> String {
+    let told: Vec<_> = clashes.iter().map(ToString::to_string).collect();
+    told.join("; ")
+}
+
 impl From<TooMuch> for SubmitError {
     fn from(
         TooMuch {
@@ -207,6 +245,21 @@ impl Store {
     ) -> Result<Submitted, SubmitError> {
         self.runner
             .write(Scope::Whole, move |tx| submit(tx, &submission, now))
+            .await
+    }
+
+    /// The answer that a submission with the same key got before: whoever repeats one gets it, whatever
+    /// would be said of it now.
+    pub async fn answered(
+        &self,
+        submission: &Submission,
+    ) -> Result<Option<Submitted>, SubmitError> {
+        if submission.key.is_none() {
+            return Ok(None);
+        }
+        let submission = submission.clone();
+        self.runner
+            .read(move |tx| keys::recall(tx, &submission))
             .await
     }
 
@@ -273,6 +326,7 @@ fn submit(
     let Previews {
         clusters: previews,
         unread,
+        notes,
     } = expand(tx, project, manifest, *allow, now)?;
     let generation = if same { current } else { current.next() };
     if !same {
@@ -292,6 +346,7 @@ fn submit(
     }
     let mut submitted = store_all(tx, submission, generation, &previews, now)?;
     submitted.unread = unread.iter().map(ToString::to_string).collect();
+    submitted.notes = notes;
     let unread = u32::try_from(unread.len()).unwrap_or(u32::MAX);
     submitted.unchanged = submitted.unchanged.saturating_add(unread);
     if !same {
@@ -300,26 +355,14 @@ fn submit(
             count_of(submitted.changed.len(), "cluster"),
             submitted.unchanged
         );
-        note(
-            tx,
-            (project, now),
-            "manifest.submitted",
-            format!("manifest/{name}"),
+        let told = Told {
+            of: (project, name),
+            author,
+            generations: (Some(current.0), Some(generation.0)),
             message,
-        );
-        let generations = (Some(current.0), Some(generation.0));
-        audit::enter(
-            tx,
-            Entry {
-                at: now,
-                project: Some(project.clone()),
-                actor: author.clone(),
-                action: "manifest.submit",
-                object: format!("manifest/{name}"),
-                generations,
-                detail: count_of(submitted.changed.len(), "changed cluster"),
-            },
-        );
+            detail: count_of(submitted.changed.len(), "changed cluster"),
+        };
+        tell(tx, ("manifest.submitted", "manifest.submit"), told, now);
     }
     keys::remember(tx, submission, &submitted, now)?;
     Ok(submitted)
@@ -332,14 +375,8 @@ fn store_all(
     previews: &[Preview],
     now: Timestamp,
 ) -> Result<Submitted, Error> {
-    let mut submitted = Submitted {
-        project: submission.project.clone(),
-        manifest: submission.manifest.name.clone(),
-        generation,
-        changed: Vec::new(),
-        unchanged: 0,
-        unread: Vec::new(),
-    };
+    let (project, name) = (&submission.project, &submission.manifest.name);
+    let mut submitted = Submitted::of(project.clone(), name.clone(), generation);
     let because = format!(
         "manifest {}, generation {generation}, was applied",
         submission.manifest.name
@@ -377,11 +414,23 @@ fn expand(
     let (views, unread) = clusters::of_manifest(tx, project, &manifest.name)?;
     let aside: Vec<_> = unread.iter().map(|unread| unread.cluster.clone()).collect();
     let mut lives = BTreeMap::new();
+    let mut clashes = Vec::new();
     for cluster in &manifest.clusters {
-        free_name(tx, project, &manifest.name, &cluster.name)?;
+        clashes.extend(taken_name(tx, project, &manifest.name, &cluster.name)?);
         lives.insert(cluster.name.clone(), lives_of(tx, project, &cluster.name)?);
     }
-    stems::free(tx, project, manifest)?;
+    let called = stems::taken(tx, project, manifest)?.into_iter();
+    // Whose name is taken has machines whose names are, too.
+    let named = |owner: &Name| {
+        let mut clashes = clashes.iter();
+        clashes.any(|of| matches!(of, Clash::Cluster { cluster, .. } if cluster == owner))
+    };
+    let besides = |clash: &Clash| !matches!(clash, Clash::Machines { owner, .. } if named(owner));
+    let called: Vec<_> = called.filter(besides).collect();
+    clashes.extend(called);
+    if !clashes.is_empty() {
+        return Err(SubmitError::Taken { clashes });
+    }
     let known: Vec<_> = views.iter().map(ClusterView::known).collect();
     let expansions = plan::expand_beside(project, manifest, &known, &aside, &lives, now)
         .map_err(SubmitError::Faults)?;
@@ -406,6 +455,7 @@ fn expand(
     for Preview { desired, known, .. } in &mut previews {
         known.look_around(tx, desired, &going)?;
     }
+    wished_in_reason(manifest, &previews).map_err(SubmitError::Faults)?;
     within_quota(tx, project, &previews)?;
     let changes = || {
         let changes = previews.iter();
@@ -413,10 +463,41 @@ fn expand(
     };
     judge(tx, changes(), Limits::default().allowing(allow.blast))??;
     lost(changes(), manifest, allow.data_loss).map_err(SubmitError::DataLoss)?;
+    let notes = notes::of(tx, (project, manifest), &previews, now)?;
     Ok(Previews {
         clusters: previews,
         unread,
+        notes,
     })
+}
+
+/// Refuses a manifest that is sound, and is not with what was wished besides.
+fn wished_in_reason(manifest: &Manifest, previews: &[Preview]) -> Result<(), Vec<Fault>> {
+    let mut faults = Vec::new();
+    for preview in previews.iter().filter(|of| !of.desired.tombstone) {
+        let scales = preview.known.intents.iter();
+        let scale = scales.filter(|intent| matches!(intent.wish, Wish::Scale { .. }));
+        let wishes: Vec<_> = scale.map(|intent| intent.id.to_string()).collect();
+        let (false, Err(wrong)) = (wishes.is_empty(), wish::sound(&preview.desired)) else {
+            continue;
+        };
+        let mut declared = manifest.clusters.iter();
+        let at = declared.position(|cluster| cluster.name == preview.desired.name);
+        faults.push(Fault {
+            path: format!("spec.kubernetes.clusters[{}].pools", at.unwrap_or_default()),
+            code: Code::Range,
+            message: format!(
+                "{wrong}, with the size that was wished for a pool ({}); take that back with \
+                 `slipway intent withdraw`, or declare another",
+                wishes.join(", ")
+            ),
+        });
+    }
+    if faults.is_empty() {
+        Ok(())
+    } else {
+        Err(faults)
+    }
 }
 
 /// Clusters as the subject of a sentence.
@@ -459,25 +540,25 @@ fn within_quota(tx: &mut dyn Tx, project: &Name, previews: &[Preview]) -> Result
     Ok(())
 }
 
-/// Refuses the name of a living cluster of another manifest.
-fn free_name(
+/// Whether a living cluster of another manifest has the name.
+fn taken_name(
     tx: &mut dyn Tx,
     project: &Name,
     manifest: &Name,
     cluster: &Name,
-) -> Result<(), SubmitError> {
+) -> Result<Option<Clash>, Error> {
     let other = first(
         tx,
         "SELECT manifest FROM clusters WHERE project = $1 AND name = $2 AND manifest <> $3 AND tombstone = 0",
         &[project.into(), cluster.into(), manifest.into()],
     )?;
-    match other {
-        None => Ok(()),
-        Some(mut row) => Err(SubmitError::NameTaken {
+    let clash = other.map(|mut row| {
+        Ok(Clash::Cluster {
             cluster: cluster.clone(),
             manifest: row.take()?,
-        }),
-    }
+        })
+    });
+    clash.transpose()
 }
 
 /// How many clusters of a name there ever were.
@@ -613,6 +694,37 @@ fn point(tx: &mut dyn Tx, next: &Next<'_>) -> Result<(), Error> {
     Ok(())
 }
 
+/// What somebody did to a manifest.
+struct Told<'a> {
+    of: (&'a Name, &'a Name),
+    author: &'a Actor,
+    generations: (Option<u64>, Option<u64>),
+    message: String,
+    detail: String,
+}
+
+/// Tells everybody what somebody did to a manifest, and enters it.
+fn tell(
+    tx: &mut dyn Tx,
+    (event, action): (&'static str, &'static str),
+    told: Told<'_>,
+    now: Timestamp,
+) {
+    let (project, name) = told.of;
+    let object = format!("manifest/{name}");
+    note(tx, (project, now), event, object.clone(), told.message);
+    let entry = Entry {
+        at: now,
+        project: Some(project.clone()),
+        actor: told.author.clone(),
+        action,
+        object,
+        generations: told.generations,
+        detail: told.detail,
+    };
+    audit::enter(tx, entry);
+}
+
 fn delete(
     tx: &mut dyn Tx,
     project: &Name,
@@ -625,14 +737,7 @@ fn delete(
             manifest: name.clone(),
         });
     };
-    let mut submitted = Submitted {
-        project: project.clone(),
-        manifest: name.clone(),
-        generation: head.generation,
-        changed: Vec::new(),
-        unchanged: 0,
-        unread: Vec::new(),
-    };
+    let mut submitted = Submitted::of(project.clone(), name.clone(), head.generation);
     let (views, unread) = clusters::of_manifest(tx, project, name)?;
     submitted.unread = unread.iter().map(ToString::to_string).collect();
     // What could not be read when it was deleted goes when it can be.
@@ -672,24 +777,13 @@ fn delete(
     }
     let clusters = count_of(submitted.changed.len(), "cluster");
     let message = format!("{author} deleted it, with {clusters}");
-    note(
-        tx,
-        (project, now),
-        "manifest.deleted",
-        format!("manifest/{name}"),
+    let told = Told {
+        of: (project, name),
+        author,
+        generations: (Some(head.generation.0), Some(submitted.generation.0)),
         message,
-    );
-    audit::enter(
-        tx,
-        Entry {
-            at: now,
-            project: Some(project.clone()),
-            actor: author.clone(),
-            action: "manifest.delete",
-            object: format!("manifest/{name}"),
-            generations: (Some(head.generation.0), Some(submitted.generation.0)),
-            detail: clusters,
-        },
-    );
+        detail: clusters,
+    };
+    tell(tx, ("manifest.deleted", "manifest.delete"), told, now);
     Ok(submitted)
 }

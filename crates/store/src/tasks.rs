@@ -3,17 +3,19 @@
 use crate::Store;
 use crate::body::{Row, Tx, Value, first};
 use crate::error::Error;
+use crate::lives;
 use crate::page::{Listed, Page, cursor};
 use model::id::{ClusterId, MachineId, TaskId};
 use model::name::Name;
 use model::sealed::Owner;
 use model::task::{Around, Open, State, Task};
 use model::time::Timestamp;
+use plan::{VAIN_MAX, Vain};
 
 /// Which tasks a list shows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TaskFilter {
-    /// Only those of clusters of this name.
+    /// Only those of clusters of this name, or of the one that has it for its id.
     pub cluster: Option<Name>,
     /// Only those in this state.
     pub state: Option<State>,
@@ -113,7 +115,12 @@ fn list(
     let mut conditions = vec!["project = $1".to_owned(), "seq < $2".to_owned()];
     if let Some(cluster) = &filter.cluster {
         params.push(cluster.into());
-        conditions.push(format!("cluster_name = ${}", params.len()));
+        let place = params.len();
+        conditions.push(if lives::is_id(cluster) {
+            format!("(cluster_name = ${place} OR cluster = ${place})")
+        } else {
+            format!("cluster_name = ${place}")
+        });
     }
     if let Some(state) = filter.state {
         params.push(state.as_str().into());
@@ -159,6 +166,57 @@ pub(crate) fn open(tx: &mut dyn Tx, cluster: ClusterId) -> Result<Vec<Open>, Err
             open.corrected = corrected(tx, &task.project, &open)?;
         }
         all.push(open);
+    }
+    Ok(all)
+}
+
+/// What ended well again and again at a machine since anything of its cluster was last seen to change,
+/// as often as the planner lets it at most.
+pub(crate) fn vain(
+    tx: &mut dyn Tx,
+    cluster: ClusterId,
+    changed_at: Timestamp,
+) -> Result<Vec<Vain>, Error> {
+    // Who is done is due since then.
+    let often = tx.query(
+        "SELECT machine, MAX(not_before) FROM tasks
+         WHERE cluster = $1 AND state = 'done' AND not_before > $2
+         GROUP BY machine HAVING COUNT(*) >= $3",
+        &[cluster.into(), changed_at.into(), VAIN_MAX.into()],
+    )?;
+    let mut all = Vec::new();
+    for mut row in often {
+        let (machine, last): (MachineId, Timestamp) = (row.take()?, row.take()?);
+        let rows = tx.query(
+            "SELECT format, body FROM tasks
+             WHERE cluster = $1 AND state = 'done' AND not_before > $2 AND machine = $3
+             ORDER BY seq DESC LIMIT $4",
+            &[
+                cluster.into(),
+                changed_at.into(),
+                machine.into(),
+                VAIN_MAX.into(),
+            ],
+        )?;
+        let mut tasks = Vec::with_capacity(rows.len());
+        for mut row in rows {
+            tasks.extend(row.readable::<Task>()?);
+        }
+        let same = |first: &Task| {
+            tasks
+                .iter()
+                .filter(|task| task.action == first.action)
+                .count()
+        };
+        let times = tasks.first().map_or(0, same);
+        if let (Some(first), Ok(times @ VAIN_MAX..)) = (tasks.first(), u32::try_from(times)) {
+            all.push(Vain {
+                machine,
+                action: first.action.clone(),
+                times,
+                last,
+            });
+        }
     }
     Ok(all)
 }

@@ -379,7 +379,7 @@ pub(crate) fn reshape(
         .iter()
         .filter(|expansion| expansion.change == Change::Changed)
     {
-        sound(&expansion.desired)?;
+        sound(&expansion.desired).map_err(refused)?;
         let change = std::iter::once((&view, &expansion.desired));
         judge(tx, change.clone(), consent.limits())?
             .map_err(|too_much| consent.refuse(too_much))?;
@@ -390,8 +390,8 @@ pub(crate) fn reshape(
     Ok(())
 }
 
-/// What admission demands of a declared cluster, asked of a wished one.
-fn sound(desired: &Desired) -> Result<(), WishError> {
+/// What admission demands of a declared cluster, asked of a wished one; answers what is wrong.
+pub(crate) fn sound(desired: &Desired) -> Result<(), String> {
     // Those that come in place of others are no more of them.
     let comes = |id| desired.rolls.iter().any(|roll| roll.coming.contains(&id));
     let made = desired.machines.iter().filter(|machine| !comes(machine.id));
@@ -403,17 +403,17 @@ fn sound(desired: &Desired) -> Result<(), WishError> {
     let control = made.chain(metal).filter(|(role, _)| *role == Role::Control);
     let control: u32 = control.map(|(_, count)| count).sum();
     if !matches!(control, 1 | 3 | 5 | 7) {
-        return Err(refused(format!(
+        return Err(format!(
             "found {control} control machines, allowed: 1, 3, 5 or 7"
-        )));
+        ));
     }
     let capacity = desired.network.capacity();
     if u32::try_from(desired.machines.len()).unwrap_or(u32::MAX) >= capacity {
         let machines = desired.machines.len();
-        return Err(refused(format!(
+        return Err(format!(
             "network {} has no room for {machines} machines",
             desired.network
-        )));
+        ));
     }
     Ok(())
 }

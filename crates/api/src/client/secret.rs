@@ -18,7 +18,8 @@ impl Client {
     }
 
     /// Sets entries of a secret and removes those without a value; the others stay. With `force`,
-    /// also values with which a manifest could not open its account any more.
+    /// also values with which a manifest could not open its account any more, and entries that clusters
+    /// need.
     pub async fn change_secret(
         &self,
         name: &str,
@@ -42,9 +43,12 @@ impl Client {
         self.ask(with_body(put, request)).await
     }
 
-    /// Removes a secret with all its entries.
-    pub async fn delete_secret(&self, name: &str) -> Result<(), Error> {
-        let request = self.request(Method::DELETE, &["secrets", name]);
+    /// Removes a secret with all its entries; with `force`, also where clusters need it.
+    pub async fn delete_secret(&self, name: &str, force: bool) -> Result<(), Error> {
+        let mut request = self.request(Method::DELETE, &["secrets", name]);
+        if force {
+            request = request.query(&[("force", true)]);
+        }
         self.send(request).await.map(drop)
     }
 

@@ -141,6 +141,32 @@ fn machines_say_who_saw_what() {
 }
 
 #[test]
+fn machines_that_share_a_name_are_told_apart() {
+    let [mut old, new] = [machines().remove(0), machines().remove(0)];
+    let with = |mut machine: Value, id: &str, cluster: &str| {
+        machine["id"] = id.into();
+        machine["clusterId"] = cluster.into();
+        wire::<MachineView>(machine)
+    };
+    old["leaving"] = true.into();
+    let other = machines().remove(1);
+    let views = [
+        with(old, "machine-1", "cluster-1"),
+        with(new, "machine-2", "cluster-2"),
+        with(other, "machine-3", "cluster-2"),
+    ];
+    check(
+        &view::machines(&views, now()),
+        &expect![[r#"
+        NAME                         CLUSTER           POOL     ROLE     DESIRED   OBSERVED BY PROVIDER  OBSERVED BY KUBERNETES
+        edge-compute-01 (machine-1)  edge (cluster-1)  compute  compute  to leave  running 40s ago       ready cordoned v1.35.0 40s ago
+        edge-compute-01 (machine-2)  edge (cluster-2)  compute  compute  to stay   running 40s ago       ready cordoned v1.35.0 40s ago
+        edge-compute-02              edge              compute  compute  to stay   booting 40s ago       never looked
+    "#]],
+    );
+}
+
+#[test]
 fn a_machine_behind_a_jump_host_tells_the_way() {
     let mut behind = machines().remove(1);
     behind["origin"] = json!({"given": {"endpoint": "10.1.2.3", "sshPort": 22, "username": "root",

@@ -20,7 +20,7 @@ pub enum Verb {
     after_help = "Example:\n  slipway machine replace edge-compute-02 --reason 'disk is failing'"
 )]
 pub struct Replace {
-    /// The name of the machine
+    /// The name of the machine, or its id
     #[arg(value_parser = api::argument::name)]
     name: String,
 
@@ -34,7 +34,7 @@ pub struct Replace {
     after_help = "Example:\n  slipway machine retire edge-compute-02 --reason 'idle since noon'"
 )]
 pub struct Retire {
-    /// The name of the machine, of a pool with an autoscaler
+    /// The name of the machine, or its id, of a pool with an autoscaler
     #[arg(value_parser = api::argument::name)]
     name: String,
 
@@ -50,7 +50,8 @@ pub(crate) async fn run(verb: Verb, context: &mut Context<'_>) -> Result<Exit, E
         }
     };
     let found = client.machine(name).await?;
-    let machine = found.name;
+    // As it was written: the server reads it as it did here.
+    let machine = name.clone();
     let wished = match verb {
         Verb::Replace(_) => WishRequest::Replace { machine },
         Verb::Retire(_) => WishRequest::Retire { machine },

@@ -89,6 +89,10 @@ pub struct Delete {
     /// Do not ask
     #[arg(short, long)]
     yes: bool,
+
+    /// Also where clusters need it: their machines can neither be changed nor removed until it is set again
+    #[arg(long)]
+    force: bool,
 }
 
 /// Arguments of `slipway secret rotate-keys`.
@@ -294,7 +298,12 @@ fn without_line_end(value: Secret) -> Secret {
 }
 
 async fn delete(
-    Delete { name, entries, yes }: Delete,
+    Delete {
+        name,
+        entries,
+        yes,
+        force,
+    }: Delete,
     client: &Client,
     context: &mut Context<'_>,
 ) -> Result<Exit, Error> {
@@ -327,7 +336,7 @@ async fn delete(
         }
     }
     if entries.is_empty() {
-        client.delete_secret(&name).await?;
+        client.delete_secret(&name, force).await?;
         context.show(&secret, |_| format!("removed {what}\n"))?;
         return Ok(Exit::Done);
     }
@@ -338,7 +347,7 @@ async fn delete(
             .map_err(|error: EntryError| unusable(&error))?;
         request.entries.insert(key, None);
     }
-    let secret = client.change_secret(&name, &request, false).await?;
+    let secret = client.change_secret(&name, &request, force).await?;
     context.show(&secret, |_| changed(&secret))?;
     Ok(Exit::Done)
 }

@@ -78,10 +78,14 @@ pub(crate) async fn run(arguments: Arguments, context: &mut Context<'_>) -> Resu
 async fn of_machine(client: &Client, machine: MachineView) -> Result<Explained, Error> {
     let fact = view::standing(&machine, Time::now());
     let about = Some((machine.name.as_str(), fact));
-    let mut explained = explain(client, machine.cluster.clone(), about).await?;
+    // A name may have had several lives; which one is meant is known here.
+    let life = Some(&machine.cluster_id).filter(|id| !id.is_empty());
+    let life = life.unwrap_or(&machine.cluster);
+    let mut explained = explain(client, life.clone(), about).await?;
+    explained.cluster.clone_from(&machine.cluster);
     // What is known of it and how the cluster stands are always there.
     if explained.chain.len() <= 2 {
-        let cluster = client.cluster(&machine.cluster).await?;
+        let cluster = client.cluster(life).await?;
         let task = cluster
             .open_tasks
             .iter()

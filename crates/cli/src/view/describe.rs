@@ -98,6 +98,7 @@ pub(crate) fn cluster(view: &ClusterView, now: Time) -> String {
         + &section("LOAD BALANCERS", &load_balancers(&view.load_balancers))
         + &section("NEWER MODULES", &newer_modules(&view.newer_modules, now))
         + &section("NODES OF OTHERS", &strangers(&view.strangers))
+        + &section("NOTES", &notes(&view.notes))
         + &section("HELD", &held(&head.held))
         + &section("OPEN TASKS", &tasks(&view.open_tasks, now))
         + &section("POOLS", &pools(&view.machines))
@@ -124,6 +125,11 @@ fn pools(machines: &[MachineView]) -> String {
         ]);
     }
     table.render()
+}
+
+fn notes(notes: &[String]) -> String {
+    let told = notes.iter();
+    told.map(|note| format!("{}\n", plain(note))).collect()
 }
 
 fn strangers(nodes: &[String]) -> String {

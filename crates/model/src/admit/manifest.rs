@@ -15,7 +15,10 @@ use crate::source::Value;
 use std::collections::BTreeSet;
 
 /// The API versions that are read; both are the same language.
-pub(crate) const API_VERSIONS: [&str; 2] = ["slipway.dev/v1", "claudie.io/v1beta1"];
+pub const API_VERSIONS: [&str; 2] = ["slipway.dev/v1", "claudie.io/v1beta1"];
+
+/// The kind of document that a manifest is.
+pub const KIND: &str = "InputManifest";
 
 /// Limits of names: cluster, pool and ordinal together must fit a DNS label.
 pub(crate) const PROVIDER_NAME_MAX: usize = 15;
@@ -101,7 +104,7 @@ fn document_of(
 ) -> Option<Manifest> {
     let mut top = Fields::open(document, "", faults)?;
     one_of(&mut top, "apiVersion", &API_VERSIONS, faults);
-    one_of(&mut top, "kind", &["InputManifest"], faults);
+    one_of(&mut top, "kind", &[KIND], faults);
     let metadata = top
         .required("metadata", faults)
         .and_then(|metadata| metadata_of(metadata, "metadata".to_owned(), faults));

@@ -144,7 +144,7 @@ fn all_faults_are_told_at_once() {
             ("metadata: {name: hello}", "metadata: {name: Hello}"),
         ],
         &expect![[r#"
-            metadata.name: found `Hello`: name has 'H' at position 0; allowed are a-z, 0-9 and, inside, hyphens
+            metadata.name: found `Hello`: name has capital letters; allowed are a-z, 0-9 and, inside, hyphens, such as `hello`
             spec.nodePools.dynamic[0].providerSpec.name: found `lob`, allowed: a provider of this manifest (lab)
             spec.nodePools.dynamic[0].count: found `0`, allowed: a whole number from 1 to 5000
             spec.nodePools.dynamic[0].image: found nothing; this field is required
@@ -268,8 +268,8 @@ fn one_mistake_is_one_fault() {
     check(
         &[("name: first", "name: First")],
         &expect![[r#"
-        spec.kubernetes.clusters[0].name: found `First`: name has 'F' at position 0; allowed are a-z, 0-9 and, inside, hyphens
-    "#]],
+            spec.kubernetes.clusters[0].name: found `First`: name has capital letters; allowed are a-z, 0-9 and, inside, hyphens, such as `first`
+        "#]],
     );
     let long = "control: [a-name-that-is-too-long]";
     check(
@@ -461,7 +461,7 @@ fn budgets_have_bounds() {
         ),
         &expect![[r#"
             spec.disruption.groups[0].unavailable: found `0`, allowed: a whole number from 1 to 1000
-            spec.disruption.groups[2].name: found `Row`: name has 'R' at position 0; allowed are a-z, 0-9 and, inside, hyphens
+            spec.disruption.groups[2].name: found `Row`: name has capital letters; allowed are a-z, 0-9 and, inside, hyphens, such as `row`
             spec.disruption.groups[2].unavailable: found nothing; this field is required
             spec.nodePools.dynamic[1].disruption.unavailable: found `1001`, allowed: a whole number from 1 to 1000
             spec.nodePools.dynamic[1].disruption.group: found `rick`, allowed: a group of this manifest (rack, rack)
@@ -533,9 +533,9 @@ fn a_reference_to_a_secret_is_checked() {
             ],
         ),
         &expect![[r#"
-            spec.providers[0].secretRef.name: found `Lab`: name has 'L' at position 0; allowed are a-z, 0-9 and, inside, hyphens
+            spec.providers[0].secretRef.name: found `Lab`: name has capital letters; allowed are a-z, 0-9 and, inside, hyphens, such as `lab`
             spec.providers[0].secretRef.key: found `a/b`: entry name has '/' at position 1; allowed are a-z, A-Z, 0-9, `.`, `_` and `-`
-            spec.providers[0].secretRef.namespace: found `A`: name has 'A' at position 0; allowed are a-z, 0-9 and, inside, hyphens
+            spec.providers[0].secretRef.namespace: found `A`: name has capital letters; allowed are a-z, 0-9 and, inside, hyphens, such as `a`
             spec.providers[0].secretRef.value: unknown field; allowed: name, key, namespace
             spec.nodePools.static[0].nodes[0].secretRef: found `attic-keys` (a text), allowed: a mapping
         "#]],

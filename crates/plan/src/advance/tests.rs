@@ -182,6 +182,7 @@ impl Life {
             blocked: &[],
             missing: &[],
             claimed: &[],
+            vain: &[],
             parent: 0,
             now: self.now,
         }

@@ -64,7 +64,7 @@ pub(super) fn together(view: &View<'_>, plan: &Plan) -> Vec<Note> {
     let members = view
         .desired
         .all()
-        .filter(|machine| machine.role == Role::Control && super::joined(view, machine.id));
+        .filter(|machine| machine.role == Role::Control && super::is_voter(view, machine));
     let (mut all, mut decide) = votes(view);
     for machine in members {
         all += 1;

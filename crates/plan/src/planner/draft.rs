@@ -162,6 +162,11 @@ impl<'a> Draft<'a> {
             self.hold(place, action.kind(), reason);
             return;
         }
+        if let Some((times, due)) = self.in_vain(place, &action) {
+            self.wake(due);
+            self.hold(place, action.kind(), Reason::Vain { times, due });
+            return;
+        }
         let needed = action.needs(&place.machine.origin);
         let missing: Vec<_> = needed
             .filter(|secret| self.view.missing.contains(secret))
@@ -193,6 +198,14 @@ impl<'a> Draft<'a> {
             around: around(self, place, &action),
             action,
         });
+    }
+
+    /// How often this ended well and changed nothing, and when it is tried once more.
+    fn in_vain(&self, place: &Place<'_>, action: &Action) -> Option<(u32, Timestamp)> {
+        let id = place.machine.id;
+        let mut vain = self.view.vain.iter();
+        let same = vain.find(|vain| vain.machine == id && vain.action == *action)?;
+        Some((same.times, same.waits(self.view.now)?))
     }
 
     /// Remembers which member of the control plane is being changed.
@@ -301,6 +314,11 @@ impl<'a> Draft<'a> {
     /// Whether a task of this plan or an unfinished one does this to any machine.
     pub(super) fn is_done_anywhere(&self, kind: Kind) -> bool {
         self.busy.values().any(|doing| *doing == kind)
+    }
+
+    /// Whether it was said already that the control plane is lost.
+    pub(super) fn is_told_lost(&self) -> bool {
+        self.held.iter().any(|held| held.reason.is_loss())
     }
 
     /// Whether it was said already why this must wait.

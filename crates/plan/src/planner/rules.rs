@@ -31,7 +31,8 @@ pub(super) fn create(draft: &mut Draft<'_>, cares: &Cares) {
     let mut keyless = Vec::new();
     for place in draft.survey.wanted() {
         match place.life {
-            _ if place.outlived && !makes_room(draft, place) => forget(draft, place),
+            // Nobody is made in the place of one that still has its name, and its vote.
+            _ if place.outlived => forget(draft, place),
             Life::Unseen | Life::Absent | Life::Booting
                 if hosts::lacks_key(draft, place.machine) =>
             {
@@ -79,12 +80,6 @@ fn forget(draft: &mut Draft<'_>, place: &Place<'_>) {
         Some(reason) => draft.hold(place, Kind::Leave, reason),
         None => draft.want(place, Action::Leave),
     }
-}
-
-/// Whether a member is made again before it has left: nobody can decide on that, and a snapshot needs
-/// machines that it can be put back to.
-fn makes_room(draft: &Draft<'_>, place: &Place<'_>) -> bool {
-    place.machine.role == Role::Control && undecided(draft, place).is_some()
 }
 
 /// Why etcd cannot decide that a node goes whose machine is gone.
@@ -270,11 +265,7 @@ pub(super) fn cannot_join(survey: &Survey<'_>) -> Option<Reason> {
     if survey.members().next().is_none() {
         Some(Reason::ControlPlaneLost)
     } else if ready < needed {
-        Some(Reason::Quorum {
-            ready,
-            needed,
-            silent: silent(survey),
-        })
+        Some(outnumbered(survey, ready, needed))
     } else {
         None
     }
@@ -611,11 +602,7 @@ pub(super) fn quorum_at_risk(
             now.max(quorum(members.saturating_sub(1)))
         }
     };
-    (others < needed).then(|| Reason::Quorum {
-        ready: others,
-        needed,
-        silent: silent(survey),
-    })
+    (others < needed).then(|| outnumbered(survey, others, needed))
 }
 
 /// Whether a member was begun to be taken out and is not well since: etcd may have decided on that
@@ -625,10 +612,33 @@ fn half_removed(place: &Place<'_>) -> bool {
     place.open.is_some_and(left) && !place.ready_control()
 }
 
-/// How many members of the control plane do not answer, or never will.
-pub(super) fn silent(survey: &Survey<'_>) -> u32 {
-    let members = survey.voters();
-    count(members.filter(|place| place.life == Life::Unreachable || place.outlived))
+/// Etcd cannot decide: fewer members are ready than it needs, because of those that do not answer,
+/// or never will.
+pub(super) fn outnumbered(survey: &Survey<'_>, ready: u32, needed: u32) -> Reason {
+    let silent = survey
+        .voters()
+        .filter(|place| place.life == Life::Unreachable);
+    let gone = survey.voters().filter(|place| place.dead_vote);
+    Reason::Quorum {
+        ready,
+        needed,
+        silent: count(silent),
+        gone: count(gone),
+    }
+}
+
+/// Says that the control plane is lost where nothing else that waits says so: those whose machines are
+/// gone are perhaps wanted by nobody any more, and what was last seen of the others is long past.
+pub(super) fn tell_lost(draft: &mut Draft<'_>) {
+    let lost = cannot_join(draft.survey).filter(Reason::is_loss);
+    let control = |place: &&Place<'_>| place.machine.role == Role::Control;
+    let first = draft.survey.wanted().find(control);
+    let Some((reason, first)) = lost.zip(first) else {
+        return;
+    };
+    if draft.view.observed.initialised && !draft.is_told_lost() {
+        draft.hold(first, Kind::Join, reason);
+    }
 }
 
 /// Whether something of a machine may be left.
@@ -738,8 +748,9 @@ fn remove_node(
         Action::Drain
     };
     let refused = refused.or_else(|| draft.member_first(place));
-    let refused = refused.or_else(|| untold.filter(|_| drained || !begun));
-    match refused.or_else(|| quorum_at_risk(draft.survey, place, After::Less)) {
+    // Without a quorum nobody can be led away, and whoever should be waits for the same.
+    let refused = refused.or_else(|| quorum_at_risk(draft.survey, place, After::Less));
+    match refused.or_else(|| untold.filter(|_| drained || !begun)) {
         Some(reason) => draft.hold(place, action.kind(), reason),
         None => draft.want(place, action),
     }

@@ -8,7 +8,7 @@
 
 use super::View;
 use super::draft::Draft;
-use super::rules::quorum;
+use super::rules::{outnumbered, quorum};
 use super::survey::{Life, Place, Survey, count, given_up};
 use crate::held::{Ends, Reason};
 use model::cluster::Role;
@@ -185,12 +185,8 @@ fn undecided(draft: &Draft<'_>, place: &Place<'_>) -> Option<Reason> {
     let ready = survey.members().filter(|place| place.ready_control());
     let (votes, counting) = votes(&survey.left);
     let ready = count(ready) + counting;
-    let needed = quorum(count(survey.members()) + votes);
-    let silent = (ready < needed).then(|| Reason::Quorum {
-        ready,
-        needed,
-        silent: super::rules::silent(survey),
-    });
+    let needed = quorum(count(survey.voters()) + votes);
+    let silent = (ready < needed).then(|| outnumbered(survey, ready, needed));
     draft.member_first(place).or(silent)
 }
 

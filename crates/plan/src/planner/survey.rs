@@ -33,6 +33,8 @@ pub(super) struct Place<'a> {
     pub(super) node: Option<Node>,
     /// Whether it is to stay, and Kubernetes still shows it though its machine is gone.
     pub(super) outlived: bool,
+    /// Whether its machine is gone and etcd still counts on its member.
+    pub(super) dead_vote: bool,
     /// What the node was last told to carry, if it still does.
     pub(super) care: Option<&'a Fingerprint>,
     /// The names that lead to it, where somebody can ask for them.
@@ -277,6 +279,7 @@ impl<'a> Survey<'a> {
                 host: host(seen),
                 node,
                 outlived: wanted && seen.is_some_and(Seen::outlived),
+                dead_vote: dead_vote(view, machine, wanted),
                 care: carried(seen),
                 names: seen
                     .and_then(|seen| seen.names.as_ref())
@@ -352,8 +355,29 @@ impl<'a> Survey<'a> {
     pub(super) fn voters(&self) -> impl Iterator<Item = &Place<'a>> {
         let control = self.places.iter();
         let control = control.filter(|place| place.machine.role == Role::Control);
-        control.filter(|place| place.node.is_some() || place.outlived)
+        control.filter(|place| place.node.is_some() || place.dead_vote)
     }
+}
+
+/// Whether etcd counts on the member of a machine that is gone: until the API or etcd says otherwise,
+/// also of one that nobody wants any more. What was listed since is counted with what is left of others.
+fn dead_vote(view: &View<'_>, machine: &Machine, wanted: bool) -> bool {
+    let Some(seen) = view.observed.machines.get(&machine.id) else {
+        return false;
+    };
+    let (Some((_, gone_at)), Some((_, node_at)), true) =
+        (&seen.machine, &seen.node, seen.outlived())
+    else {
+        return false;
+    };
+    let told = view.observed.wellbeing.as_ref();
+    let without = told.is_some_and(|(told, at)| {
+        let mut names = told.etcd.iter().map(|member| member.name.as_str());
+        at >= node_at && !told.etcd.is_empty() && names.all(|name| name != machine.name.as_str())
+    });
+    let strays = view.observed.strays.as_ref();
+    let listed = strays.is_some_and(|(_, at)| at >= gone_at);
+    machine.role == Role::Control && !without && (wanted || !listed)
 }
 
 /// What is heard of the member of a machine. Whoever is not among those that were told of after it

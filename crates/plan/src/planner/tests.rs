@@ -14,6 +14,7 @@ mod exits;
 mod gates;
 mod hops;
 mod hosts;
+mod lost;
 mod renewal;
 mod snapshots;
 mod strays;
@@ -162,17 +163,6 @@ fn who_vanished_leaves_its_cluster_and_is_made_again() {
             leave    c2
             held     leave c4: one at a time, after c2
             scheduled
-        "#]],
-    );
-    // Nobody can decide: it is made again, and may be what a snapshot is put back to.
-    check(
-        "c1 c2 c3 w1",
-        "c1 c2+ c3+ w1+",
-        &expect![[r#"
-            create   c2
-            create   c3
-            held     leave w1: other control nodes ready: 1, needed: 2
-            error
         "#]],
     );
 }

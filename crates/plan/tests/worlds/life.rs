@@ -119,6 +119,7 @@ impl<'w> Life<'w> {
             blocked: &[],
             missing: &self.missing,
             claimed: &[],
+            vain: &[],
             parent: self.round,
             now: self.now,
         }
@@ -144,7 +145,10 @@ impl<'w> Life<'w> {
             );
             // Who vanished does not come back with the others.
             let lost = |reason: &Reason| {
-                let outvoted = matches!(reason, Reason::Quorum { silent: 1.., .. });
+                let outvoted = matches!(
+                    reason,
+                    Reason::Quorum { silent: 1.., .. } | Reason::Quorum { gone: 1.., .. }
+                );
                 *reason == Reason::ControlPlaneLost || self.mended && outvoted
             };
             if !self.desired.tombstone && last.held.iter().any(|held| lost(&held.reason)) {

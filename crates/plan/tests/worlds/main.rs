@@ -126,6 +126,7 @@ fn reaches(world: &World) -> Judged<()> {
         blocked: &[],
         missing: &[],
         claimed: &[],
+        vain: &[],
         parent: 0,
         now: NOW,
     };
@@ -184,6 +185,7 @@ fn upgraded(world: &World) -> Judged<()> {
         blocked: &[],
         missing: &[],
         claimed: &[],
+        vain: &[],
         parent: 0,
         now: NOW,
     };

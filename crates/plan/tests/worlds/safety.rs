@@ -35,14 +35,26 @@ fn votes(observed: &Observed, machine: &Machine) -> bool {
     ready && !silent && well
 }
 
+/// Whether etcd has no such member, and said so when its node was last listed, or since.
+fn denied(observed: &Observed, machine: &Machine) -> bool {
+    let seen = observed.machines.get(&machine.id);
+    let listed_at = seen.and_then(|seen| seen.node.as_ref()).map(|(_, at)| *at);
+    observed.wellbeing.as_ref().is_some_and(|(told, at)| {
+        let mut members = told.etcd.iter();
+        let has = members.any(|member| member.name == machine.name.as_str());
+        !told.etcd.is_empty() && !has && Some(*at) >= listed_at
+    })
+}
+
 /// A step during which etcd could not decide, though it can before, or that needs its decision and
 /// will not get it.
 pub(crate) fn undecided(view: &View<'_>, step: &Plan) -> Option<String> {
     let (desired, observed) = (view.desired, view.observed);
-    // Etcd counts on the dead until they are taken out.
+    // Etcd counts on the dead until they are taken out: it says so itself where it was asked.
     let member = |machine: &&Machine| {
         let gone = matches!(fact(observed, machine), Some(MachineFact::Absent));
-        let counts = !gone || desired.machines.contains(machine);
+        let dead = desired.machines.contains(machine) && !denied(observed, machine);
+        let counts = !gone || dead;
         machine.role == Role::Control && joined(observed, machine) && counts
     };
     let members: Vec<_> = desired.all().filter(member).collect();

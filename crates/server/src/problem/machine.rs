@@ -7,19 +7,18 @@ use super::Problem;
 use crate::enter::Shut;
 
 impl Problem {
-    /// Several machines of that name, in clusters whose names are given.
-    pub(crate) fn ambiguous(machine: &Name, clusters: &[&str]) -> Self {
+    /// Several machines of that name: each of them with its id and its cluster.
+    pub(crate) fn ambiguous(machine: &Name, found: &[String]) -> Self {
         Self::new(
             StatusCode::CONFLICT,
             "API-022",
             "several machines of that name",
             format!(
-                "machine `{machine}` is there {} times, in clusters {}",
-                clusters.len(),
-                clusters.join(", ")
+                "machine `{machine}` is there {} times: {}",
+                found.len(),
+                found.join(", ")
             ),
-            "give a cluster, a load balancer or a pool of one of them another name in its manifest; \
-             `slipway get machines --cluster NAME` lists those of one cluster",
+            "name the one that is meant by its id",
         )
     }
 

@@ -1,6 +1,8 @@
 //! Problems of sealing and opening. None of them says anything of a value.
 
 use axum::http::StatusCode;
+use model::fault::Fault;
+use model::name::Name;
 use vault::Error;
 
 use super::Problem;
@@ -34,5 +36,20 @@ impl From<Error> for Problem {
             | Error::Overtaken => (StatusCode::SERVICE_UNAVAILABLE, "secrets out of reach"),
         };
         Self::new(status, error.code(), title, error.to_string(), error.hint())
+    }
+}
+
+impl Problem {
+    /// What clusters need would go.
+    pub(crate) fn needed(secret: &Name, faults: Vec<Fault>) -> Self {
+        let mut problem = Self::new(
+            StatusCode::CONFLICT,
+            "SEAL-014",
+            "secret is in use",
+            format!("secret {secret} is in use, and what uses it could not go on without it"),
+            "nothing was changed; first remove what uses it, or repeat it with `--force`",
+        );
+        problem.0.faults = faults.into_iter().map(Into::into).collect();
+        problem
     }
 }

@@ -8,12 +8,13 @@ use api::{
 use axum::Json;
 use axum::extract::State;
 use model::cluster::Generation;
+use model::id::ClusterId;
 use model::name::Name;
 use model::observed::MachineFact;
 use model::task::State as TaskState;
 use plan::{Cause, Held, Phase, Plan, Reason};
 use serde::Deserialize;
-use store::{ClusterFilter, ClusterRow, MachineRow, TaskFilter, TaskRow};
+use store::{Advanced, ClusterFilter, ClusterRow, MachineRow, TaskFilter, TaskRow};
 use utoipa::IntoParams;
 
 use crate::app::App;
@@ -56,6 +57,10 @@ pub(crate) async fn list(
         manifest,
         phase: query.state.map(phase),
     };
+    if let Some(manifest) = &filter.manifest {
+        let known = app.store().manifest(&project, manifest).await?;
+        known.ok_or_else(|| Problem::missing("manifest", manifest))?;
+    }
     let listed = app.store().clusters(&project, filter, page).await?;
     Ok(Json(view::listed(listed, view::head)))
 }
@@ -81,11 +86,20 @@ pub(crate) async fn show(
         .into_iter()
         .map(view::task)
         .collect();
-    let newer_modules = plan::offers(&seen.view(app.now()));
+    let now = app.now();
+    let wished = plan::wished(&seen.desired, &seen.intents, now);
+    let wished = wished.iter().map(|of| (of.to_string(), of.next_action()));
+    let earlier = app.store().earlier_lives(&row).await?;
+    let earlier = earlier.iter().map(ClusterRow::still_leaving);
+    let notes = wished
+        .chain(earlier)
+        .map(|(fact, next)| format!("{fact}; {next}"));
+    let newer_modules = plan::offers(&seen.view(now));
     let newer_modules = newer_modules
         .iter()
-        .map(|of| view::newer_modules(of, &name));
+        .map(|of| view::newer_modules(of, &row.name));
     Ok(Json(ClusterView {
+        notes: notes.collect(),
         newer_modules: newer_modules.collect(),
         strangers: plan::strangers(&seen.observed).map(str::to_owned).collect(),
         head: view::head(row),
@@ -112,6 +126,7 @@ pub(crate) async fn why(
         .await?
         .ok_or_else(|| missing(&name))?;
     let advanced = app.store().advanced(row.id).await?;
+    let earlier = app.store().earlier_lives(&row).await?;
     let now = app.now();
     let chain = crate::aside(move || {
         let view = seen.view(now);
@@ -120,11 +135,19 @@ pub(crate) async fn why(
         let mut causes = plan::why(&view, &plan).into_iter();
         // How it stands comes first, then how that came about, then what it waits for.
         let state = causes.next();
-        let advanced = advanced.map(|because| Cause {
-            fact: format!("nobody asked for its last change: {because}"),
+        let advanced = advanced.map(|advanced| Cause {
+            fact: came_about(&advanced),
             next: None,
         });
-        let chain = state.into_iter().chain(advanced).chain(causes);
+        let earlier = earlier.iter().map(|life| {
+            let (fact, next) = life.still_leaving();
+            Cause {
+                fact,
+                next: Some(next),
+            }
+        });
+        let chain = state.into_iter().chain(advanced);
+        let chain = chain.chain(causes).chain(earlier);
         Ok(chain
             .map(|cause| CauseView {
                 fact: cause.fact,
@@ -134,6 +157,20 @@ pub(crate) async fn why(
     })
     .await?;
     Ok(Json(WhyView { chain }))
+}
+
+/// Whose doing the last change was that came by itself.
+fn came_about(Advanced { because, follows }: &Advanced) -> String {
+    match follows {
+        Some((author, asked)) => {
+            let asked = asked.as_ref().map(|asked| format!(" ({asked})"));
+            format!(
+                "its last change is a step of what {author} asked for{}: {because}",
+                asked.unwrap_or_default()
+            )
+        }
+        None => format!("nobody asked for its last change: {because}"),
+    }
 }
 
 /// The history of a cluster, newest first.
@@ -193,20 +230,45 @@ fn tell_stored(plan: &mut Plan, stored: &[Held]) {
     }
 }
 
-/// The cluster of that name, or the problem that there is none.
+/// The cluster of that name or id, or the problem that there is none.
 pub(crate) async fn find(app: &App, project: &Name, name: &Name) -> Result<ClusterRow, Problem> {
-    app.store()
-        .cluster(project, name)
-        .await?
-        .ok_or_else(|| missing(name))
+    let found = match app.store().cluster(project, name).await? {
+        Some(found) => Some(found),
+        None => of_id(app, project, name)
+            .await?
+            .filter(|row| row.summary.phase != Phase::Gone),
+    };
+    found.ok_or_else(|| missing(name))
 }
 
 /// Like [`find`], else the last one that is gone: what it should have been stays readable.
 async fn find_ever(app: &App, project: &Name, name: &Name) -> Result<ClusterRow, Problem> {
-    app.store()
-        .cluster_ever(project, name)
-        .await?
-        .ok_or_else(|| missing(name))
+    let found = match app.store().cluster_ever(project, name).await? {
+        Some(found) => Some(found),
+        None => of_id(app, project, name).await?,
+    };
+    found.ok_or_else(|| missing(name))
+}
+
+/// The cluster whose id was given in place of its name.
+async fn of_id(app: &App, project: &Name, name: &Name) -> Result<Option<ClusterRow>, Problem> {
+    match name.as_str().parse::<ClusterId>() {
+        Ok(id) => Ok(app.store().cluster_of_id(project, id).await?),
+        Err(_) => Ok(None),
+    }
+}
+
+/// That there is, or was, a cluster whose things a list is to show: one of what was never there is not
+/// empty, but a mistake.
+pub(crate) async fn known(
+    app: &App,
+    project: &Name,
+    cluster: Option<&Name>,
+) -> Result<(), Problem> {
+    match cluster {
+        Some(cluster) => find_ever(app, project, cluster).await.map(drop),
+        None => Ok(()),
+    }
 }
 
 /// Every machine of a cluster with what was seen of it: those to stay, then those to leave.

@@ -20,7 +20,7 @@ use crate::app::App;
 use crate::extract::{self, Project, Query, Within};
 use crate::problem::Problem;
 use crate::routes::manifests::Page;
-use crate::routes::tasks;
+use crate::routes::{machines, tasks};
 use crate::view;
 
 /// The longest reason: a paragraph.
@@ -69,7 +69,9 @@ pub(crate) async fn wish(
         reason,
         expires_at,
     };
-    let intent = app.store().wish(draft, now).await?;
+    let cluster = draft.cluster.clone();
+    let intent = app.store().wish(draft, now).await;
+    let intent = intent.map_err(|error| Problem::from(error).about_cluster(&cluster))?;
     let about = about(&app, &[&intent]).await?.pop().flatten();
     Ok(accepted(&intent, about))
 }
@@ -139,7 +141,7 @@ pub(crate) async fn withdraw(
         .store()
         .withdraw_intent(&project, withdrawal, caller.actor, app.now())
         .await
-        .map_err(Problem::unallowed)?;
+        .map_err(|error| Problem::unallowed(error).about_cluster(&intent.cluster))?;
     if withdrawn {
         Ok(accepted(&intent, about))
     } else {
@@ -195,19 +197,16 @@ async fn find(app: &App, project: &Name, id: IntentId) -> Result<Option<Intent>,
     }
 }
 
-/// The machine of a cluster that has that name now.
+/// The machine of a cluster that has that name now, or that id.
 async fn named(
     app: &App,
     project: &Name,
     cluster: &Name,
     name: &Name,
 ) -> Result<MachineId, Problem> {
-    let found = app.store().machines_named(project, name).await?;
-    let mut of_this = found.into_iter().filter(|found| found.cluster == *cluster);
-    let found = of_this
-        .next()
-        .ok_or_else(|| Problem::missing("machine", name))?;
-    Ok(found.machine.id)
+    let mut found = app.store().machines_named(project, name).await?;
+    found.retain(|found| found.cluster == *cluster);
+    Ok(machines::only(found, name)?.machine.id)
 }
 
 /// The wish with ids for names; the store fills in what it repeats of other documents.

@@ -11,6 +11,7 @@ use utoipa::IntoParams;
 use crate::app::App;
 use crate::extract::{self, Project, Query, Within};
 use crate::problem::Problem;
+use crate::routes::clusters;
 use crate::routes::manifests::Page;
 use crate::view;
 
@@ -24,7 +25,7 @@ pub(crate) struct ListQuery {
     limit: Option<u32>,
     /// Where the page begins: the `next` of the page before.
     cursor: Option<String>,
-    /// Only those of this cluster.
+    /// Only those of this cluster, by its name or its id.
     #[param(pattern = "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
     cluster: Option<String>,
 }
@@ -40,9 +41,9 @@ pub(crate) async fn list(
     Query(query): Query<ListQuery>,
 ) -> Result<Json<api::Listed<MachineView>>, Problem> {
     let page = extract::page(query.limit, query.cursor)?;
-    let filter = MachineFilter {
-        cluster: extract::name_of("cluster", query.cluster.as_deref())?,
-    };
+    let cluster = extract::name_of("cluster", query.cluster.as_deref())?;
+    clusters::known(&app, &project, cluster.as_ref()).await?;
+    let filter = MachineFilter { cluster };
     let listed = app.store().machines(&project, filter, page).await?;
     Ok(Json(view::listed(listed, |row| view::machine(&row))))
 }
@@ -60,18 +61,23 @@ pub(crate) async fn show(
     Ok(Json(view::machine(&row)))
 }
 
-/// The one machine of that name.
+/// The one machine of that name or id.
 pub(crate) async fn named(app: &App, project: &Name, name: &Name) -> Result<MachineRow, Problem> {
     let found = app.store().machines_named(project, name).await?;
     only(found, name)
 }
 
-/// The one that is meant: of several nobody can tell, unless all but one are to go.
-fn only(found: Vec<MachineRow>, name: &Name) -> Result<MachineRow, Problem> {
-    let stay = found.iter().filter(|row| !row.leaving);
-    let owners: Vec<_> = stay.map(|row| row.cluster.as_str()).collect();
-    if owners.len() > 1 {
-        return Err(Problem::ambiguous(name, &owners));
+/// The one that is meant: of several nobody can tell, unless one alone is to stay.
+pub(crate) fn only(mut found: Vec<MachineRow>, name: &Name) -> Result<MachineRow, Problem> {
+    if found.iter().any(|row| !row.leaving) {
+        found.retain(|row| !row.leaving);
+    }
+    if found.len() > 1 {
+        let told = found.iter().map(|row| {
+            let (id, cluster) = (row.machine.id, row.cluster_id);
+            format!("{id} of cluster {} ({cluster})", row.cluster)
+        });
+        return Err(Problem::ambiguous(name, &told.collect::<Vec<_>>()));
     }
     let first = found.into_iter().next();
     first.ok_or_else(|| Problem::missing("machine", name))
@@ -137,10 +143,11 @@ mod tests {
     fn of_two_machines_of_one_name_nobody_is_meant_unless_the_other_goes() {
         let name = "a-b-c-01".parse().unwrap();
         let told = only(vec![row("a", false), row("a-b", false)], &name).unwrap_err();
-        expect_test::expect!["machine `a-b-c-01` is there 2 times, in clusters a, a-b"]
-            .assert_eq(&told.wire().detail);
+        expect_test::expect!["machine `a-b-c-01` is there 2 times: machine-7fvy7d6rz51me of cluster a (cluster-hkw0bxmhh34sq), machine-38ps78p4nksvz of cluster a-b (cluster-fr9gvbm3mmwnp)"].assert_eq(&told.wire().detail);
         let stays = only(vec![row("a-b", false), row("a", true)], &name).unwrap();
         assert_eq!(stays.cluster.as_str(), "a-b");
+        let both_go = only(vec![row("a", true), row("a-b", true)], &name);
+        assert_eq!(both_go.unwrap_err().wire().code, "API-022");
         assert_eq!(only(Vec::new(), &name).unwrap_err().wire().code, "API-002");
     }
 }

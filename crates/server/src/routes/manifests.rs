@@ -89,36 +89,53 @@ pub(crate) async fn submit(
                 .map_err(|error| Problem::parameter("plan", error))
         })
         .transpose()?;
-    let mut parent = extract::if_match(&headers)?;
+    let parent = extract::if_match(&headers)?;
     let key = extract::idempotency_key(&headers)?;
     let (manifest, text) = text.admitted().await?;
-    let shut = credentials::shut(&app, &project, &manifest, &caller.actor).await?;
     let mut notes = plans::notes::lived_with(&manifest);
-    if !shut.is_empty() {
-        let previews = app
-            .store()
-            .preview(&project, &manifest, Allowed::EVERYTHING, app.now());
-        match previews.await {
-            Ok(previews) => notes.extend(credentials::refuse_begun(shut, &previews.clusters)?),
-            Err(error) => return Err(plans::refused(error, shut)),
-        }
-    }
-    if let Some(shown) = shown {
-        let covered = plans::covers(&app, &project, &manifest, shown).await?;
-        parent = parent.or(Some(covered));
-    }
-    let author = caller.actor;
-    let submission = Submission {
+    let mut submission = Submission {
         project,
         manifest,
         text,
-        author,
+        author: caller.actor,
         parent,
         allow,
         key,
     };
+    // Before anything is judged: what was done since then would be in its own way.
+    if let Some(answer) = app.store().answered(&submission).await? {
+        return Ok(accepted(answer, notes));
+    }
+    notes.extend(judged(&app, &submission).await?);
+    if let Some(shown) = shown {
+        let of = (&submission.project, &submission.manifest);
+        let covered = plans::covers(&app, of, shown).await?;
+        submission.parent = submission.parent.or(Some(covered));
+    }
     let submitted = app.store().submit(submission, app.now()).await?;
     Ok(accepted(submitted, notes))
+}
+
+/// Refuses what begins something with an account that its secret cannot open; answers what is to be said
+/// of such accounts otherwise.
+async fn judged(app: &App, submission: &Submission) -> Result<Vec<String>, Problem> {
+    let Submission {
+        project,
+        manifest,
+        author,
+        ..
+    } = submission;
+    let shut = credentials::shut(app, project, manifest, author).await?;
+    if shut.is_empty() {
+        return Ok(Vec::new());
+    }
+    let previews = app
+        .store()
+        .preview(project, manifest, Allowed::EVERYTHING, app.now());
+    match previews.await {
+        Ok(previews) => credentials::refuse_begun(shut, &previews.clusters),
+        Err(error) => Err(plans::refused(error, shut)),
+    }
 }
 
 /// The manifests, in the order of their names.
@@ -229,8 +246,9 @@ fn accepted(
         changed,
         unchanged,
         unread,
+        notes: told,
     } = submitted;
-    let notes = unread.into_iter().chain(notes).collect();
+    let notes = unread.into_iter().chain(told).chain(notes).collect();
     let follow = format!("/api/v1/projects/{project}/manifests/{manifest}");
     let body = Accepted {
         manifest: manifest.into(),

@@ -86,8 +86,10 @@ pub(crate) async fn plan(
     let Previews {
         clusters: previews,
         unread,
+        notes: told,
     } = previews;
     notes.extend(unread.iter().map(ToString::to_string));
+    notes.extend(told);
     notes.extend(credentials::refuse_begun(shut, &previews)?);
     let row = app.store().project(&project).await?;
     let of = project.clone();
@@ -96,7 +98,12 @@ pub(crate) async fn plan(
         let journeys = measures.journeys(&previews, now);
         notes.extend(notes::lived_with(&manifest));
         notes.extend(row.and_then(|row| notes::over_quota(&row, &previews, &journeys)));
-        let mut view = show(&journeys, notes, refused);
+        let wished = |preview: &Preview| {
+            let intents = &preview.known.intents;
+            !plan::wished(&preview.desired, intents, now).is_empty()
+        };
+        let wished = previews.iter().any(wished);
+        let mut view = show(&journeys, notes, refused, wished);
         let id = JourneyId::derive(Origin {
             parent: of.as_str(),
             name: &format!("{}\0{text}", view.text),
@@ -104,6 +111,7 @@ pub(crate) async fn plan(
             incarnation: 0,
         });
         view.id = id.to_string();
+        view.of = manifest.fingerprint().to_string();
         Ok((id, view))
     })
     .await?;
@@ -147,8 +155,7 @@ pub(crate) async fn show_again(
 /// there may be changed in the name of the plan.
 pub(crate) async fn covers(
     app: &App,
-    project: &Name,
-    manifest: &Manifest,
+    (project, manifest): (&Name, &Manifest),
     id: JourneyId,
 ) -> Result<Generation, Problem> {
     let shown = shown(app, project, id).await?;
@@ -160,9 +167,11 @@ pub(crate) async fn covers(
         .await?
         .clusters;
     let measures = Measures::of(app, &previews).await?;
+    let said = manifest.fingerprint();
     let beyond = crate::aside(move || {
         let journeys = measures.journeys(&previews, now);
-        Ok(beyond::first(&shown, &previews, &journeys))
+        let beyond = beyond::first(&shown, &previews, &journeys);
+        Ok(beyond.or_else(|| beyond::other_manifest(&shown, &said)))
     })
     .await?;
     match beyond {
@@ -208,8 +217,13 @@ impl Measures {
     }
 }
 
-/// The journeys in the words of the contract; the id follows.
-fn show(journeys: &[Journey], notes: Vec<String>, refused: Option<Problem>) -> JourneyView {
+/// The journeys in the words of the contract; which journey it is, and of what, follows.
+fn show(
+    journeys: &[Journey],
+    notes: Vec<String>,
+    refused: Option<Problem>,
+    wished: bool,
+) -> JourneyView {
     let (moving, still): (Vec<&Journey>, Vec<&Journey>) =
         journeys.iter().partition(|journey| moves(journey));
     let refused = refused.map(Problem::into_wire);
@@ -219,10 +233,12 @@ fn show(journeys: &[Journey], notes: Vec<String>, refused: Option<Problem>) -> J
     }
     JourneyView {
         id: String::new(),
+        of: String::new(),
         kept: true,
         text: Told {
             moving: &moving,
             still: still.len(),
+            wished,
             basis: &basis,
             notes: &notes,
             refused: refused.as_ref(),

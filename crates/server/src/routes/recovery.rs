@@ -66,7 +66,7 @@ pub(crate) async fn recover(
         generation,
         aside,
         left,
-    } = recovered.map_err(Problem::unrecovered)?;
+    } = recovered.map_err(|error| Problem::unrecovered(error, &cluster))?;
     let view = RecoveryView {
         cluster: cluster.into(),
         generation: generation.0,

@@ -10,6 +10,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use model::name::Name;
+use model::secret::EntryName;
 use serde::Deserialize;
 use store::SecretRow;
 use utoipa::IntoParams;
@@ -59,6 +60,15 @@ pub(crate) async fn show(
 #[into_params(parameter_in = Query)]
 pub(crate) struct SetQuery {
     /// Also values with which a manifest could not open its account any more.
+    force: Option<bool>,
+}
+
+/// How strictly a removal is judged.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct DeleteQuery {
+    /// Also where clusters need it: their machines stay as they are until it is set again.
     force: Option<bool>,
 }
 
@@ -122,10 +132,18 @@ async fn set(
     force: bool,
 ) -> Result<Json<SecretView>, Problem> {
     if !force {
-        let faults = credentials::would_shut(app, (&project, &name), &changes.entries).await?;
+        let of = (&project, &name);
+        let faults = credentials::would_shut(app, of, &changes.entries).await?;
         if !faults.is_empty() {
             return Err(Problem::opens_nothing(&name, faults));
         }
+        let goes = |entry: &EntryName| {
+            let mut named = changes.entries.iter().filter(|(named, _)| named == entry);
+            named
+                .next()
+                .map_or(changes.only, |(_, value)| value.is_none())
+        };
+        refuse_stranding(app, of, goes).await?;
     }
     let set = app.vault().set((&project, &name), changes, &caller.actor);
     Ok(Json(shown(set.await?)))
@@ -135,14 +153,21 @@ async fn set(
 ///
 /// What names it and is not done yet waits until it is set again.
 #[utoipa::path(
-    delete, path = "/secrets/{name}", operation_id = "deleteSecret", tag = "secrets",
-    responses((status = 204, description = "removed")),
+    delete, path = "/secrets/{name}", operation_id = "deleteSecret", tag = "secrets", params(DeleteQuery),
+    responses(
+        (status = 204, description = "removed"),
+        (status = 409, description = "clusters need it", body = api::Problem, content_type = "application/problem+json"),
+    ),
 )]
 pub(crate) async fn delete(
     State(app): State<App>,
     caller: Caller,
     Within(project, name): Within<Name>,
+    Query(query): Query<DeleteQuery>,
 ) -> Result<StatusCode, Problem> {
+    if !query.force.unwrap_or(false) {
+        refuse_stranding(&app, (&project, &name), |_| true).await?;
+    }
     let deleted = app
         .store()
         .delete_secret(&project, &name, caller.actor, app.now());
@@ -150,6 +175,25 @@ pub(crate) async fn delete(
         Ok(StatusCode::NO_CONTENT)
     } else {
         Err(Problem::missing("secret", &name))
+    }
+}
+
+/// Refuses to remove entries that are set and without which clusters could not be changed any more, nor
+/// their machines removed.
+async fn refuse_stranding(
+    app: &App,
+    of: (&Name, &Name),
+    goes: impl Fn(&EntryName) -> bool,
+) -> Result<(), Problem> {
+    let Some(row) = app.store().secret(of.0, of.1).await? else {
+        return Ok(());
+    };
+    let (going, kept): (Vec<_>, Vec<_>) = row.entries.into_iter().partition(goes);
+    let faults = credentials::would_strand(app, of, &going, kept.is_empty()).await?;
+    if faults.is_empty() {
+        Ok(())
+    } else {
+        Err(Problem::needed(of.1, faults))
     }
 }
 

@@ -13,6 +13,7 @@ use utoipa::IntoParams;
 use crate::app::App;
 use crate::extract::{self, Project, Query, Within};
 use crate::problem::Problem;
+use crate::routes::clusters;
 use crate::view;
 
 /// Which tasks, and which page of them.
@@ -25,7 +26,7 @@ pub(crate) struct ListQuery {
     limit: Option<u32>,
     /// Where the page begins: the `next` of the page before.
     cursor: Option<String>,
-    /// Only those of this cluster.
+    /// Only those of this cluster, by its name or its id.
     #[param(pattern = "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
     cluster: Option<String>,
     /// Only those that stand so.
@@ -45,6 +46,7 @@ pub(crate) async fn list(
 ) -> Result<Json<api::Listed<TaskView>>, Problem> {
     let page = extract::page(query.limit, query.cursor)?;
     let cluster = extract::name_of("cluster", query.cluster.as_deref())?;
+    clusters::known(&app, &project, cluster.as_ref()).await?;
     let filter = TaskFilter {
         cluster,
         state: query.state.map(stand),

@@ -108,7 +108,7 @@ async fn wishes_that_make_no_sense_are_refused() {
         404 API-002: there is no machine `first-muscle-09`
           hint: list what there is with `slipway get machine`
         409 API-005: pool muscle has a count, and would get another machine in place of first-muscle-01; lower the count, or have it replaced with `slipway machine replace first-muscle-01`
-          hint: look at the cluster with `slipway describe cluster NAME` and wish for something it has
+          hint: look at the cluster with `slipway describe cluster first` and wish for something it has
         404 API-002: there is no task `task-0000000000000`
           hint: list what there is with `slipway get task`
         400 API-008: wish.cancel.task: `everything` is not an id of the form `task-` and 13 characters

@@ -20,6 +20,7 @@ mod kubeconfig;
 mod kubernetes;
 #[cfg(test)]
 mod lists;
+mod lives;
 #[cfg(test)]
 mod logs;
 #[cfg(test)]

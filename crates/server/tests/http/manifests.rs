@@ -120,11 +120,11 @@ async fn removing_too_much_at_once_is_refused_unless_it_is_said_aloud() {
     world.settle().await;
     let smaller = HELLO.replace("count: 3", "count: 1");
     expect![[r#"
-        409 PLAN-001: 2 of the 5 machines of cluster first would be removed at once
-          hint: if this is what you want, repeat it with `--allow-blast 40` (`allowBlast=40` of the API)
+        409 PLAN-001: 2 of the 3 machines of the control plane of cluster first would be removed at once
+          hint: if this is what you want, repeat it with `--allow-blast 67` (`allowBlast=67` of the API)
     "#]]
     .assert_eq(&world.submit(&smaller).await.picture());
-    let aloud = world.post("/manifests?allowBlast=50", &smaller).await;
+    let aloud = world.post("/manifests?allowBlast=67", &smaller).await;
     assert_eq!(aloud.status, StatusCode::ACCEPTED, "{}", aloud.text);
     let beyond = world.post("/manifests?allowBlast=101", &smaller).await;
     expect![[r#"
@@ -226,7 +226,7 @@ async fn a_cluster_that_can_be_read_is_not_recovered() {
     let answer = world.post("/clusters/first/recovery", "").await;
     expect![[r#"
         409 API-005: all that is stored of cluster first can be read
-          hint: `slipway get cluster NAME` says what cannot be read of it; nothing was changed
+          hint: `slipway get cluster first` says what cannot be read of it; nothing was changed
     "#]]
     .assert_eq(&answer.picture());
     let nowhere = world.post("/clusters/nowhere/recovery", "").await;
@@ -499,8 +499,8 @@ async fn what_would_break_quorum_says_so_and_what_would_allow_it() {
     dangerous(
         &[("count: 3", "count: 1")],
         &expect![[r#"
-            409 PLAN-001: 2 of the 5 machines of cluster first would be removed at once
-              hint: if this is what you want, repeat it with `--allow-blast 40` (`allowBlast=40` of the API)
+            409 PLAN-001: 2 of the 3 machines of the control plane of cluster first would be removed at once
+              hint: if this is what you want, repeat it with `--allow-blast 67` (`allowBlast=67` of the API)
         "#]],
     )
     .await;
@@ -537,8 +537,8 @@ async fn what_would_exceed_the_blast_limit_says_so_and_what_would_allow_it() {
             ("      - {name: muscle, providerSpec: {name: lab, region: north}, count: 2, serverType: large, image: debian-12}\n", ""),
         ],
         &expect![[r#"
-            409 PLAN-001: 2 of the 5 machines of cluster first would be removed at once
-              hint: if this is what you want, repeat it with `--allow-blast 40` (`allowBlast=40` of the API)
+            409 PLAN-001: 2 of the 2 machines of cluster first that take workloads, and no other is left, would be removed at once
+              hint: if this is what you want, repeat it with `--allow-blast 100` (`allowBlast=100` of the API)
         "#]],
     )
     .await;
@@ -639,4 +639,23 @@ async fn machines_of_two_manifests_are_not_called_alike() {
         409 API-011: machines of first-up and its pool brain would be called as those of first and its pool up-brain, which belong to manifest hello
           hint: choose another name for the cluster, the load balancer or the pool, or remove it from the other manifest first
     "#]].assert_eq(&world.post("/plans", &alike).await.picture());
+}
+
+#[tokio::test]
+async fn every_name_that_is_taken_is_told() {
+    let world = World::new();
+    let two = |name: &str| {
+        let second = "      - {name: second, version: v1.34.1, network: 10.9.0.0/24, pools: {control: [brain], compute: [muscle]}}\n";
+        format!("{HELLO}{second}").replace("{name: hello}", &format!("{{name: {name}}}"))
+    };
+    assert_eq!(
+        world.submit(&two("hello")).await.status,
+        StatusCode::ACCEPTED
+    );
+    expect![[r#"
+        409 API-011: 2 names belong to other manifests
+          spec.kubernetes.clusters [duplicate] cluster first belongs to manifest hello
+          spec.kubernetes.clusters [duplicate] cluster second belongs to manifest hello
+          hint: choose another name for the cluster, the load balancer or the pool, or remove it from the other manifest first
+    "#]].assert_eq(&world.submit(&two("other")).await.picture());
 }

@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
-use axum::http::{Method, StatusCode};
+use axum::body::Body;
+use axum::http::{Method, Request, StatusCode, header};
 use expect_test::expect;
+use model::observed::{Fact, MachineFact, Observation};
 use serde_json::json;
 use store::Ended;
 
-use crate::world::{HELLO, PROJECT, TOKEN, World};
+use crate::world::{HELLO, PROJECT, TOKEN, World, request};
 
 #[tokio::test]
 async fn a_journey_is_shown_and_nothing_is_touched() {
@@ -100,8 +102,8 @@ async fn a_journey_that_would_be_refused_says_so() {
           ends ready after about 7 min, 2 machines touched
         minutes are a guess: too little of this was done here before
         this is the happy path; `slipway simulate` shows the others
-        refused: 2 of the 5 machines of cluster first would be removed at once (PLAN-001)
-                 if this is what you want, repeat it with `--allow-blast 40` (`allowBlast=40` of the API)
+        refused: 2 of the 3 machines of the control plane of cluster first would be removed at once (PLAN-001)
+                 if this is what you want, repeat it with `--allow-blast 67` (`allowBlast=67` of the API)
     "#]]
     .assert_eq(view["text"].as_str().unwrap());
 }
@@ -176,6 +178,82 @@ async fn a_plan_allows_no_other_version_no_other_machines_and_no_higher_cost() {
     "#]].assert_eq(&beyond.picture());
     let within = world.post(&format!("/manifests?plan={id}"), &lent()).await;
     assert_eq!(within.status, StatusCode::ACCEPTED, "{}", within.text);
+}
+
+#[tokio::test]
+async fn a_plan_allows_no_other_manifest_though_its_journey_looks_the_same() {
+    let world = World::with_hello().await;
+    world.settle().await;
+    let tinted = |effect: &str| {
+        let taints = format!("count: 2, taints: [{{key: a, value: b, effect: {effect}}}]");
+        HELLO.replace("count: 2", &taints)
+    };
+    let larger =
+        tinted("NoSchedule").replace("pools: {", "deletionProtection: true\n        pools: {");
+    let shown = world.post("/plans", &larger).await.json();
+    let id = shown["id"].as_str().unwrap();
+    let beyond = tinted("PreferNoSchedule");
+    let beyond = world.post(&format!("/manifests?plan={id}"), &beyond).await;
+    expect![[r#"
+        409 PLAN-002: the manifest says something else than the one that the plan was made of
+          hint: look again with `slipway plan`, and apply the plan that it shows then
+    "#]]
+    .assert_eq(&beyond.picture());
+    // What it looks like does not matter, and neither does what is done by now.
+    let rewritten = format!("# the same\n{larger}");
+    let within = world
+        .post(&format!("/manifests?plan={id}"), &rewritten)
+        .await;
+    assert_eq!(within.status, StatusCode::ACCEPTED, "{}", within.text);
+    world.plan().await;
+    let claim = world.claim(1).await.remove(0);
+    world.end(claim, Ended::Done).await;
+    let remainder = world.post(&format!("/manifests?plan={id}"), &larger).await;
+    assert_eq!(remainder.status, StatusCode::ACCEPTED, "{}", remainder.text);
+}
+
+#[tokio::test]
+async fn a_plan_allows_nothing_to_another_cluster_of_the_same_name() {
+    let world = World::with_hello().await;
+    world.settle().await;
+    let newer = HELLO.replace("v1.34.1", "v1.34.3");
+    let shown = world.post("/plans", &newer).await.json();
+    let id = shown["id"].as_str().unwrap();
+    let gone = request(Method::DELETE, &format!("{PROJECT}/manifests/hello"));
+    assert_eq!(world.send(gone).await.status, StatusCode::ACCEPTED);
+    world.settle().await;
+    world.submit(HELLO).await;
+    world.settle().await;
+    let beyond = world.post(&format!("/manifests?plan={id}"), &newer).await;
+    expect![[r#"
+        409 PLAN-002: cluster first is cluster-dgg1pwr8ukkqz, and the plan was made for another one of that name
+          hint: look again with `slipway plan`, and apply the plan that it shows then
+    "#]].assert_eq(&beyond.picture());
+}
+
+#[tokio::test]
+async fn a_repeat_with_its_key_gets_its_answer_also_when_the_plan_is_long_carried_out() {
+    let world = World::with_hello().await;
+    world.settle().await;
+    let larger = HELLO.replace("count: 2", "count: 3");
+    let shown = world.post("/plans", &larger).await.json();
+    let uri = format!("{PROJECT}/manifests?plan={}", shown["id"].as_str().unwrap());
+    let send = || {
+        let request = Request::post(&uri)
+            .header(header::AUTHORIZATION, format!("Bearer {TOKEN}"))
+            .header("idempotency-key", "once")
+            .body(Body::from(larger.clone()));
+        world.send(request.unwrap())
+    };
+    let first = send().await;
+    assert_eq!(first.status, StatusCode::ACCEPTED, "{}", first.text);
+    // Others go on from there, beyond that plan.
+    world.settle().await;
+    let more = HELLO.replace("count: 2", "count: 5");
+    assert_eq!(world.submit(&more).await.status, StatusCode::ACCEPTED);
+    world.settle().await;
+    let again = send().await;
+    assert_eq!((again.status, again.text), (first.status, first.text));
 }
 
 #[tokio::test]
@@ -547,4 +625,111 @@ async fn all_entries_that_a_provider_lacks_are_told_at_once() {
         create first-brain-01 and 4 more: secret cloud/accesskey is not set
         create first-brain-01 and 4 more: secret cloud/secretkey is not set"#]]
     .assert_eq(&told.join("\n"));
+}
+
+#[tokio::test]
+async fn a_secret_that_clusters_need_is_not_removed_unless_somebody_insists() {
+    let world = World::new();
+    set(&world, &"x".repeat(64)).await;
+    world.submit(&lent()).await;
+    let path = format!("{PROJECT}/secrets/cloud");
+    let refused = world.ask(TOKEN, Method::DELETE, &path, json!(null)).await;
+    expect![[r#"
+        409 SEAL-014: secret cloud is in use, and what uses it could not go on without it
+          entries.credentials [reference] cluster first (cluster-ddzxut8mtddf7) needs it to change or remove 5 machines
+          hint: nothing was changed; first remove what uses it, or repeat it with `--force`
+    "#]].assert_eq(&refused.picture());
+    // Nor the entry that they need, one way or the other.
+    let without = json!({"entries": {"credentials": null}});
+    let one = world.ask(TOKEN, Method::PATCH, &path, without).await;
+    assert_eq!(one.picture(), refused.picture());
+    let other = json!({"entries": {"note": "nothing that anybody needs"}});
+    let whole = world.ask(TOKEN, Method::PUT, &path, other.clone()).await;
+    assert_eq!(whole.picture(), refused.picture());
+    let added = world.ask(TOKEN, Method::PATCH, &path, other).await;
+    assert_eq!(added.status, StatusCode::OK, "{}", added.text);
+    let gone = json!({"entries": {"note": null}});
+    let removed = world.ask(TOKEN, Method::PATCH, &path, gone).await;
+    assert_eq!(removed.status, StatusCode::OK, "{}", removed.text);
+    let forced = format!("{path}?force=true");
+    let deleted = world.ask(TOKEN, Method::DELETE, &forced, json!(null)).await;
+    assert_eq!(deleted.status, StatusCode::NO_CONTENT, "{}", deleted.text);
+}
+
+#[tokio::test]
+async fn a_plan_tells_that_machines_could_not_be_removed_without_a_secret_that_is_not_set() {
+    let world = World::new();
+    set(&world, &"x".repeat(64)).await;
+    world.submit(&lent()).await;
+    let cluster = world.store.live_clusters().await.unwrap()[0].id;
+    let seen = world.store.cluster_view(cluster).await.unwrap().unwrap();
+    let running = seen.desired.machines.iter().map(|machine| Observation {
+        cluster,
+        fact: Fact::Machine(
+            machine.id,
+            MachineFact::Running {
+                reference: machine.name.to_string(),
+                address: machine.address.into(),
+            },
+        ),
+        at: world.now(),
+    });
+    let observed = world.store.observe(cluster, running.collect(), world.now());
+    observed.await.unwrap();
+    let other = lent().replace("secretRef: {name: cloud}", "secretRef: {name: clod}");
+    let shown = world.post("/plans", &other).await.json();
+    expect!["cluster first: secret clod/credentials is not set, and 5 machines that are there can neither be changed nor removed until it is"].assert_eq(shown["notes"][0].as_str().unwrap_or_default());
+    let accepted = world.submit(&other).await;
+    assert_eq!(accepted.json()["notes"], shown["notes"]);
+}
+
+#[tokio::test]
+async fn a_taint_that_ends_pods_is_told() {
+    let world = World::with_hello().await;
+    world.settle().await;
+    let tainted = HELLO.replace(
+        "count: 2",
+        "count: 2, taints: [{key: a, value: b, effect: NoExecute}]",
+    );
+    let shown = world.post("/plans", &tainted).await.json();
+    expect!["cluster first: pods that do not tolerate the taint a=b:NoExecute are evicted from 2 nodes of pool muscle at once, with regard to no budget and no window"].assert_eq(shown["notes"][0].as_str().unwrap_or_default());
+}
+
+#[tokio::test]
+async fn a_size_that_was_wished_is_told_wherever_the_cluster_would_be_as_declared() {
+    let world = World::with_hello().await;
+    world.settle().await;
+    let wish = json!({"cluster": "first", "wish": {"scale": {"pool": "muscle", "count": 3}}, "reason": "a sale"});
+    let wished = world.post_json("/intents", &wish).await;
+    assert_eq!(wished.status, StatusCode::ACCEPTED, "{}", wished.text);
+    let intent = wished.json()["id"].as_str().unwrap().to_owned();
+    world.settle().await;
+    let text = |value: &serde_json::Value| value.as_str().unwrap().replace(&intent, "INTENT");
+    let shown = world.post("/plans", HELLO).await.json();
+    expect![[r#"
+        nothing to do: every cluster is as declared and wished
+        note: cluster first: pool muscle has 3 machines because admin wished so, and the manifest names 2; it stays so until the manifest names another count, or `slipway intent withdraw INTENT`
+    "#]].assert_eq(&text(&shown["text"]));
+    let applied = world.submit(HELLO).await.json();
+    assert_eq!(applied["notes"], shown["notes"]);
+    let described = world.get("/clusters/first").await.json();
+    expect!["pool muscle has 3 machines because admin wished so, and the manifest names 2; it stays so until the manifest names another count, or `slipway intent withdraw INTENT`"].assert_eq(&text(&described["notes"][0]));
+    let chain = world.get("/clusters/first/why").await.json()["chain"].clone();
+    let facts: Vec<_> = chain
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|of| text(&of["fact"]))
+        .collect();
+    expect![[r#"
+        cluster first is done at generation 2: 3 of 3 control and 3 of 3 compute nodes are ready
+        everything was last seen as declared and wished
+        pool muscle has 3 machines because admin wished so, and the manifest names 2"#]]
+    .assert_eq(&facts.join("\n"));
+    // Another number in the manifest ends the wish, and nothing is told of it.
+    let other = world
+        .post("/plans", &HELLO.replace("count: 2", "count: 4"))
+        .await
+        .json();
+    assert_eq!(other["notes"], json!(null));
 }

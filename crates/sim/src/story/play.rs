@@ -307,8 +307,7 @@ impl Player {
                 refused @ (SubmitError::Blast { .. }
                 | SubmitError::DataLoss(_)
                 | SubmitError::Conflict { .. }
-                | SubmitError::NameTaken { .. }
-                | SubmitError::MachinesTaken { .. }
+                | SubmitError::Taken { .. }
                 | SubmitError::KeyReused { .. }
                 | SubmitError::Protected { .. }
                 | SubmitError::NoProject { .. }

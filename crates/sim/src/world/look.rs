@@ -6,7 +6,7 @@ use super::saved::Saved;
 use super::state::{Course, Duty, Kube, State};
 use crate::world;
 use driver::Error;
-use model::cluster::{Machine, Origin};
+use model::cluster::{Machine, Origin, Role};
 use model::host::Fingerprint;
 use model::id::{ClusterId, MachineId};
 use model::mesh::Mesh;
@@ -406,6 +406,8 @@ impl State {
         let saved = self.clusters.get(&task.cluster).map(|kube| &kube.saved);
         let restored = saved.and_then(|saved| saved.restored.as_ref());
         if restored.is_some_and(|restored| restored.wish == restoring.wish) {
+            // Whoever says that it is done has seen it answer.
+            self.reach(task, now)?;
             return Ok(Step::Done);
         }
         let wanted = &restoring.snapshot;
@@ -417,9 +419,25 @@ impl State {
             ));
         }
         for node in &restoring.nodes {
-            self.computer(node, now)?;
+            let on = self.computer(node, now)?;
+            // A machine that was made again knows nothing of the control plane that was on the one before.
+            if node.role == Role::Control && self.member_on(task.cluster, node.id) != Some(on) {
+                return Err(later(
+                    format!(
+                        "there is no control plane on {} to put etcd back to",
+                        node.name
+                    ),
+                    BY_ITSELF,
+                ));
+            }
         }
         Ok(Step::Begin(Some(self.computer(&task.machine, now)?)))
+    }
+
+    /// The computer on which a machine became a node.
+    fn member_on(&self, cluster: ClusterId, machine: MachineId) -> Option<Computer> {
+        let node = self.clusters.get(&cluster)?.nodes.get(&machine)?;
+        Some(node.on)
     }
 
     fn step_delete(&self, machine: &Machine) -> Step {

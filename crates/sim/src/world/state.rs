@@ -455,6 +455,7 @@ impl State {
                 kube.saved.take(*task, taking, at);
             }
             Change::Restore { restored } => {
+                self.without_the_dead(of.by.cluster);
                 let kube = self.clusters.entry(of.by.cluster).or_default();
                 kube.saved.restored = Some(restored.clone());
             }
@@ -488,6 +489,20 @@ impl State {
         node.certify(at);
         let kube = self.clusters.entry(of.by.cluster).or_default();
         kube.nodes.insert(of.by.machine, node);
+    }
+
+    /// Etcd is made anew with the members that are there: whose machine is gone is none of them, and no
+    /// node either.
+    fn without_the_dead(&mut self, cluster: ClusterId) {
+        let vms = &self.vms;
+        let there = |node: &Node| match node.on {
+            Computer::Vm(number) => vms.contains_key(&number),
+            Computer::Host(_) => true,
+        };
+        if let Some(kube) = self.clusters.get_mut(&cluster) {
+            let stays = |node: &Node| node.role != Role::Control || there(node);
+            kube.nodes.retain(|_, node| stays(node));
+        }
     }
 
     /// Somebody destroys a machine by hand: what was happening on it ends, and whoever makes it again

@@ -1,14 +1,17 @@
 //! Manifests and desired state, by generation.
 
 use crate::fixture::{
-    absent, admitted, at, claim, cluster, events, generation, machines, name, plan, project,
-    record, settle, submission, submit, text, text_with_given, view,
+    absent, admitted, at, claim, cluster, edited, events, generation, machines, name, plan,
+    project, record, settle, submission, submit, text, text_with_given, view,
 };
 use expect_test::expect;
 use model::id::ClusterId;
+use model::intent::Wish;
 use model::observed::Observation;
 use plan::{Change, Phase};
-use store::{Claim, CommitError, Ended, Page, Recorded, Store, SubmitError, Submitted};
+use store::{
+    Claim, Clash, CommitError, Draft, Ended, Page, Recorded, Store, SubmitError, Submitted,
+};
 
 /// Makes all that a submission asks for.
 async fn settle_all(store: &Store, submitted: Submitted) {
@@ -231,6 +234,98 @@ pub(crate) async fn machines_that_were_never_made_need_no_consent(store: &Store)
         );
     }
     assert_eq!(correct(store).await, "accepted");
+}
+
+pub(crate) async fn small_steps_that_are_not_taken_yet_are_one_large_one(store: &Store) {
+    let other = submit(store, &text("other", &["north"], 1, 30)).await;
+    settle_all(store, other.unwrap()).await;
+    let submitted = submit(store, &text("shop", &["east"], 1, 6)).await;
+    settle_all(store, submitted.unwrap()).await;
+    submit(store, &text("shop", &["east"], 1, 5)).await.unwrap();
+    let second = submit(store, &text("shop", &["east"], 1, 4)).await.unwrap();
+    let refused = submit(store, &text("shop", &["east"], 1, 3)).await;
+    assert_eq!(
+        refused.unwrap_err().to_string(),
+        "3 of the 7 machines of cluster east, 2 of which are leaving already, would be removed at once"
+    );
+    settle_all(store, second).await;
+    submit(store, &text("shop", &["east"], 1, 3)).await.unwrap();
+}
+
+pub(crate) async fn a_cluster_is_not_stranded_unasked(store: &Store) {
+    let submitted = submit(store, &text("shop", &["east"], 3, 9)).await;
+    settle_all(store, submitted.unwrap()).await;
+    let less = text("shop", &["east"], 1, 9);
+    let refused = submit(store, &less).await.unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "2 of the 3 machines of the control plane of cluster east would be removed at once"
+    );
+    let mut consented = submission(&less);
+    consented.allow.blast = Some(67);
+    store.submit(consented, at(0)).await.unwrap();
+
+    let one = submit(store, &text("one", &["west"], 1, 1)).await;
+    settle_all(store, one.unwrap()).await;
+    let none = edited(
+        &text("one", &["west"], 1, 1),
+        &[("compute: [muscle]", "compute: []")],
+    );
+    let none: String = none
+        .lines()
+        .filter(|line| !line.contains("name: muscle"))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    let refused = submit(store, &none).await.unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "1 of the 1 machines of cluster west that take workloads, and no other is left, would be removed at once"
+    );
+    let mut consented = submission(&none);
+    consented.allow.blast = Some(100);
+    store.submit(consented, at(0)).await.unwrap();
+}
+
+pub(crate) async fn a_manifest_is_judged_with_what_was_wished(store: &Store) {
+    let two = |back: u32| {
+        let pool = format!(
+            "      - {{name: back, providerSpec: {{name: lab, region: north}}, count: {back}, \
+             serverType: small, image: debian-12}}\n  kubernetes:"
+        );
+        edited(
+            &text("shop", &["east"], 3, 1),
+            &[
+                ("  kubernetes:", &pool),
+                ("control: [brain]", "control: [brain, back]"),
+            ],
+        )
+    };
+    submit(store, &two(2)).await.unwrap();
+    let draft = Draft {
+        project: project(),
+        cluster: name("east"),
+        wish: Wish::Scale {
+            pool: name("brain"),
+            count: 5,
+            was: 3,
+        },
+        author: "ana".into(),
+        reason: "more".to_owned(),
+        expires_at: None,
+    };
+    let wished = store.wish(draft, at(0)).await.unwrap();
+    let refused = submit(store, &two(4)).await.unwrap_err();
+    let SubmitError::Faults(faults) = refused else {
+        panic!("{refused}")
+    };
+    assert_eq!(faults.len(), 1);
+    assert_eq!(faults[0].path, "spec.kubernetes.clusters[0].pools");
+    let id = wished.id.to_string();
+    assert!(
+        faults[0].message.contains("found 9 control machines"),
+        "{faults:?}"
+    );
+    assert!(faults[0].message.contains(&id), "{faults:?}");
 }
 
 pub(crate) async fn machines_that_were_seen_to_be_absent_need_no_consent(store: &Store) {
@@ -521,7 +616,8 @@ pub(crate) async fn a_twin_knows_what_others_hold(store: &Store) {
     let taken = submit(&twin, &text("east", &["west"], 1, 1)).await;
     assert!(matches!(
         taken.unwrap_err(),
-        SubmitError::NameTaken { manifest, .. } if manifest == name("west")
+        SubmitError::Taken { clashes }
+            if matches!(&clashes[..], [Clash::Cluster { manifest, .. }] if *manifest == name("west"))
     ));
     let mine = text_with_given("east", "east", "{endpoint: 203.0.113.5}");
     let east = submit(&twin, &mine).await.unwrap().changed[0].0;

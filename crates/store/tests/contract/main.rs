@@ -74,6 +74,9 @@ contract! {
         a_change_that_removes_too_much_needs_consent,
         machines_that_were_never_made_need_no_consent,
         machines_that_were_seen_to_be_absent_need_no_consent,
+        small_steps_that_are_not_taken_yet_are_one_large_one,
+        a_cluster_is_not_stranded_unasked,
+        a_manifest_is_judged_with_what_was_wished,
         machines_that_may_have_been_made_need_consent,
         a_cluster_that_is_no_longer_declared_needs_consent,
         what_cannot_change_is_refused_whole,
@@ -113,6 +116,8 @@ contract! {
         since_when_a_machine_does_not_serve_is_told_by_its_node_where_it_is_one,
         a_machine_is_shown_as_it_was_last_seen,
         what_changed_about_a_machine_is_kept_newest_first,
+        a_node_that_outlives_its_machine_is_known_and_not_ready,
+        what_ends_well_and_changes_nothing_is_told_to_the_planner,
         what_is_past_its_time_is_swept,
         counts_tell_how_much_there_is;
     reasons:

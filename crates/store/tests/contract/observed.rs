@@ -1,14 +1,15 @@
 //! What was seen, what changed, and for how long it is kept.
 
 use crate::fixture::{
-    absent, at, cluster, events, name, plan, project, running, settle, submit, text, view,
+    absent, at, claim, cluster, events, name, plan, plan_and_hold, project, record, running,
+    settle, submit, text, view,
 };
 use model::id::{JourneyId, Origin};
 use model::observed::{Fact, MachineFact, NodeFact, Observation, Source};
 use model::task::State;
 use model::time::Timestamp;
-use plan::Phase;
-use store::{Change, MachineFilter, Page, Store, TaskFilter};
+use plan::{Phase, Reason};
+use store::{Change, Ended, MachineFilter, Page, Recorded, Store, TaskFilter};
 
 pub(crate) async fn what_is_seen_late_changes_nothing(store: &Store) {
     let east = cluster(store, "east", 1).await;
@@ -262,4 +263,58 @@ pub(crate) async fn counts_tell_how_much_there_is(store: &Store) {
         [(Phase::Pending, 1), (Phase::Scheduled, 1)].into()
     );
     assert_eq!(counts.tasks, [(State::Waiting, 3)].into());
+}
+
+pub(crate) async fn a_node_that_outlives_its_machine_is_known_and_not_ready(store: &Store) {
+    let east = cluster(store, "east", 1).await;
+    settle(store, east, at(0)).await;
+    let machine = view(store, east).await.desired.machines[0].clone();
+    let seen = |fact: Fact, when: Timestamp| {
+        vec![Observation {
+            cluster: east,
+            fact,
+            at: when,
+        }]
+    };
+    for (fact, when) in [(absent(&machine), at(10)), (running(&machine), at(20))] {
+        let seen = seen(fact, when);
+        assert!(store.observe(east, seen, when).await.unwrap());
+    }
+    let known = view(store, east).await;
+    let seen = &known.observed.machines[&machine.id];
+    assert!(
+        matches!(seen.node, Some((NodeFact::Joined { ready: false, .. }, _))),
+        "{seen:?}"
+    );
+    let told = plan::plan(&known.view(at(21))).summary;
+    assert_eq!((told.phase == Phase::Done, told.control), (false, (0, 1)));
+}
+
+pub(crate) async fn what_ends_well_and_changes_nothing_is_told_to_the_planner(store: &Store) {
+    let east = cluster(store, "east", 1).await;
+    let step = async |now| {
+        let held = plan_and_hold(store, east, now).await;
+        for claim in claim(store, now).await {
+            let recorded = record(store, claim, Ended::Done, now).await;
+            assert_eq!(recorded, Recorded::Yes);
+        }
+        held
+    };
+    for second in 1..=5 {
+        assert_eq!(step(at(second)).await, []);
+    }
+    let held = step(at(6)).await;
+    assert!(
+        matches!(held[0].reason, Reason::Vain { times: 5, .. }),
+        "{held:?}"
+    );
+    // Something is seen to have changed.
+    let machine = view(store, east).await.desired.machines[0].clone();
+    let seen = vec![Observation {
+        cluster: east,
+        fact: absent(&machine),
+        at: at(7),
+    }];
+    assert!(store.observe(east, seen, at(7)).await.unwrap());
+    assert_eq!(step(at(8)).await, []);
 }

@@ -266,7 +266,7 @@ async fn of_two_submissions_one_has_a_name_and_a_place() {
         let texts = ["e", "w"].map(|of| text(&format!("{of}{round}"), &[&shared], 1, 1));
         let refused = submit_both(texts).await;
         assert!(
-            matches!(refused, store::SubmitError::NameTaken { .. }),
+            matches!(refused, store::SubmitError::Taken { .. }),
             "{refused}"
         );
     }

@@ -270,17 +270,19 @@ fn secret() {
     check(
         "secret delete",
         &expect![[r#"
-        Remove a secret, or some of its entries
-        Usage: slipway secret delete [OPTIONS] <NAME> [KEY]...
-        Arguments:
-          <NAME>    The name of the secret
-          [KEY]...  Only these entries
-        Options:
-          -y, --yes   Do not ask
-          -h, --help  Print help (see more with '--help')
-        Examples:
-          slipway secret delete cloud --yes
-          slipway secret delete cloud token"#]],
+            Remove a secret, or some of its entries
+            Usage: slipway secret delete [OPTIONS] <NAME> [KEY]...
+            Arguments:
+              <NAME>    The name of the secret
+              [KEY]...  Only these entries
+            Options:
+              -y, --yes    Do not ask
+                  --force  Also where clusters need it: their machines can neither be changed nor removed until
+                           it is set again
+              -h, --help   Print help (see more with '--help')
+            Examples:
+              slipway secret delete cloud --yes
+              slipway secret delete cloud token"#]],
     );
     check(
         "secret rotate-keys",

@@ -44,17 +44,17 @@ fn the_help_of_pool_scale() {
 fn the_help_of_machine_replace() {
     check(
         "machine replace",
-        &expect![[r"
-        Make a new machine, then remove this one with its disk
-        Usage: slipway machine replace [OPTIONS] <NAME>
-        Arguments:
-          <NAME>  The name of the machine
-        Options:
-              --reason <TEXT>   Why; others will read it
-              --expires <TIME>  End the wish after this time, e.g. 90s, 30m, 2h
-          -h, --help            Print help (see more with '--help')
-        Example:
-          slipway machine replace edge-compute-02 --reason 'disk is failing'"]],
+        &expect![[r#"
+            Make a new machine, then remove this one with its disk
+            Usage: slipway machine replace [OPTIONS] <NAME>
+            Arguments:
+              <NAME>  The name of the machine, or its id
+            Options:
+                  --reason <TEXT>   Why; others will read it
+                  --expires <TIME>  End the wish after this time, e.g. 90s, 30m, 2h
+              -h, --help            Print help (see more with '--help')
+            Example:
+              slipway machine replace edge-compute-02 --reason 'disk is failing'"#]],
     );
 }
 

@@ -140,10 +140,10 @@ fn all_faults_of_load_balancers_are_told_at_once() {
         ],
         &expect![[r#"
             spec.loadBalancers.clusters[0].roles[3]: found `7`, allowed: the name of a role
-            spec.loadBalancers.clusters[0].pools[3]: found `Gate`: name has 'G' at position 0; allowed are a-z, 0-9 and, inside, hyphens
+            spec.loadBalancers.clusters[0].pools[3]: found `Gate`: name has capital letters; allowed are a-z, 0-9 and, inside, hyphens, such as `gate`
             spec.loadBalancers.clusters[0].roles[1]: found `web` on tcp port 443, where `web` listens
             spec.loadBalancers.clusters[0].roles[2]: found `wob`, allowed: a role of this manifest (web, api, names, a-name-longer-than-pools-may-have)
-            spec.loadBalancers.clusters[1].dns.dnsZone: found `Example.org`: a name of DNS is made of labels with dots between them, and here a name has 'E' at position 0; allowed are a-z, 0-9 and, inside, hyphens
+            spec.loadBalancers.clusters[1].dns.dnsZone: found `Example.org`: a name of DNS is made of labels with dots between them, and here a name has capital letters; allowed are a-z, 0-9 and, inside, hyphens, such as `example`
             spec.loadBalancers.clusters[1].dns.provider: found `box` of type sandbox, allowed: a provider that answers for names, of type simulated, gcp, hetzner, aws, oci, azure, cloudflare, exoscale, ovh
             spec.loadBalancers.clusters[0].name: found `first` again; spec.kubernetes.clusters[0] has this name
             spec.loadBalancers.roles[2].targetPools[1]: found `muscel`, allowed: a pool of this manifest (attic, brain, door, muscle)

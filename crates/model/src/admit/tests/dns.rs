@@ -60,7 +60,7 @@ fn what_no_name_can_be_is_refused() {
             "x".repeat(12)
         ),
         &expect![[r#"
-            spec.loadBalancers.clusters[0].dns.dnsZone: found `Example.org`: a name of DNS is made of labels with dots between them, and here a name has 'E' at position 0; allowed are a-z, 0-9 and, inside, hyphens
+            spec.loadBalancers.clusters[0].dns.dnsZone: found `Example.org`: a name of DNS is made of labels with dots between them, and here a name has capital letters; allowed are a-z, 0-9 and, inside, hyphens, such as `example`
             spec.loadBalancers.clusters[0].dns.provider: found `nobody`, allowed: a provider of this manifest (zones, quiet, lab)
             spec.loadBalancers.clusters[0].dns.hostname: found `a.b`: name has '.' at position 1; allowed are a-z, 0-9 and, inside, hyphens
             spec.loadBalancers.clusters[0].dns.ttl: unknown field; allowed: dnsZone, provider, hostname, alternativeNames

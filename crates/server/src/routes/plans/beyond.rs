@@ -4,6 +4,8 @@
 //! elsewhere, or cost more.
 
 use api::{JourneyCluster, JourneyMonth, JourneyView};
+use model::host::Fingerprint;
+use model::id::MachineId;
 use model::version::Version;
 use plan::{Journey, Month, dollars};
 use std::collections::BTreeMap;
@@ -21,13 +23,34 @@ pub(super) fn first(
         .find_map(|(preview, journey)| {
             let mut clusters = shown.clusters.iter();
             let allowed = clusters.find(|cluster| cluster.name == journey.cluster.as_str());
+            let another = another(allowed, journey);
             // Of a cluster that was not to move nothing was told: it has the version that it has.
-            version(allowed, preview.known.desired.version, journey)
+            another
+                .or_else(|| version(allowed, preview.known.desired.version, journey))
                 .or_else(|| effect(allowed, journey))
                 .or_else(|| made(allowed, journey))
                 .or_else(|| around(allowed, journey))
                 .or_else(|| cost(allowed, journey))
         })
+}
+
+/// Another manifest than the one that the plan was made of. What it says besides journeys, such as a taint
+/// or whether a cluster is protected, was agreed to as well.
+pub(super) fn other_manifest(shown: &JourneyView, said: &Fingerprint) -> Option<String> {
+    (shown.of != said.as_str()).then(|| {
+        "the manifest says something else than the one that the plan was made of".to_owned()
+    })
+}
+
+/// Another life of the cluster than the one that was shown: it went, and its name was used again.
+fn another(allowed: Option<&JourneyCluster>, journey: &Journey) -> Option<String> {
+    let allowed = allowed.filter(|_| super::moves(journey))?;
+    (allowed.id != journey.id.to_string()).then(|| {
+        format!(
+            "cluster {} is {}, and the plan was made for another one of that name",
+            journey.cluster, journey.id
+        )
+    })
 }
 
 /// Another version than the one that was shown.
@@ -45,13 +68,20 @@ fn version(allowed: Option<&JourneyCluster>, before: Version, journey: &Journey)
     })
 }
 
-/// Something else that is done to a machine.
-fn effect(allowed: Option<&JourneyCluster>, journey: &Journey) -> Option<String> {
+/// Something else that is done to a machine, or to another one of its name.
+fn effect(shown: Option<&JourneyCluster>, journey: &Journey) -> Option<String> {
     journey.effects.iter().find_map(|(name, effects)| {
-        let allowed = allowed.and_then(|cluster| cluster.effects.get(name.as_str()));
+        let allowed = shown.and_then(|cluster| cluster.effects.get(name.as_str()));
         let within = |effect: api::Effect| allowed.is_some_and(|allowed| allowed.contains(&effect));
-        let effect = effects.iter().find(|effect| !within((**effect).into()))?;
-        Some(format!("{name}: {} is not in the plan", effect.as_str()))
+        if let Some(effect) = effects.iter().find(|effect| !within((**effect).into())) {
+            return Some(format!("{name}: {} is not in the plan", effect.as_str()));
+        }
+        let shown = shown.and_then(|cluster| cluster.machine_ids.get(name.as_str()));
+        let known = |id: &MachineId| shown.is_some_and(|shown| shown.contains(&id.to_string()));
+        let id = journey.machines.get(name)?.iter().find(|id| !known(id))?;
+        Some(format!(
+            "{name} is {id}, and the plan was made for another machine of that name"
+        ))
     })
 }
 
@@ -133,4 +163,32 @@ fn cost(allowed: Option<&JourneyCluster>, journey: &Journey) -> Option<String> {
         )
     };
     Some(format!("cluster {}: {what}", journey.cluster))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::expect;
+    use serde_json::json;
+
+    /// A journey that does one thing to one machine.
+    fn journey(machine: &str) -> Journey {
+        let told = json!({
+            "cluster": "edge", "id": "cluster-0c5w3k9qj2m4x", "blocks": [], "held": [], "ends": "done",
+            "minutes": 1, "effects": {"edge-pool-02": ["disturb"]}, "version": "v1.34.1",
+            "machines": {"edge-pool-02": [machine]},
+        });
+        serde_json::from_value(told).unwrap()
+    }
+
+    #[test]
+    fn another_machine_of_the_name_is_not_the_one_that_was_shown() {
+        let shown = super::super::wire::cluster(&journey("machine-0c5w3k9qj2m4x"));
+        assert_eq!(
+            effect(Some(&shown), &journey("machine-0c5w3k9qj2m4x")),
+            None
+        );
+        let told = effect(Some(&shown), &journey("machine-0d7x2k9qj2m4y"));
+        expect!["edge-pool-02 is machine-0d7x2k9qj2m4y, and the plan was made for another machine of that name"].assert_eq(&told.unwrap_or_default());
+    }
 }

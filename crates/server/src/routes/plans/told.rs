@@ -13,6 +13,8 @@ const TOLD_MAX: usize = 50;
 pub(super) struct Told<'a> {
     pub(super) moving: &'a [&'a Journey],
     pub(super) still: usize,
+    /// Whether wishes hold pools at other sizes than manifests name.
+    pub(super) wished: bool,
     pub(super) basis: &'a Basis,
     pub(super) notes: &'a [String],
     pub(super) refused: Option<&'a api::Problem>,
@@ -75,6 +77,9 @@ impl fmt::Display for Told<'_> {
             writeln!(f, "and {untold} more clusters")?;
         }
         match (self.moving.is_empty(), self.still) {
+            (true, _) if self.wished => {
+                writeln!(f, "nothing to do: every cluster is as declared and wished")?;
+            }
             (true, _) => writeln!(f, "nothing to do: every cluster is as declared")?,
             (false, 0) => {}
             (false, 1) => writeln!(f, "1 cluster stays as it is")?,

@@ -22,6 +22,7 @@ pub(super) fn cluster(journey: &Journey) -> JourneyCluster {
     let effects = journey.effects.iter();
     JourneyCluster {
         name: journey.cluster.to_string(),
+        id: journey.id.to_string(),
         minutes: journey.minutes,
         blocks: journey.blocks.iter().map(block).collect(),
         held: journey.held.iter().map(view::held).collect(),
@@ -31,6 +32,16 @@ pub(super) fn cluster(journey: &Journey) -> JourneyCluster {
                 (
                     name.to_string(),
                     all.iter().map(|effect| (*effect).into()).collect(),
+                )
+            })
+            .collect(),
+        machine_ids: journey
+            .machines
+            .iter()
+            .map(|(name, ids)| {
+                (
+                    name.to_string(),
+                    ids.iter().map(ToString::to_string).collect(),
                 )
             })
             .collect(),
