@@ -16,6 +16,7 @@ mod blast;
 mod care;
 mod check;
 mod claims;
+pub mod environment;
 mod expand;
 #[cfg(test)]
 mod fixture;

@@ -1,0 +1,172 @@
+use super::*;
+use expect_test::{Expect, expect};
+use std::time::Duration;
+
+const SINCE: Timestamp = Timestamp::from_millis(0);
+
+fn standing(status: Status) -> Standing {
+    Standing {
+        status,
+        since: SINCE,
+        busy: None,
+        failed: false,
+        protected: false,
+    }
+}
+
+fn exits(standing: &Standing) -> String {
+    let word = |exit: &Exit| match exit {
+        Exit::Cancel => "cancel".to_owned(),
+        Exit::Do(deed) => deed.to_string(),
+        Exit::Force(deed) => format!("{deed}!"),
+    };
+    let words: Vec<_> = standing.exits().iter().map(word).collect();
+    words.join(" ")
+}
+
+#[test]
+fn every_standing_has_an_exit() {
+    let lines: String = Status::ALL
+        .into_iter()
+        .map(|status| format!("{status:16} {}\n", exits(&standing(status))))
+        .collect();
+    expect![[r"
+        create-pending   update archive cleanup! delete!
+        update-pending   update archive cleanup! delete!
+        archive-pending  archive restore cleanup! delete!
+        running          update archive cleanup! delete!
+        failure          update archive cleanup! delete!
+        partial-failure  update archive cleanup! delete!
+        tag-mismatch     update archive cleanup! delete!
+        archived         restore cleanup delete!
+        cleanup-failed   cleanup delete
+    "]]
+    .assert_eq(&lines);
+    for status in Status::ALL {
+        for busy in Deed::ALL {
+            for protected in [false, true] {
+                let it = Standing {
+                    busy: Some(busy),
+                    protected,
+                    ..standing(status)
+                };
+                assert_eq!(exits(&it), "cancel");
+            }
+        }
+        let it = Standing {
+            protected: true,
+            ..standing(status)
+        };
+        assert!(!it.exits().is_empty(), "{status}");
+    }
+}
+
+#[test]
+fn who_is_protected_ends_by_force_alone() {
+    let it = Standing {
+        protected: true,
+        ..standing(Status::Running)
+    };
+    assert_eq!(exits(&it), "update archive! cleanup! delete!");
+    let why = it.permit(Deed::Archive, false).unwrap_err();
+    assert_eq!(why.to_string(), "it is protected, and archive would end it");
+}
+
+#[test]
+fn nothing_is_done_to_who_is_busy() {
+    let it = Standing {
+        busy: Some(Deed::Update),
+        ..standing(Status::Running)
+    };
+    for deed in Deed::ALL {
+        let why = it.permit(deed, true).unwrap_err();
+        assert_eq!(why.to_string(), "it is busy: update is under way");
+    }
+    assert_eq!(it.look(), None);
+}
+
+/// What each look leads to: at once, when it is late, and when a script has failed.
+#[track_caller]
+fn check(status: Status, expected: &Expect) {
+    let patience = Patience::default();
+    let soon = SINCE.plus(Duration::from_secs(1));
+    let late = SINCE.plus(patience.pending + Duration::from_secs(1));
+    let looks = [0, 1, 2, 3].map(|exit| Seen::from_exit(Some(exit)));
+    let row = |(word, failed, now): (&str, bool, Timestamp)| {
+        let it = Standing {
+            failed,
+            ..standing(status)
+        };
+        let after = looks.map(|seen| it.after(seen, &patience, now).to_string());
+        format!("{word:7} {}\n", after.join(" "))
+    };
+    let rows = [
+        ("soon", false, soon),
+        ("late", false, late),
+        ("failed", true, soon),
+    ];
+    expected.assert_eq(&rows.map(row).concat());
+}
+
+#[test]
+fn pending_ones_are_given_time_unless_their_script_failed() {
+    check(
+        Status::UpdatePending,
+        &expect![[r"
+            soon    running update-pending update-pending update-pending
+            late    running failure partial-failure tag-mismatch
+            failed  running failure partial-failure tag-mismatch
+        "]],
+    );
+    check(
+        Status::ArchivePending,
+        &expect![[r"
+            soon    archived archive-pending archive-pending archive-pending
+            late    archived failure failure failure
+            failed  archived failure failure failure
+        "]],
+    );
+}
+
+#[test]
+fn the_kind_of_a_failure_follows_what_is_seen() {
+    check(
+        Status::Failure(Failure::Generic),
+        &expect![[r"
+            soon    running failure partial-failure tag-mismatch
+            late    running failure partial-failure tag-mismatch
+            failed  running failure partial-failure tag-mismatch
+        "]],
+    );
+    check(
+        Status::Running,
+        &expect![[r"
+            soon    running failure partial-failure tag-mismatch
+            late    running failure partial-failure tag-mismatch
+            failed  running failure partial-failure tag-mismatch
+        "]],
+    );
+}
+
+#[test]
+fn who_rests_stays_at_rest_whatever_is_seen() {
+    for status in [Status::Archived, Status::CleanupFailed] {
+        for exit in [Some(0), Some(1), Some(2), None] {
+            let seen = Seen::from_exit(exit);
+            let it = standing(status);
+            assert_eq!(it.after(seen, &Patience::default(), SINCE), status);
+        }
+    }
+}
+
+#[test]
+fn only_removal_ends_an_environment() {
+    for deed in Deed::ALL {
+        let status = entered(deed).unwrap_or(Status::Archived);
+        let gone = matches!(deed, Deed::Cleanup | Deed::Delete);
+        let done = ended(status, deed, Ended::Done);
+        assert_eq!(done == Became::Gone, gone, "{deed}");
+        let kept = if gone { Status::CleanupFailed } else { status };
+        assert_eq!(ended(status, deed, Ended::Failed), Became::Is(kept));
+    }
+}
