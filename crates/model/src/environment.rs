@@ -3,6 +3,7 @@
 //! Only what somebody edited is kept of a configuration ([`config::Edits`]); what the application
 //! itself would take comes from its scripts. [`config::effective`] puts the two together.
 
+pub mod action;
 pub mod config;
 pub mod link;
 pub mod settings;

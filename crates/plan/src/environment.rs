@@ -10,6 +10,7 @@
 use model::environment::settings::Patience;
 use model::environment::status::{Deed, Failure, Look, Seen, Status};
 use model::time::Timestamp;
+use std::time::Duration;
 
 /// How an environment stands: all that decisions about it depend on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -143,6 +144,49 @@ impl Standing {
             ) => self.status,
         }
     }
+
+    /// How it is when nobody could look. That is no reason to think ill of it, unless it should
+    /// have become another by now.
+    pub fn unseen(&self, patience: &Patience, now: Timestamp) -> Status {
+        if self.status.is_pending() {
+            return self.after(Seen::Bad(Failure::Generic), patience, now);
+        }
+        self.status
+    }
+
+    /// What is done to it because of its age, though nobody asks.
+    pub fn outlived(&self, span: &Span, now: Timestamp) -> Option<Deed> {
+        let past = |end: Option<Timestamp>| end.is_some_and(|end| end <= now);
+        let rested = span.archived_at.map(|since| since.plus(span.retention));
+        let deed = match self.status {
+            Status::Archived if past(rested) => Deed::Cleanup,
+            Status::Archived | Status::CleanupFailed | Status::ArchivePending => return None,
+            Status::CreatePending
+            | Status::UpdatePending
+            | Status::Running
+            | Status::Failure(_)
+                if past(span.expires_at) =>
+            {
+                Deed::Archive
+            }
+            Status::CreatePending
+            | Status::UpdatePending
+            | Status::Running
+            | Status::Failure(_) => return None,
+        };
+        self.permit(deed, false).ok().map(|()| deed)
+    }
+}
+
+/// How long an environment may be what it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// Since when it rests.
+    pub archived_at: Option<Timestamp>,
+    /// How long it may.
+    pub retention: Duration,
+    /// Until when it may be up.
+    pub expires_at: Option<Timestamp>,
 }
 
 /// The status that an environment enters when this begins, where that is another.
@@ -182,6 +226,34 @@ pub const fn ended(status: Status, deed: Deed, how: Ended) -> Became {
             Deed::Create | Deed::Update | Deed::Archive | Deed::Restore,
             Ended::Done | Ended::Failed,
         ) => Became::Is(status),
+    }
+}
+
+/// What becomes of an environment when something is called off that was never begun, by how it was
+/// before that was asked. One that was to be created never was.
+pub const fn withdrawn(before: Option<Status>) -> Became {
+    match before {
+        Some(status) => Became::Is(status),
+        None => Became::Gone,
+    }
+}
+
+/// Which look tells whether something was done of which nobody knows how it ended. What has been
+/// removed cannot be seen, nor whether all of it was.
+pub const fn proof(deed: Deed) -> Option<Look> {
+    match deed {
+        Deed::Create | Deed::Update | Deed::Restore => Some(Look::Up),
+        Deed::Archive => Some(Look::Down),
+        Deed::Cleanup | Deed::Delete => None,
+    }
+}
+
+/// How something ended of which nobody knows, by what its [`proof`] showed. Doing it once more is
+/// for people to decide: it is somebody's script, and may not bear it.
+pub const fn verified(seen: Option<Seen>) -> Ended {
+    match seen {
+        Some(Seen::Good) => Ended::Done,
+        Some(Seen::Bad(_)) | None => Ended::Failed,
     }
 }
 

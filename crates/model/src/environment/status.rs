@@ -165,6 +165,25 @@ impl std::fmt::Display for Deed {
     }
 }
 
+impl std::str::FromStr for Deed {
+    type Err = UnknownDeed;
+
+    fn from_str(text: &str) -> Result<Self, UnknownDeed> {
+        let found = Self::ALL.into_iter().find(|one| one.as_str() == text);
+        found.ok_or_else(|| UnknownDeed {
+            found: text.to_owned(),
+        })
+    }
+}
+
+/// A word that is nothing that can be done.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("`{found}` is nothing that is done to an environment")]
+pub struct UnknownDeed {
+    /// What was given.
+    pub found: String,
+}
+
 /// What to look for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Look {

@@ -170,3 +170,94 @@ fn only_removal_ends_an_environment() {
         assert_eq!(ended(status, deed, Ended::Failed), Became::Is(kept));
     }
 }
+
+#[test]
+fn who_cannot_be_looked_at_is_given_up_only_while_it_should_become_another() {
+    let patience = Patience::default();
+    let late = SINCE.plus(patience.pending + Duration::from_secs(1));
+    for status in Status::ALL {
+        let it = standing(status);
+        assert_eq!(it.unseen(&patience, SINCE), status, "{status}");
+        let after = if status.is_pending() {
+            Status::Failure(Failure::Generic)
+        } else {
+            status
+        };
+        assert_eq!(it.unseen(&patience, late), after, "{status}");
+    }
+}
+
+#[test]
+fn age_ends_what_nobody_protects() {
+    let span = Span {
+        archived_at: Some(SINCE),
+        retention: Duration::from_secs(60),
+        expires_at: Some(SINCE.plus(Duration::from_secs(30))),
+    };
+    let at = |seconds| SINCE.plus(Duration::from_secs(seconds));
+    let line = |status: Status| {
+        let it = standing(status);
+        let word = |now| it.outlived(&span, now).map_or("-", Deed::as_str);
+        let protected = Standing {
+            protected: true,
+            ..it
+        };
+        assert_eq!(protected.outlived(&span, at(99)), None);
+        let busy = Standing {
+            busy: Some(Deed::Update),
+            ..it
+        };
+        assert_eq!(busy.outlived(&span, at(99)), None);
+        let endless = Span {
+            archived_at: None,
+            expires_at: None,
+            ..span
+        };
+        assert_eq!(it.outlived(&endless, at(99)), None);
+        format!(
+            "{status:16} {} {} {}\n",
+            word(at(29)),
+            word(at(30)),
+            word(at(60))
+        )
+    };
+    expect![[r"
+        create-pending   - archive archive
+        update-pending   - archive archive
+        archive-pending  - - -
+        running          - archive archive
+        failure          - archive archive
+        partial-failure  - archive archive
+        tag-mismatch     - archive archive
+        archived         - - cleanup
+        cleanup-failed   - - -
+    "]]
+    .assert_eq(&Status::ALL.map(line).concat());
+}
+
+#[test]
+fn what_was_never_begun_leaves_things_as_they_were() {
+    assert_eq!(withdrawn(None), Became::Gone);
+    for status in Status::ALL {
+        assert_eq!(withdrawn(Some(status)), Became::Is(status));
+    }
+}
+
+#[test]
+fn what_nobody_knows_of_is_done_only_where_it_is_seen() {
+    let look = |deed| match proof(deed) {
+        Some(Look::Up) => "up",
+        Some(Look::Down) => "down",
+        None => "-",
+    };
+    let looks = Deed::ALL.map(|deed| format!("{deed} {}", look(deed)));
+    assert_eq!(
+        looks.join(", "),
+        "create up, update up, archive down, restore up, cleanup -, delete -"
+    );
+    assert_eq!(verified(Some(Seen::Good)), Ended::Done);
+    for exit in [Some(1), Some(2), Some(3), None] {
+        assert_eq!(verified(Some(Seen::from_exit(exit))), Ended::Failed);
+    }
+    assert_eq!(verified(None), Ended::Failed);
+}
