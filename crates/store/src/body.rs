@@ -10,7 +10,10 @@ use crate::error::Error;
 use crate::events::Noted;
 use model::access::{Role, TokenId};
 use model::cluster::Generation;
-use model::id::{ClusterId, IntentId, JourneyId, MachineId, TaskId};
+use model::environment::EnvironmentName;
+use model::environment::action;
+use model::environment::status::{Deed, Status};
+use model::id::{ActionId, ClusterId, EnvironmentId, IntentId, JourneyId, MachineId, TaskId};
 use model::name::Name;
 use model::sealed::{KeyId, Owner};
 use model::secret::EntryName;
@@ -404,8 +407,13 @@ macro_rules! printed {
 }
 
 printed!(
+    ActionId,
+    action::State,
     ClusterId,
+    Deed,
     EntryName,
+    EnvironmentId,
+    EnvironmentName,
     IntentId,
     JourneyId,
     KeyId,
@@ -413,6 +421,7 @@ printed!(
     Name,
     Owner,
     Role,
+    Status,
     TaskId,
     TokenId,
     Version,
@@ -432,5 +441,27 @@ macro_rules! ids {
 }
 
 ids!(
-    ClusterId, IntentId, JourneyId, KeyId, MachineId, TaskId, TokenId, Version
+    ActionId,
+    ClusterId,
+    EnvironmentId,
+    IntentId,
+    JourneyId,
+    KeyId,
+    MachineId,
+    TaskId,
+    TokenId,
+    Version
 );
+
+/// Words, which stand for themselves.
+macro_rules! words {
+    ($($word:ty),*) => {$(
+        impl From<$word> for Value {
+            fn from(word: $word) -> Self {
+                Self::Text(word.as_str().to_owned())
+            }
+        }
+    )*};
+}
+
+words!(Deed, Status, action::State, &EnvironmentName);

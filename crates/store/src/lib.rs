@@ -1,7 +1,7 @@
 //! One database for all that must outlive the program.
 //!
 //! Manifests and desired state by generation, intents, tasks with their queue and logs,
-//! claims, the disruption ledger, observations and events. Questions are asked of a
+//! claims, the disruption ledger, observations, environments and events. Questions are asked of a
 //! [`Store`]; each is one transaction, so an answer is always of one piece. The SQL is
 //! written once, in portable words, against a small body (`body.rs`) that `SQLite` fills.
 //!
@@ -20,6 +20,7 @@ mod clusters;
 mod commit;
 mod desired;
 mod dump;
+mod environments;
 mod error;
 mod events;
 mod given_back;
@@ -53,6 +54,12 @@ pub use backlog::Backlog;
 pub use clusters::{ClusterFilter, ClusterRow, ClusterView, Counts, LiveCluster};
 pub use commit::CommitError;
 pub use dump::{DumpError, Dumped};
+pub use environments::{
+    About, ActionBeat, ActionClaim, ActionDraft, ActionEnd, ActionEnded, ActionRow, Begun, Busy,
+    Cancelled, Checked, DueCheck, DueChecks, Effective, EnvironmentChange, EnvironmentDraft,
+    EnvironmentError, EnvironmentFilter, EnvironmentOrder, EnvironmentRow, LookRecord,
+    LooksRecorded, Outlived, OutputLine, OutputStream, SettingsRow,
+};
 pub use error::Error;
 pub use events::Event;
 pub use logs::LogLine;

@@ -14,10 +14,11 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0002_foundations.sql"),
     include_str!("migrations/0003_upkeep.sql"),
     include_str!("migrations/0004_paces.sql"),
+    include_str!("migrations/0005_environments.sql"),
 ];
 
 /// The format of a database that is up to date.
-pub(crate) const KNOWN: u64 = 4;
+pub(crate) const KNOWN: u64 = 5;
 
 /// Marks a database file as ours: "SLIP" in ASCII.
 const APPLICATION_ID: i64 = 0x534C_4950;

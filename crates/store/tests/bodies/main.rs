@@ -13,6 +13,10 @@ mod dumped;
 #[expect(dead_code, reason = "most of it serves the contract")]
 mod fixture;
 mod furnished;
+#[path = "../contract/habitat.rs"]
+#[expect(dead_code, reason = "most of it serves the contract")]
+mod habitat;
 mod migrated;
 mod tampered;
+mod unread_environments;
 mod unreadable;

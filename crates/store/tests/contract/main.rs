@@ -9,11 +9,15 @@
     reason = "a test that cannot go on has failed"
 )]
 
+mod acted;
 mod audited;
 mod counted;
+mod deployed;
 mod disrupted;
 mod documents;
 mod fixture;
+mod glimpsed;
+mod habitat;
 mod lists;
 mod observed;
 mod owned;
@@ -190,4 +194,39 @@ contract! {
         what_waits_is_counted,
         what_is_restored_is_looked_at_first,
         what_changes_nothing_can_be_entered_too;
+    deployed:
+        a_project_says_how_its_environments_are_made,
+        an_environment_comes_with_its_first_action,
+        what_may_not_be_done_now_is_refused_and_changes_nothing,
+        an_update_brings_its_edits_and_a_new_generation,
+        limits_are_kept,
+        one_that_is_on_its_way_to_rest_counts_once_when_it_comes_back,
+        what_is_deleted_is_gone_at_once_and_its_name_is_free,
+        secrets_are_sealed_for_the_environment_or_refused,
+        what_never_began_is_called_off_at_once,
+        what_may_have_begun_is_ended_by_whoever_is_at_it,
+        what_people_say_of_an_environment_is_changed_whole,
+        a_project_with_environments_stays,
+        one_of_many_begins;
+    acted:
+        an_action_is_claimed_with_all_there_is_to_know,
+        what_was_begun_elsewhere_is_left_until_it_must_have_ended,
+        nobody_waits_for_a_project_with_much_to_do,
+        a_heartbeat_keeps_an_action,
+        what_is_printed_is_stored_once_and_in_order,
+        much_that_is_printed_keeps_its_head_and_its_tail,
+        a_script_that_failed_leaves_a_mark,
+        an_environment_goes_its_whole_way,
+        what_nobody_knows_of_is_judged_by_a_look,
+        what_is_past_its_time_ends_by_itself,
+        what_was_done_is_swept_but_the_last_of_it,
+        nothing_is_begun_again_that_was_restored;
+    glimpsed:
+        whoever_is_due_is_looked_at_by_one,
+        what_was_seen_before_something_began_is_dropped,
+        an_environment_becomes_what_is_seen,
+        one_that_nobody_can_look_at_is_told_so,
+        only_the_newest_changes_are_kept,
+        environments_are_listed_by_what_people_look_for,
+        environments_are_listed_by_their_last_change;
 }

@@ -9,9 +9,13 @@
 )]
 
 mod doors;
+mod environments;
 #[path = "../contract/fixture.rs"]
 #[expect(dead_code, reason = "most of it serves the contract")]
 mod fixture;
+#[path = "../contract/habitat.rs"]
+#[expect(dead_code, reason = "most of it serves the contract")]
+mod habitat;
 mod lanes;
 mod outages;
 mod races;
