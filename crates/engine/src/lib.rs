@@ -11,6 +11,7 @@
 
 mod agenda;
 mod attempt;
+mod environments;
 mod lease;
 mod planning;
 mod probing;
@@ -19,6 +20,7 @@ mod settings;
 mod sweeping;
 mod working;
 
+pub use environments::{EnvironmentSettings, Environments};
 pub use secrets::opener;
 pub use settings::Settings;
 
