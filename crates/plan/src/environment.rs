@@ -158,23 +158,17 @@ impl Standing {
     pub fn outlived(&self, span: &Span, now: Timestamp) -> Option<Deed> {
         let past = |end: Option<Timestamp>| end.is_some_and(|end| end <= now);
         let rested = span.archived_at.map(|since| since.plus(span.retention));
-        let deed = match self.status {
-            Status::Archived if past(rested) => Deed::Cleanup,
-            Status::Archived | Status::CleanupFailed | Status::ArchivePending => return None,
+        let (deed, over) = match self.status {
+            Status::Archived => (Deed::Cleanup, past(rested)),
             Status::CreatePending
             | Status::UpdatePending
             | Status::Running
-            | Status::Failure(_)
-                if past(span.expires_at) =>
-            {
-                Deed::Archive
-            }
-            Status::CreatePending
-            | Status::UpdatePending
-            | Status::Running
-            | Status::Failure(_) => return None,
+            | Status::Failure(_) => (Deed::Archive, past(span.expires_at)),
+            // It is on its way, or waits for somebody.
+            Status::ArchivePending | Status::CleanupFailed => return None,
         };
-        self.permit(deed, false).ok().map(|()| deed)
+        let permitted = over && self.permit(deed, false).is_ok();
+        permitted.then_some(deed)
     }
 }
 

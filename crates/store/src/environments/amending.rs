@@ -1,6 +1,6 @@
 //! What people say of an environment: whose it is, what it is found by, how long it may be there.
 
-use super::beginning::store_labels;
+use super::creating::store_labels;
 use super::{About, EnvironmentError, enter, known_by_name, object, store_body};
 use crate::Store;
 use crate::audit::{self, Actor};

@@ -1,47 +1,24 @@
-//! Environments that come, and what is begun with those that are there.
+//! What is begun with environments that are there.
 
 use super::{
-    About, Before, Body, Effective, EnvironmentError, Known, Order, enter, known_by_name, let_go,
-    note_action, note_change, sealed_entries, settings,
+    Before, Effective, EnvironmentError, Known, Order, enter, known_by_name, let_go, note_action,
+    note_change, sealed_entries, settings,
 };
 use crate::Store;
 use crate::audit::Actor;
-use crate::body::{FORMAT, Scope, Tx, Value, encode, first, insert};
+use crate::body::{FORMAT, Scope, Tx, encode, first};
 use crate::error::Error;
-use crate::projects;
 use crate::sealed::{self, SealedRow, check_keys};
 use model::environment::EnvironmentName;
 use model::environment::action::State;
 use model::environment::config::{Edit, Edits, Level};
-use model::environment::settings::Settings;
-use model::environment::status::{Deed, Status};
+use model::environment::status::Deed;
 use model::id::{ActionId, EnvironmentId, Origin};
 use model::name::Name;
 use model::sealed::Owner;
 use model::time::Timestamp;
 use plan::environment::entered;
 use std::collections::BTreeSet;
-
-/// An environment on its way in.
-#[derive(Debug, Clone)]
-pub struct EnvironmentDraft {
-    /// Who owns it.
-    pub project: Name,
-    /// What it is called.
-    pub name: EnvironmentName,
-    /// Who it will be: see [`Store::environment_to_be`].
-    pub id: EnvironmentId,
-    /// What people say of it.
-    pub about: About,
-    /// What somebody made of the defaults.
-    pub edits: Edits,
-    /// The values of those that are secret, sealed for it.
-    pub sealed: Vec<SealedRow>,
-    /// What comes of defaults and edits.
-    pub effective: Effective,
-    /// Who asks.
-    pub actor: Actor,
-}
 
 /// Something to be done to an environment, on its way in.
 #[derive(Debug, Clone)]
@@ -80,32 +57,6 @@ pub struct Begun {
 }
 
 impl Store {
-    /// Who an environment of that name would be, were it created now: what is secret of it is
-    /// sealed for that id alone.
-    pub async fn environment_to_be(
-        &self,
-        project: &Name,
-        name: &EnvironmentName,
-    ) -> Result<EnvironmentId, Error> {
-        let (project, name) = (project.clone(), name.clone());
-        let question = move |tx: &mut dyn Tx| {
-            let incarnation = lives(tx, &project, &name)?;
-            Ok(identity(&project, &name, incarnation))
-        };
-        self.runner.read(question).await
-    }
-
-    /// Creates an environment, and has that begun.
-    pub async fn create_environment(
-        &self,
-        draft: EnvironmentDraft,
-        now: Timestamp,
-    ) -> Result<Begun, EnvironmentError> {
-        self.runner
-            .write(Scope::Whole, move |tx| create(tx, &draft, now))
-            .await
-    }
-
     /// Begins something with an environment that is there.
     pub async fn begin_action(
         &self,
@@ -124,108 +75,13 @@ impl Store {
     }
 }
 
-/// How many bearers a name has had.
-fn lives(tx: &mut dyn Tx, project: &Name, name: &EnvironmentName) -> Result<u64, Error> {
-    let row = first(
-        tx,
-        "SELECT COUNT(*) FROM environments WHERE project = $1 AND name = $2",
-        &[project.into(), name.into()],
-    )?;
-    row.map_or(Ok(0), |mut row| row.take())
-}
-
-fn identity(project: &Name, name: &EnvironmentName, incarnation: u64) -> EnvironmentId {
-    EnvironmentId::derive(Origin {
-        parent: project.as_str(),
-        name: name.as_str(),
-        ordinal: 0,
-        incarnation,
-    })
-}
-
-fn create(
-    tx: &mut dyn Tx,
-    draft: &EnvironmentDraft,
-    now: Timestamp,
-) -> Result<Begun, EnvironmentError> {
-    let (project, name) = (&draft.project, &draft.name);
-    check_keys(tx, draft.sealed.iter().map(|row| row.sealed.key))?;
-    let settings = may_create(tx, project, name)?;
-    let incarnation = lives(tx, project, name)?;
-    if identity(project, name, incarnation) != draft.id {
-        return Err(EnvironmentError::Elsewhere);
-    }
-    check_sealed(tx, project, draft.id, &draft.edits, &draft.sealed)?;
-    let order = Order {
-        settings,
-        edits: draft.edits.clone(),
-        application: draft.effective.application.clone(),
-        deployment: draft.effective.deployment.clone(),
-        forced: false,
-        before: None,
-    };
-    let known = store_new(tx, draft, incarnation, now)?;
-    for row in &draft.sealed {
-        sealed::store(tx, row, &draft.actor, now)?;
-    }
-    let of = (known.id, project, name);
-    let because = format!("{} asked for it", draft.actor.name);
-    note_change(tx, of, (None, Some(known.standing.status)), &because, now)?;
-    let detail = told(&Edits::default(), &draft.edits, &draft.sealed);
-    let generations = (None, Some(known.generation));
-    let by = (&draft.actor, audited(Deed::Create));
-    enter(tx, (project, name), by, generations, detail, now);
-    let action = store_action(tx, &known, (Deed::Create, &draft.actor), &order, now)?;
-    Ok(Begun {
-        environment: known.id,
-        generation: known.generation,
-        action,
-        state: State::Waiting,
-    })
-}
-
-/// Whether another environment may come, and what its project says of them.
-fn may_create(
-    tx: &mut dyn Tx,
-    project: &Name,
-    name: &EnvironmentName,
-) -> Result<Settings, EnvironmentError> {
-    let quota = projects::quota(tx, project)?.ok_or_else(|| EnvironmentError::NoProject {
-        project: project.clone(),
-    })?;
-    let settings =
-        settings::of_project(tx, project)?.ok_or_else(|| EnvironmentError::NoSettings {
-            project: project.clone(),
-        })?;
-    let bearer = first(
-        tx,
-        "SELECT status FROM environments WHERE project = $1 AND name = $2 AND gone = 0",
-        &[project.into(), name.into()],
-    )?;
-    if let Some(mut row) = bearer {
-        return Err(EnvironmentError::Exists {
-            name: name.clone(),
-            status: row.take()?,
-        });
-    }
-    let all = "SELECT COUNT(*) FROM environments WHERE project = $1 AND gone = 0 AND id <> $2";
-    within(tx, all, (project, ""), "environments", quota.environments)?;
-    within(
-        tx,
-        UP,
-        (project, ""),
-        "environments that are up",
-        settings.up_max,
-    )?;
-    Ok(settings)
-}
-
 /// Environments of a project that are up, but for one.
-const UP: &str = "SELECT COUNT(*) FROM environments WHERE project = $1 AND gone = 0 AND id <> $2
+pub(super) const UP: &str =
+    "SELECT COUNT(*) FROM environments WHERE project = $1 AND gone = 0 AND id <> $2
      AND status NOT IN ('archived', 'cleanup-failed')";
 
 /// Refuses one more than there may be.
-fn within(
+pub(super) fn within(
     tx: &mut dyn Tx,
     count: &str,
     (project, but): (&Name, &str),
@@ -241,81 +97,6 @@ fn within(
         return Ok(());
     }
     Err(EnvironmentError::Quota { what, used, limit })
-}
-
-fn store_new(
-    tx: &mut dyn Tx,
-    draft: &EnvironmentDraft,
-    incarnation: u64,
-    now: Timestamp,
-) -> Result<Known, Error> {
-    let about = &draft.about;
-    let body = Body {
-        edits: draft.edits.clone(),
-        notes: about.notes.clone(),
-        labels: about.labels.clone(),
-        links: Vec::new(),
-    };
-    let status = entered(Deed::Create).unwrap_or(Status::CreatePending);
-    tx.execute(
-        "INSERT INTO environments (id, project, name, incarnation, generation, status, status_since, failed,
-             protected, gone, owner, created_at, updated_at, archived_at, expires_at, format, body)
-         VALUES ($1, $2, $3, $4, 1, $5, $6, 0, $7, 0, $8, $6, $6, NULL, $9, $10, $11)",
-        &[
-            draft.id.into(),
-            (&draft.project).into(),
-            (&draft.name).into(),
-            incarnation.into(),
-            status.into(),
-            now.into(),
-            about.protected.into(),
-            (&about.owner).into(),
-            about.expires_at.into(),
-            FORMAT.into(),
-            encode(&body)?,
-        ],
-    )?;
-    tx.execute(
-        "INSERT INTO environment_checks (environment) VALUES ($1)",
-        &[draft.id.into()],
-    )?;
-    store_labels(tx, &draft.project, draft.id, about)?;
-    Ok(Known {
-        id: draft.id,
-        project: draft.project.clone(),
-        name: draft.name.clone(),
-        generation: 1,
-        standing: plan::environment::Standing {
-            status,
-            since: now,
-            busy: None,
-            failed: false,
-            protected: about.protected,
-        },
-        expires_at: about.expires_at,
-        owner: about.owner.clone(),
-        body,
-    })
-}
-
-/// Has an environment found by its labels, and by no others.
-pub(super) fn store_labels(
-    tx: &mut dyn Tx,
-    project: &Name,
-    id: EnvironmentId,
-    about: &About,
-) -> Result<(), Error> {
-    tx.execute(
-        "DELETE FROM environment_labels WHERE environment = $1",
-        &[id.into()],
-    )?;
-    let labels: Vec<Vec<Value>> = about
-        .labels
-        .iter()
-        .map(|(label, value)| vec![id.into(), label.into(), value.into(), project.into()])
-        .collect();
-    let into = "environment_labels (environment, label, value, project)";
-    insert(tx, into, &labels, "").map(drop)
 }
 
 fn begin(tx: &mut dyn Tx, draft: &ActionDraft, now: Timestamp) -> Result<Begun, EnvironmentError> {
@@ -442,7 +223,7 @@ fn set_out(
     Ok(State::Waiting)
 }
 
-fn store_action(
+pub(super) fn store_action(
     tx: &mut dyn Tx,
     known: &Known,
     (deed, actor): (Deed, &Actor),
@@ -479,7 +260,7 @@ fn store_action(
 }
 
 /// Refuses values that are sealed for somebody else, and secret settings without one.
-fn check_sealed(
+pub(super) fn check_sealed(
     tx: &mut dyn Tx,
     project: &Name,
     id: EnvironmentId,
@@ -507,7 +288,7 @@ fn check_sealed(
 }
 
 /// What was done to which settings, in the words of the audit; never to what.
-fn told(before: &Edits, after: &Edits, sealed: &[SealedRow]) -> String {
+pub(super) fn told(before: &Edits, after: &Edits, sealed: &[SealedRow]) -> String {
     let entries: BTreeSet<_> = sealed.iter().map(|row| row.place.entry.as_str()).collect();
     let mut words = Vec::new();
     for level in Level::ALL {
@@ -531,7 +312,7 @@ fn told(before: &Edits, after: &Edits, sealed: &[SealedRow]) -> String {
 }
 
 /// The word of the audit.
-const fn audited(deed: Deed) -> &'static str {
+pub(super) const fn audited(deed: Deed) -> &'static str {
     match deed {
         Deed::Create => "environment.create",
         Deed::Update => "environment.update",

@@ -2,7 +2,7 @@
 
 use super::output::{self, OutputStream};
 use super::{
-    ActionClaim, forget_unnamed, known_by_id, let_go, note_action, note_change, store_body,
+    ActionClaim, Known, forget_unnamed, known_by_id, let_go, note_action, note_change, store_body,
 };
 use crate::Store;
 use crate::audit;
@@ -144,21 +144,32 @@ fn record(
     };
     output::append(tx, held.action, lines)?;
     let (environment, deed) = (row.take()?, row.take()?);
-    let Some(mut known) = known_by_id(tx, environment)? else {
+    let Some(known) = known_by_id(tx, environment)? else {
         return Ok(Recorded::Yes);
     };
     let error = error.unwrap_or_default();
     let of = (held.action, deed, &known.name);
     let told = (end.ended.state(), error.as_str());
     note_action(tx, &known.project, of, told, now);
-    let was = known.standing.status;
-    let became = match ended(was, deed, end.ended.verdict()) {
-        Became::Gone => {
-            let_go(tx, &known, &format!("{deed} is done"), now)?;
-            return Ok(Recorded::Yes);
+    match ended(known.standing.status, deed, end.ended.verdict()) {
+        Became::Gone => let_go(tx, &known, &format!("{deed} is done"), now)?,
+        Became::Is(status) => {
+            let because = format!("{deed} has ended: {error}");
+            stay(tx, known, (status, &because), end, now)?;
         }
-        Became::Is(status) => status,
-    };
+    }
+    Ok(Recorded::Yes)
+}
+
+/// Has an environment be what an action that has ended makes of it, until somebody looks.
+fn stay(
+    tx: &mut dyn Tx,
+    mut known: Known,
+    (became, because): (Status, &str),
+    end: &ActionEnd,
+    now: Timestamp,
+) -> Result<(), Error> {
+    let was = known.standing.status;
     // Who is on the way is given time from here on.
     let since = if became != was || became.is_pending() {
         now
@@ -175,11 +186,8 @@ fn record(
             now.into(),
         ],
     )?;
-    if let Some(links) = end
-        .links
-        .as_ref()
-        .filter(|links| **links != known.body.links)
-    {
+    let links = end.links.as_ref();
+    if let Some(links) = links.filter(|links| **links != known.body.links) {
         known.body.links.clone_from(links);
         store_body(tx, known.id, &known.body)?;
     }
@@ -189,10 +197,9 @@ fn record(
         "UPDATE environment_checks SET due = $2 WHERE environment = $1",
         &[known.id.into(), due.into()],
     )?;
-    if became != was {
-        let of = (known.id, &known.project, &known.name);
-        let because = format!("{deed} has ended: {error}");
-        note_change(tx, of, (Some(was), Some(became)), &because, now)?;
+    if became == was {
+        return Ok(());
     }
-    Ok(Recorded::Yes)
+    let of = (known.id, &known.project, &known.name);
+    note_change(tx, of, (Some(was), Some(became)), because, now)
 }
