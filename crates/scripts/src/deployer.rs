@@ -105,7 +105,13 @@ impl Scripts {
         script: Script,
         following: &Following<'_>,
     ) -> io::Result<Acted> {
-        let mut follower = Follower::new(self.directory(work.action), following)?;
+        let mut follower = match Follower::new(self.directory(work.action), following) {
+            Ok(follower) => follower,
+            Err(cause) => {
+                let what = format!("could not make a directory for the script: {cause}");
+                return Ok(Acted::Unbegun(Error::new(Kind::OurSide, what).into()));
+            }
+        };
         loop {
             match follower.find()? {
                 Found::Ended(end) => return follower.conclude(end).await,

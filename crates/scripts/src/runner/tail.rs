@@ -13,6 +13,8 @@ const PIECE: usize = 64 * 1024;
 pub(super) struct Tail {
     path: PathBuf,
     file: Option<File>,
+    /// How far it was read.
+    offset: u64,
     /// What belongs to a line that has not ended.
     line: Vec<u8>,
     /// How many lines are still to be passed over.
@@ -25,6 +27,7 @@ impl Tail {
         Self {
             path,
             file: None,
+            offset: 0,
             line: Vec::new(),
             known,
         }
@@ -40,8 +43,13 @@ impl Tail {
                 Err(cause) => return Err(cause),
             },
         };
+        // Most looks find nothing, and are to cost nothing.
+        if file.metadata()?.len() <= self.offset {
+            return Ok(false);
+        }
         let mut piece = vec![0; PIECE];
         let len = file.read(&mut piece)?;
+        self.offset += u64::try_from(len).unwrap_or_default();
         let mut rest = &piece[..len];
         while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
             self.line.extend_from_slice(&rest[..end]);

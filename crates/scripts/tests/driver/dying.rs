@@ -324,7 +324,8 @@ async fn a_hundred_megabytes_do_not_fill_the_memory() {
         last,
         "slipway: more than 100 MB were printed; the rest is dropped"
     );
-    let grown = peak(std::process::id()) - before;
+    // The system counts pages in batches: what did not grow may look smaller.
+    let grown = peak(std::process::id()).saturating_sub(before);
     assert!(grown < 32_000, "the follower grew by {grown} kB");
     let runner = world.read("runner");
     let runner: u64 = runner
