@@ -133,7 +133,7 @@ impl Scripts {
                     };
                     if let Err(error) = follower.begin(lock, &prepared, &self.runner).await {
                         tracing::warn!(%error, "could not begin a script");
-                        return follower.give_up(error);
+                        return follower.give_up(error).await;
                     }
                 }
             }
@@ -246,7 +246,7 @@ impl Deployer for Scripts {
     }
 
     async fn forget(&self, action: ActionId) {
-        if let Err(cause) = runner::forget(self.directory(action)) {
+        if let Err(cause) = runner::forget(self.directory(action)).await {
             tracing::warn!(%action, %cause, "could not remove what is left of a script");
         }
     }

@@ -35,6 +35,9 @@ use std::time::Duration;
 /// How long a script may take to end when it is asked to.
 pub const GRACE: Duration = Duration::from_secs(10);
 
+/// How long whoever prepares, or is being started, may hold a lock that is about to be free.
+const LOCK_WAIT: Duration = Duration::from_secs(5);
+
 /// How much is kept of either stream.
 const STREAM_BYTES_MAX: u64 = 100_000_000;
 

@@ -15,12 +15,10 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
 use crate::output::Redactor;
 use crate::process::{piece, started, unstarted};
 
+use super::LOCK_WAIT;
 use super::directory::{Began, Directory, End, Lock, Order};
 use super::session;
 use super::stream::Stream;
-
-/// How long whoever prepares may hold the lock after the runner was started.
-const LOCK_WAIT: Duration = Duration::from_secs(5);
 
 /// Between two looks at whether somebody wants the script to end, or all of it is gone.
 const TICK: Duration = Duration::from_millis(100);
@@ -53,7 +51,7 @@ pub async fn carry(path: &Path) -> io::Result<Carried> {
     let session = setsid()?.as_raw_nonzero().get();
     let directory = Directory::at(path.to_owned());
     let order = ordered()?;
-    let Some(lock) = locked(&directory).await? else {
+    let Some(lock) = directory.lock_within(LOCK_WAIT).await? else {
         return Ok(Carried::Nothing);
     };
     let run = directory.run()?;
@@ -94,18 +92,6 @@ fn ordered() -> io::Result<Order> {
     let stdin = io::stdin().lock();
     stdin.take(ORDER_BYTES_MAX).read_to_end(&mut bytes)?;
     Ok(serde_json::from_slice(&bytes)?)
-}
-
-/// Takes the lock, when whoever prepared the directory has let it go.
-async fn locked(directory: &Directory) -> io::Result<Option<Lock>> {
-    let until = Instant::now() + LOCK_WAIT;
-    loop {
-        let lock = directory.try_lock()?;
-        if lock.is_some() || Instant::now() > until {
-            return Ok(lock);
-        }
-        sleep(Duration::from_millis(20)).await;
-    }
 }
 
 /// Writes down how it ended.

@@ -4,11 +4,13 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use driver::deploy::Stream;
 use model::environment::link::Link;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
 
 use crate::secrets::private;
 
@@ -137,6 +139,19 @@ impl Directory {
             Ok(()) => Ok(Some(Lock { _file: file })),
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(cause)) => Err(cause),
+        }
+    }
+
+    /// The lock, if whoever has it lets it go soon. Even one that was let go may seem to be held
+    /// for a moment: a process that is being started has all that its parent had open.
+    pub(crate) async fn lock_within(&self, patience: Duration) -> io::Result<Option<Lock>> {
+        let until = Instant::now() + patience;
+        loop {
+            let lock = self.try_lock()?;
+            if lock.is_some() || Instant::now() > until {
+                return Ok(lock);
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
 

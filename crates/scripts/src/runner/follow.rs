@@ -17,6 +17,7 @@ use crate::error::{Error, Kind};
 use crate::output::Redactor;
 use crate::secrets::{DIRECTORY, Opened, pair, private};
 
+use super::LOCK_WAIT;
 use super::directory::{Began, Directory, End, Lock, Order, Run};
 use super::session;
 use super::tail::Tail;
@@ -68,6 +69,8 @@ pub(crate) struct Follower<'a> {
     out: Tail,
     err: Tail,
     child: Option<Child>,
+    /// Whether the runner that was started here is gone.
+    exited: bool,
     began: bool,
 }
 
@@ -82,6 +85,7 @@ impl<'a> Follower<'a> {
             directory,
             following,
             child: None,
+            exited: false,
             began: false,
         })
     }
@@ -196,7 +200,7 @@ impl<'a> Follower<'a> {
             .stderr(private(&self.directory.complaints())?)
             .spawn()?;
         let stdin = child.stdin.take();
-        self.child = Some(child);
+        (self.child, self.exited) = (Some(child), false);
         if let Some(mut stdin) = stdin {
             let order = zeroize::Zeroizing::new(serde_json::to_vec(order)?);
             // One that ends before it has read all says why elsewhere.
@@ -209,7 +213,7 @@ impl<'a> Follower<'a> {
     /// again.
     pub(crate) async fn follow(&mut self, cx: &Context) -> io::Result<Option<Acted>> {
         let mut asked = false;
-        let mut ticks = 0;
+        let mut ticks = 1;
         loop {
             // What was printed is written before the end is: in this order nothing is missed.
             let end = self.directory.end()?;
@@ -217,20 +221,21 @@ impl<'a> Follower<'a> {
             if let Some(end) = end {
                 return Ok(Some(self.conclude(end).await?));
             }
-            let exited = match &mut self.child {
-                Some(child) => child.try_wait()?.is_some(),
-                None => false,
-            };
-            ticks += 1;
-            if exited || (self.child.is_none() && ticks % TICKS_OF_LOCK == 0) {
+            if let Some(child) = &mut self.child
+                && child.try_wait()?.is_some()
+            {
+                (self.child, self.exited, ticks) = (None, true, 0);
+            }
+            if self.child.is_none() && ticks % TICKS_OF_LOCK == 0 {
                 match self.find()? {
-                    Found::Held => self.child = None,
-                    Found::Ended(_) => {}
+                    // Another runner; or nobody, who is only about to let the lock go.
+                    Found::Held | Found::Ended(_) => {}
                     Found::Died(began) => return Ok(Some(self.lose(&began).await?)),
-                    Found::Free(lock) if exited => return Ok(Some(self.unbegun(&lock)?)),
+                    Found::Free(lock) if self.exited => return Ok(Some(self.unbegun(&lock)?)),
                     Found::Free(_) => return Ok(None),
                 }
             }
+            ticks += 1;
             let pause = if more { Duration::ZERO } else { TICK };
             tokio::select! {
                 biased;
@@ -286,19 +291,19 @@ impl<'a> Follower<'a> {
     }
 
     /// It could not be begun, and nothing of it is to begin later.
-    pub(crate) fn give_up(&mut self, error: Error) -> io::Result<Acted> {
-        match self.find()? {
-            Found::Free(lock) => {
+    pub(crate) async fn give_up(&mut self, error: Error) -> io::Result<Acted> {
+        let lock = self.directory.lock_within(LOCK_WAIT).await?;
+        match lock {
+            Some(lock) if self.directory.began()?.is_none() => {
                 self.void(&lock)?;
                 Ok(Acted::Unbegun(error.into()))
             }
-            Found::Held | Found::Ended(_) | Found::Died(_) => Ok(Acted::Left),
+            Some(_) | None => Ok(Acted::Left),
         }
     }
 
     /// The runner ended without having begun.
     fn unbegun(&mut self, lock: &Lock) -> io::Result<Acted> {
-        self.child = None;
         self.void(lock)?;
         let said = std::fs::read(self.directory.complaints()).unwrap_or_default();
         let said = crate::output::legible(&said).into_owned();
@@ -346,12 +351,12 @@ impl<'a> Follower<'a> {
 }
 
 /// Removes a directory that nobody works in any more.
-pub(crate) fn forget(path: PathBuf) -> io::Result<()> {
+pub(crate) async fn forget(path: PathBuf) -> io::Result<()> {
     let directory = Directory::at(path);
     if !directory.path().exists() {
         return Ok(());
     }
-    match directory.try_lock()? {
+    match directory.lock_within(LOCK_WAIT).await? {
         Some(_lock) => std::fs::remove_dir_all(directory.path()),
         None => Err(io::Error::other("it is still worked on")),
     }

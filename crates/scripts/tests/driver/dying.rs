@@ -151,7 +151,9 @@ async fn a_runner_that_is_killed_is_lost_and_so_is_its_script() {
     let work = world.work(Deed::Archive, &cx);
     let acting = world.act(&cx, &work);
     let kill = async {
-        until(|| world.read("other").ends_with('\n')).await;
+        let stdout = world.runs(&work).join("stdout");
+        let heard = || std::fs::read_to_string(&stdout).is_ok_and(|text| text == "begun\n");
+        until(|| heard() && world.read("other").ends_with('\n')).await;
         kill_process(runner(&world, &work), Signal::KILL).unwrap();
     };
     let ((acted, heard), ()) = within(async { tokio::join!(acting, kill) }).await;
