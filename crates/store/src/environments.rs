@@ -9,6 +9,7 @@
 mod amending;
 mod beginning;
 mod cancelling;
+mod changing;
 mod checking;
 mod claiming;
 mod history;

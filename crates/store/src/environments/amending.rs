@@ -28,7 +28,7 @@ impl Store {
     }
 }
 
-fn amend(
+pub(super) fn amend(
     tx: &mut dyn Tx,
     (project, name): (&Name, &EnvironmentName),
     generation: Option<u64>,

@@ -318,7 +318,11 @@ pub(super) fn store_labels(
     insert(tx, into, &labels, "").map(drop)
 }
 
-fn begin(tx: &mut dyn Tx, draft: &ActionDraft, now: Timestamp) -> Result<Begun, EnvironmentError> {
+pub(super) fn begin(
+    tx: &mut dyn Tx,
+    draft: &ActionDraft,
+    now: Timestamp,
+) -> Result<Begun, EnvironmentError> {
     check_keys(tx, draft.sealed.iter().map(|row| row.sealed.key))?;
     let mut known = known_by_name(tx, &draft.project, &draft.name)?.ok_or_else(|| {
         EnvironmentError::NotFound {

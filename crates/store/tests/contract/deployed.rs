@@ -169,6 +169,43 @@ pub(crate) async fn what_may_not_be_done_now_is_refused_and_changes_nothing(stor
     assert_eq!(count, 2, "what is refused leaves no entry");
 }
 
+pub(crate) async fn an_update_and_what_is_said_of_it_come_together_or_not_at_all(store: &Store) {
+    settle_in(store, settings()).await;
+    let before = running(store, "orange", 1).await;
+    let about = About {
+        owner: "bob".to_owned(),
+        ..before.about.clone()
+    };
+    let update = |generation| ActionDraft {
+        generation: Some(generation),
+        edits: Some(edits(&["image.tag=v2"])),
+        ..action("orange", Deed::Update)
+    };
+    let stale = store.change_environment(update(7), about.clone(), at(20));
+    assert_eq!(refused(stale.await), "it has generation 1, and not 7");
+    let unsealed = ActionDraft {
+        edits: Some(edits(&["password"])),
+        ..update(before.generation)
+    };
+    let unsealed = store.change_environment(unsealed, about.clone(), at(20));
+    assert_eq!(
+        refused(unsealed.await),
+        "the application setting `password` is secret and has no value"
+    );
+    assert_eq!(show(store, "orange").await, before);
+    let begun = store.change_environment(update(before.generation), about.clone(), at(20));
+    let begun = begun.await.unwrap();
+    let row = show(store, "orange").await;
+    assert_eq!((&row.about, row.generation), (&about, begun.generation));
+    assert_eq!(
+        (row.status, row.edits),
+        (Status::UpdatePending, edits(&["image.tag=v2"]))
+    );
+    let busy = store.change_environment(update(begun.generation), before.about, at(21));
+    assert_eq!(refused(busy.await), "it is busy: update is under way");
+    assert_eq!(show(store, "orange").await.about, about);
+}
+
 pub(crate) async fn an_update_brings_its_edits_and_a_new_generation(store: &Store) {
     settle_in(store, settings()).await;
     let before = running(store, "orange", 1).await;

@@ -199,6 +199,7 @@ contract! {
         an_environment_comes_with_its_first_action,
         what_may_not_be_done_now_is_refused_and_changes_nothing,
         an_update_brings_its_edits_and_a_new_generation,
+        an_update_and_what_is_said_of_it_come_together_or_not_at_all,
         limits_are_kept,
         one_that_is_on_its_way_to_rest_counts_once_when_it_comes_back,
         what_is_deleted_is_gone_at_once_and_its_name_is_free,
