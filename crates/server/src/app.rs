@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use vault::Vault;
 
 use crate::access::{self, Failures, Known};
+use crate::advise::Advise;
 use crate::credentials::Verdicts;
 use crate::enter::Enter;
 use crate::problem::Problem;
@@ -30,7 +31,7 @@ use crate::{connections, layers, metrics, openapi, page, routes};
 /// How long a request may take to be answered. Clients give up at the same time.
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(30);
 
-/// How long a journey or a rehearsal may take: they compute, and clients wait for minutes.
+/// How long a journey, a rehearsal or the advice of scripts may take: clients wait for minutes.
 const WORK_TIME_MAX: Duration = Duration::from_mins(2);
 
 /// How long it may take to write a backup: as long as reading everything there is takes.
@@ -63,6 +64,8 @@ pub struct Server {
     pub rehearse: Arc<dyn Rehearse>,
     /// Who leads people into machines.
     pub enter: Arc<dyn Enter>,
+    /// Who tells what environments would be configured with.
+    pub advise: Arc<dyn Advise>,
     /// What plans say that machines cost.
     pub prices: Arc<Prices>,
     /// What nobody here can do to a machine, and what a person does about it.
@@ -133,6 +136,10 @@ impl App {
 
     pub(crate) fn enter(&self) -> &dyn Enter {
         &*self.0.server.enter
+    }
+
+    pub(crate) fn advise(&self) -> &dyn Advise {
+        &*self.0.server.advise
     }
 
     pub(crate) fn prices(&self) -> &Arc<Prices> {
@@ -228,12 +235,15 @@ fn assemble(server: Server, stop: CancellationToken) -> (Router, App) {
     }));
     let (quick, _) = routes::quick().into_inner().split_for_parts();
     let (slow, _) = routes::slow().into_inner().split_for_parts();
+    let environments = routes::environments::routes();
+    let (environments, _) = environments.into_inner().split_for_parts();
     let (long, _) = routes::long().into_inner().split_for_parts();
     let (open, _) = routes::open().into_inner().split_for_parts();
     let limited = |time| from_fn_with_state(time, layers::limit);
     let closed = quick
         .layer(limited(REQUEST_TIME_MAX))
         .merge(slow.layer(limited(WORK_TIME_MAX)))
+        .merge(environments.layer(limited(WORK_TIME_MAX)))
         .merge(long.layer(limited(BACKUP_TIME_MAX)))
         .route_layer(from_fn_with_state(app.clone(), access::recognise));
     let pages = page::router(&app).layer(limited(REQUEST_TIME_MAX));

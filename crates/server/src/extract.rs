@@ -7,7 +7,8 @@ use axum::http::{HeaderMap, header, request::Parts};
 use futures_util::StreamExt as _;
 use model::admit::admit_all;
 use model::cluster::Generation;
-use model::id::{IntentId, JourneyId, TaskId, TokenId};
+use model::environment::EnvironmentName;
+use model::id::{ActionId, IntentId, JourneyId, TaskId, TokenId};
 use model::manifest::Manifest;
 use model::name::Name;
 use model::source;
@@ -56,6 +57,8 @@ macro_rules! segment {
 }
 
 segment!(Name, "name");
+segment!(EnvironmentName, "name");
+segment!(ActionId, "id");
 segment!(TaskId, "id");
 segment!(IntentId, "id");
 segment!(JourneyId, "id");

@@ -15,11 +15,13 @@ pub mod metrics;
 pub mod mirror;
 
 mod access;
+mod advise;
 mod app;
 mod body;
 mod connections;
 mod credentials;
 mod enter;
+mod environments;
 mod extract;
 mod layers;
 mod openapi;
@@ -32,6 +34,7 @@ mod view;
 mod watched;
 
 pub use access::Need;
+pub use advise::{Advice, Advise, Candidate, Glance, Of, Unadvised, Verdict};
 pub use api::SimulationView;
 pub use app::{Clock, Server, router, run};
 pub use enter::{Enter, Letting, Shut, Visit, Wire};

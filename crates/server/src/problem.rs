@@ -7,6 +7,7 @@
 mod access;
 mod backup;
 mod cluster;
+mod environment;
 mod machine;
 mod secret;
 

@@ -3,6 +3,7 @@
 mod audit;
 mod backup;
 pub(crate) mod clusters;
+pub(crate) mod environments;
 mod events;
 mod guests;
 mod intents;

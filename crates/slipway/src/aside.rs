@@ -1,6 +1,6 @@
 //! Work of the hands that belongs to no task: what they say goes to our own log.
 
-use driver::{Clock, Context, Log};
+use driver::{Clock, Context, Log, Open};
 use model::name::Name;
 use model::time::Timestamp;
 use std::sync::Arc;
@@ -23,5 +23,14 @@ pub(crate) fn context(
     stop: CancellationToken,
 ) -> Context {
     let secrets = engine::opener(vault.clone(), project, actor);
+    context_with(clock, secrets, stop)
+}
+
+/// The same with somebody else who opens secrets.
+pub(crate) fn context_with(
+    clock: Clock,
+    secrets: Arc<dyn Open>,
+    stop: CancellationToken,
+) -> Context {
     Context::new(clock, Arc::new(Aside), secrets, stop, 0)
 }

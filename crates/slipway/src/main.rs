@@ -1,5 +1,6 @@
 //! The program: composes the rooms by role, and nothing else.
 
+mod advising;
 mod aside;
 mod backup;
 mod config;

@@ -1,5 +1,6 @@
 //! `slipway serve`: the API, the engine and the page in one process.
 
+use crate::advising::{Advisers, NoScripts};
 use crate::descriptors;
 use crate::entering::Ways;
 use crate::failure::failed;
@@ -100,6 +101,12 @@ pub(crate) async fn start(
         rehearse: Arc::new(Twin::new(installation.store.clone())),
         enter: Arc::new(Ways {
             hosts: installation.hosts.clone(),
+            vault: installation.vault.clone(),
+            clock,
+            stop: stop.clone(),
+        }),
+        advise: Arc::new(Advisers {
+            deployer: Arc::new(NoScripts),
             vault: installation.vault.clone(),
             clock,
             stop: stop.clone(),

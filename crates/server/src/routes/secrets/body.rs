@@ -40,7 +40,7 @@ impl<S: Send + Sync> FromRequest<S> for Values {
 }
 
 /// The whole body, in memory that does not grow: that would leave copies behind.
-async fn whole(request: Request) -> Result<Secret, Problem> {
+pub(crate) async fn whole(request: Request) -> Result<Secret, Problem> {
     let declared = request.headers().get(header::CONTENT_LENGTH);
     let declared = declared.and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
     let size = declared.map_or(BODY_BYTES_MAX, |size| size.min(BODY_BYTES_MAX));
