@@ -26,9 +26,10 @@ mod view;
 mod wait;
 
 pub use error::Error;
-pub use global::{Format, Global, Token};
+pub use global::{Format, Global, Output, Token};
 pub use verb::Verb;
 pub use verb::backup::Arguments as BackupCreate;
+pub use verb::env::Verb as EnvVerb;
 pub use verb::etcd::Verb as BackupEtcd;
 
 use context::Context;

@@ -2,6 +2,7 @@
 
 mod access;
 mod declaring;
+mod env;
 mod etcd;
 mod explain;
 mod help;

@@ -8,6 +8,7 @@ mod completion;
 mod delete;
 mod describe;
 mod diff;
+pub(crate) mod env;
 pub(crate) mod etcd;
 mod explain;
 mod get;
@@ -83,6 +84,12 @@ pub enum Verb {
         after_help = "Examples:\n  slipway cluster pause edge --reason 'audit until noon'\n  slipway cluster resume edge"
     )]
     Cluster(cluster::Verb),
+    /// Create environments, change them, archive them, look at them
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  slipway env create orange -t v1.2 --wait\n  slipway env list --owner ana\n  slipway env archive orange"
+    )]
+    Env(Box<env::Verb>),
     /// List and withdraw wishes outside the manifest
     #[command(
         subcommand,
@@ -147,6 +154,7 @@ impl Verb {
             Self::Pool(verb) => pool::run(verb, context).await,
             Self::Machine(verb) => machine::run(verb, context).await,
             Self::Cluster(verb) => cluster::run(verb, context).await,
+            Self::Env(verb) => env::run(*verb, context).await,
             Self::Intent(verb) => intent::run(verb, context).await,
             Self::Secret(verb) => secret::run(verb, context).await,
             Self::Project(verb) => project::run(verb, context).await,

@@ -5,10 +5,12 @@
 
 mod access;
 mod describe;
+mod environment;
 mod secret;
 
 pub(crate) use access::{audit, projects, tokens};
 pub(crate) use describe::{cluster, intent, lines, machine, manifest, task};
+pub(crate) use environment::{configuration, environment, environment_settings, environments};
 pub(crate) use secret::{keys, secrets};
 
 use crate::table::{Table, plain};

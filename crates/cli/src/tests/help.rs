@@ -3,6 +3,7 @@
 mod access;
 mod acting;
 mod declaring;
+mod env;
 mod looking;
 
 use super::Program;
@@ -61,6 +62,7 @@ fn the_program() {
               pool        Scale a pool, or make its machines from newer modules
               machine     Replace a machine, or have its pool do without it
               cluster     Pause a cluster, let it go on
+              env         Create environments, change them, archive them, look at them
               intent      List and withdraw wishes outside the manifest
               secret      Set secrets, list them, change the keys they are sealed with
               project     Make and remove projects, and say how much they may have
