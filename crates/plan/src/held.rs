@@ -135,6 +135,9 @@ pub enum Reason {
         thing: String,
         /// Who holds it.
         by: String,
+        /// Whether that one is going, and gives it back by itself.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        goes: bool,
     },
     /// Machines are taken out of service only within the cluster's windows.
     Window {
@@ -315,7 +318,7 @@ impl Reason {
             | Self::NotReady
             | Self::Sick { .. }
             | Self::Unwell { .. }
-            | Self::Claimed { .. }
+            | Self::Claimed { goes: true, .. }
             | Self::Snapshot { .. }
             | Self::Repair { .. }
             | Self::Successor { .. }
@@ -330,6 +333,7 @@ impl Reason {
             Self::Stuck { .. }
             | Self::Quorum { .. }
             | Self::Modules { .. }
+            | Self::Claimed { .. }
             | Self::Secret { .. }
             | Self::SameKey { .. }
             | Self::Locked { .. }
@@ -552,6 +556,9 @@ impl Reason {
             Self::Unwell { addon, .. } => format!(
                 "continues by itself when it is well again; see what its pods say, or take {addon} out of the manifest"
             ),
+            Self::Claimed { by, goes: true, .. } => {
+                format!("continues by itself when {by} is gone")
+            }
             Self::Claimed { by, .. } => {
                 format!("continues when {by} gives it back; remove it from one of the manifests")
             }
@@ -649,7 +656,7 @@ impl fmt::Display for Reason {
             Self::Sick { because } => write!(f, "its node is not well: {because} (KUBE-013)"),
             Self::Unwell { addon, because } => write!(f, "{addon} is not well: {because}"),
             // What it is, and which: `address/203.0.113.5`.
-            Self::Claimed { thing, by } => {
+            Self::Claimed { thing, by, .. } => {
                 write!(f, "{} is held by {by}", thing.replacen('/', " ", 1))
             }
             Self::Window { opens } => write!(f, "waits for its window, which opens {opens}"),

@@ -10,7 +10,7 @@ mod tell;
 use crate::advance::{advance, foreseen};
 use crate::claims::{Claim, hold_claimed};
 use crate::hands::{Hands, hold_unable};
-use crate::held::{Held, Reason, Scope};
+use crate::held::{Held, Owner, Reason, Scope};
 use crate::ledger::{Elsewhere, Slot};
 use crate::pace::{Basis, Paces};
 use crate::planner::{Plan, View, cancelled, plan};
@@ -19,7 +19,7 @@ use crate::price::{Cost, Prices};
 use crate::summary::Phase;
 pub use disturbed::Disturbed;
 use disturbed::Taken;
-use model::cluster::{Desired, Machine};
+use model::cluster::{Desired, Machine, Role};
 use model::dns::Entry;
 use model::id::MachineId;
 use model::name::Name;
@@ -139,6 +139,9 @@ pub struct Step {
     pub kind: Kind,
     /// To machines of which pool.
     pub pool: Name,
+    /// To those of it that do this, where the pool has machines of the control plane and others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<Role>,
     /// To how many.
     pub machines: u32,
     /// To which, where it is one.
@@ -150,7 +153,8 @@ pub struct Step {
 impl Step {
     /// Whether the two do the same to as many machines of the same pool.
     fn alike(&self, other: &Self) -> bool {
-        (self.kind, &self.pool, self.machines) == (other.kind, &other.pool, other.machines)
+        let place = |step: &Self| (step.kind, step.role, step.machines);
+        self.pool == other.pool && place(self) == place(other)
     }
 }
 
@@ -191,15 +195,29 @@ pub fn journey(view: &View<'_>) -> Journey {
 /// Runs the planner from `view` until nothing is left to do; tells costs by these prices, minutes by
 /// what was learnt of tasks, and what nobody here can do by who knows the hands.
 ///
-/// What nobody can do waits. What it would lead to that somebody agrees to is told all the same: what
-/// machines would be made of, what they would cost, and which ports would be opened.
+/// What nobody can do, and what needs a secret that nobody has set, waits. What it would lead to that
+/// somebody agrees to is told all the same: what machines would be made of, what they would cost, and
+/// which ports would be opened. So is what would be in the way when the secrets were set: nobody sets
+/// five of them to hear then that it was in vain.
 pub fn journey_by(view: &View<'_>, prices: &Prices, paces: &Paces, hands: Hands<'_>) -> Journey {
-    let told = told_by(view, prices, paces, hands);
+    let mut told = told_by(view, prices, paces, hands);
+    let secret = |held: &Held| matches!(held.reason, Reason::Secret { .. });
     let unable = |held: &Held| matches!(held.reason, Reason::Unable { .. });
-    if !told.held.iter().any(unable) {
+    let (closed, unable) = (told.held.iter().any(secret), told.held.iter().any(unable));
+    if !closed && !unable {
         return told;
     }
-    let able = told_by(view, prices, paces, &|_, _| None);
+    let opened = View {
+        missing: &[],
+        ..*view
+    };
+    if closed {
+        let beyond = told_by(&opened, prices, paces, hands).held.into_iter();
+        let new = |held: &Held| held.reason.owner() == Owner::Person && !told.held.contains(held);
+        let beyond: Vec<_> = beyond.filter(new).collect();
+        told.held.extend(beyond);
+    }
+    let able = told_by(&opened, prices, paces, &|_, _| None);
     Journey {
         made: able.made,
         ports: able.ports,
@@ -307,6 +325,20 @@ fn told_by(view: &View<'_>, prices: &Prices, paces: &Paces, hands: Hands<'_>) ->
     }
 }
 
+/// Pools of which some machines have a control plane and others do not, or that two load balancers share
+/// with the cluster: who reads of them wants to know which are meant.
+fn mixed(desired: &Desired) -> BTreeSet<Name> {
+    let mut roles: BTreeMap<&Name, Role> = BTreeMap::new();
+    let mut mixed = BTreeSet::new();
+    for machine in desired.all() {
+        let first = roles.entry(&machine.pool).or_insert(machine.role);
+        if *first != machine.role {
+            mixed.insert(machine.pool.clone());
+        }
+    }
+    mixed
+}
+
 /// Names of machines that go, where somebody gave them up.
 fn left_behind(view: &View<'_>) -> Vec<String> {
     let given_up = |machine: &&Machine| cancelled(view, machine.id, Kind::Name).is_some();
@@ -381,7 +413,7 @@ fn wait(plan: &Plan, elsewhere: &[Elsewhere], claimed: &[Claim], clock: Timestam
     }
     let freed = plan.held.iter().find_map(|held| {
         let mut going = claimed.iter().filter(|claim| claim.goes);
-        if let Reason::Claimed { thing, by } = &held.reason {
+        if let Reason::Claimed { thing, by, .. } = &held.reason {
             going.find(|claim| (&claim.thing, &claim.by) == (thing, by))
         } else {
             None
@@ -434,6 +466,8 @@ struct Telling<'a> {
     timed: bool,
     /// The version that nodes are on their way to, where they go over several minor releases.
     toward: Option<Version>,
+    /// Pools whose machines do not all do the same.
+    mixed: BTreeSet<Name>,
 }
 
 impl<'a> Telling<'a> {
@@ -454,6 +488,7 @@ impl<'a> Telling<'a> {
             clock: view.now,
             timed: !view.desired.disruption.windows.0.is_empty(),
             toward: view.desired.stone,
+            mixed: mixed(view.desired),
         }
     }
 
@@ -523,7 +558,10 @@ impl<'a> Telling<'a> {
                 let made = self.made.entry(machine.pool.clone()).or_default();
                 made.insert(machine.origin.made_of());
             }
-            let here = |step: &&mut Step| step.kind == *kind && step.pool == machine.pool;
+            let role = Some(machine.role).filter(|_| self.mixed.contains(&machine.pool));
+            let here = |step: &&mut Step| {
+                (step.kind, step.role) == (*kind, role) && step.pool == machine.pool
+            };
             if let Some(step) = steps.iter_mut().find(here) {
                 step.machines += 1;
             } else {
@@ -532,6 +570,7 @@ impl<'a> Telling<'a> {
                 steps.push(Step {
                     kind: *kind,
                     pool: machine.pool.clone(),
+                    role,
                     machines: 1,
                     first: machine.name.clone(),
                     seconds,

@@ -10,6 +10,8 @@ mod dns;
 mod forty;
 mod gates;
 mod hosts;
+mod idle;
+mod independent;
 mod kubernetes;
 mod marks;
 mod metal;

@@ -327,7 +327,8 @@ impl<'a> Growing<'a> {
         let origin = origin?;
         let mut rolls = self.rolls.iter().filter(|roll| stands(roll, stand));
         let same = rolls.find(|roll| roll.origin.made_like(origin));
-        let (mut told, mut old, mut behind) = (false, false, false);
+        let (mut old, mut behind) = (false, false);
+        let path = format!("spec.nodePools.dynamic[{}]", pool.position);
         for machine in kept {
             machine.origin.take_subnet(origin);
             if machine.origin.same_account(origin) {
@@ -346,15 +347,15 @@ impl<'a> Growing<'a> {
                 self.replaced.insert(machine.id);
             } else if pool.replace.is_some() {
                 old = true;
-            } else if !told {
-                told = true;
+            } else if !faults.tells_of(&path, Code::Immutable) {
+                // A pool is one mistake, however many machines and clusters it has.
                 let differs = machine.origin.differs(origin);
                 let differs: Vec<_> = differs
                     .iter()
                     .map(|of| format!("{} {}, which was {}", of.field, of.there, of.here))
                     .collect();
                 faults.note(
-                    format!("spec.nodePools.dynamic[{}]", pool.position),
+                    path.clone(),
                     Code::Immutable,
                     format!(
                         "found {} when {} was made; \

@@ -450,6 +450,40 @@ fn a_machine_that_serves_keeps_its_type_and_one_that_does_not_is_made_anew() {
 }
 
 #[test]
+fn a_pool_of_two_clusters_that_should_be_of_another_type_is_one_fault() {
+    let mut both = manifest(1, 1, "1.34.0", &[]);
+    let mut second = both.clusters[0].clone();
+    second.name = "west".parse().unwrap();
+    second.network = "10.9.0.0/24".parse().unwrap();
+    both.clusters.push(second);
+    let project = Name::default_project();
+    let living = expand(&project, &both, &[], &BTreeMap::new(), NOW).unwrap();
+    let histories: Vec<_> = living
+        .into_iter()
+        .map(|expansion| {
+            let mut history = History::new();
+            history.desired = Some(expansion.desired);
+            history.joined()
+        })
+        .collect();
+    let known = histories.iter().map(|history| Known {
+        desired: history.desired.as_ref().unwrap(),
+        observed: &history.observed,
+        intents: &[],
+        open: &[],
+    });
+    let known: Vec<_> = known.collect();
+    if let Some(Pool::Dynamic(pool)) = both.pools.get_mut(&"muscle".parse::<Name>().unwrap()) {
+        pool.server_type = "large".to_owned();
+    }
+    let faults = expand(&project, &both, &known, &BTreeMap::new(), NOW).unwrap_err();
+    let told: String = faults.iter().map(|fault| format!("{fault}\n")).collect();
+    expect![[r#"
+        spec.nodePools.dynamic[1]: found serverType large, which was small when edge-muscle-01 was made; say replace: true to have the pool's machines replaced, one after the other
+    "#]].assert_eq(&told);
+}
+
+#[test]
 fn a_network_without_a_free_address_is_a_fault_and_not_a_strange_address() {
     let mut small = manifest(1, 4, "1.34.0", &[]);
     small.clusters[0].network = "10.8.0.0/29".parse().unwrap();

@@ -383,3 +383,49 @@ fn what_nobody_can_do_waits_for_a_person_and_its_cost_is_told() {
     let able = journey(&world.view());
     assert_eq!((told.made, told.cost), (able.made, able.cost));
 }
+
+#[test]
+fn who_has_to_set_secrets_hears_at_once_what_is_in_the_way_besides_and_what_it_costs() {
+    let mut world = World::new("1.34.0", "c1 w1 w2", "").at_cloud("c1 w1 w2").secrets();
+    for machine in &mut world.desired.machines {
+        if let Origin::Made { server_type, .. } = &mut machine.origin {
+            "cpx31".clone_into(server_type);
+        }
+    }
+    let hands = |_: &Machine, kind: Kind| {
+        (kind == Kind::Create).then(|| Unable {
+            because: "nobody here makes such machines".to_owned(),
+            next: "make them yourself".to_owned(),
+        })
+    };
+    let world = world.missing("control").missing("compute");
+    let told = journey_by(&world.view(), &Prices::usual(), &Paces::default(), &hands);
+    let text = told.to_string();
+    for line in [
+        "held  create c1: secret control is not set",
+        "held  create w1 and 1 more: secret compute is not set",
+        "held  create c1 and 2 more: nobody here makes such machines",
+        "costs  $0.00 → $",
+    ] {
+        assert!(text.contains(line), "{line} in {text}");
+    }
+    assert_eq!(told.cost.before.cents, 0);
+    assert!(told.cost.after.cents > 0 && told.cost.after.unknown.is_empty());
+    assert_eq!(told.made.len(), 2, "what machines would be made of");
+}
+
+#[test]
+fn machines_of_one_pool_that_do_different_things_are_told_apart() {
+    let mut world = World::new("1.34.0", "c1 w1 w2", "");
+    for machine in &mut world.desired.machines {
+        machine.pool = "all".parse().unwrap();
+    }
+    expect![[r#"
+        cluster edge
+                1  create c1 (control) + create 2 of all (compute)               create        2 min
+                2  init c1 (control)                                             create        3 min
+                3  join 2 of all (compute)                                       create        2 min
+          ends ready after about 7 min, 3 machines touched
+    "#]]
+    .assert_eq(&journey(&world.view()).to_string());
+}

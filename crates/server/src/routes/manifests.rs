@@ -91,7 +91,7 @@ pub(crate) async fn submit(
     let key = extract::idempotency_key(&headers)?;
     let (manifest, text) = text.admitted().await?;
     let shut = credentials::shut(&app, &project, &manifest, &caller.actor).await?;
-    let mut notes = plans::notes::lived_with(&manifest);
+    let mut notes = plans::notes::let_pass(&manifest);
     if !shut.is_empty() {
         let previews = app
             .store()

@@ -91,7 +91,7 @@ pub(crate) async fn plan(
     let measures = Measures::of(&app, &previews).await?;
     let (id, mut view) = crate::aside(move || {
         let journeys = measures.journeys(&previews, now);
-        notes.extend(notes::lived_with(&manifest));
+        notes.extend(notes::let_pass(&manifest));
         notes.extend(row.and_then(|row| notes::over_quota(&row, &previews, &journeys)));
         let mut view = show(&journeys, notes, refused);
         let id = JourneyId::derive(Origin {

@@ -45,8 +45,8 @@ async fn unknown_routes_and_methods_are_problems() {
           allow: GET,HEAD
         404 PROJECT-001: there is no project `other`
           hint: list them with `slipway get projects`; an administrator makes one with `slipway project create`
-        400 API-008: project: name has 'O' at position 0; allowed are a-z, 0-9 and, inside, hyphens
-          project [format] name has 'O' at position 0; allowed are a-z, 0-9 and, inside, hyphens
+        400 API-008: project: `O` is upper case; allowed are a-z, 0-9 and, inside, hyphens
+          project [format] `O` is upper case; allowed are a-z, 0-9 and, inside, hyphens
           hint: compare the request with /openapi.json
     "#]]
     .assert_eq(&told.concat());

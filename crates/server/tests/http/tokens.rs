@@ -196,8 +196,8 @@ async fn what_is_no_token_is_refused_with_its_place() {
         400 API-008: name: allowed are at most 100 characters
           name [format] allowed are at most 100 characters
           hint: compare the request with /openapi.json
-        400 API-008: project: name has 'L' at position 0; allowed are a-z, 0-9 and, inside, hyphens
-          project [format] name has 'L' at position 0; allowed are a-z, 0-9 and, inside, hyphens
+        400 API-008: project: `L` is upper case; allowed are a-z, 0-9 and, inside, hyphens
+          project [format] `L` is upper case; allowed are a-z, 0-9 and, inside, hyphens
           hint: compare the request with /openapi.json
         400 API-008: expiresInSeconds: found 0, allowed: 1 or more
           expiresInSeconds [format] found 0, allowed: 1 or more

@@ -50,6 +50,26 @@ pub(crate) enum Refusal {
     Never(Error),
 }
 
+/// What no simulated provider has of what a machine is to be made of, and what it has instead.
+pub fn lacks(origin: &Origin) -> Option<(String, String)> {
+    let Origin::Made {
+        via: Provider::Simulated,
+        server_type,
+        image,
+        ..
+    } = origin
+    else {
+        return None;
+    };
+    let lacks = |what: &str, found: &String, sold: &[&str]| {
+        let because = format!("the provider has no {what} `{found}`");
+        let next = format!("choose one of {}", sold.join(", "));
+        let sells = sold.contains(&found.as_str());
+        (!sells).then_some((because, next))
+    };
+    lacks("server type", server_type, &SERVER_TYPES).or_else(|| lacks("image", image, &IMAGES))
+}
+
 impl From<world::Error> for Refusal {
     fn from(error: world::Error) -> Self {
         match error {

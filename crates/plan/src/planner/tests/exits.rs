@@ -426,6 +426,7 @@ fn held_from_outside() -> Vec<usize> {
         Reason::Claimed {
             thing: "10.8.0.1".to_owned(),
             by: "west".to_owned(),
+            goes: false,
         },
         Reason::Quota {
             what: "machines".to_owned(),
