@@ -26,7 +26,7 @@ pub(super) const fn quorum(members: u32) -> u32 {
 }
 
 /// Machines that should be and are not.
-pub(super) fn create(draft: &mut Draft<'_>, cares: &Cares) {
+pub(super) fn create(draft: &mut Draft<'_>, cares: &Cares<'_>) {
     let open = ports::made_open(draft, cares);
     let mut keyless = Vec::new();
     for place in draft.survey.wanted() {
@@ -166,7 +166,7 @@ pub(super) fn joinable(place: &Place<'_>) -> bool {
 }
 
 /// The first member of the control plane, then the others one after the other.
-pub(super) fn start_control_plane(draft: &mut Draft<'_>, cares: &Cares) {
+pub(super) fn start_control_plane(draft: &mut Draft<'_>, cares: &Cares<'_>) {
     ask_again(draft);
     let desired = draft.view.desired;
     let control = |place: &&Place<'_>| place.machine.role == Role::Control && joinable(place);
@@ -290,7 +290,7 @@ fn join_version(draft: &Draft<'_>) -> Version {
 }
 
 /// How a machine joins. One that comes in place of others has gates to pass before it serves.
-fn join(draft: &Draft<'_>, cares: &Cares, place: &Place<'_>) -> Action {
+fn join(draft: &Draft<'_>, cares: &Cares<'_>, place: &Place<'_>) -> Action {
     let desired = draft.view.desired;
     let comes = |roll: &Roll| roll.coming.contains(&place.machine.id);
     Action::Join {
@@ -301,7 +301,7 @@ fn join(draft: &Draft<'_>, cares: &Cares, place: &Place<'_>) -> Action {
 }
 
 /// Workers, all at once, as soon as the control plane can do without one of its members.
-pub(super) fn join_compute(draft: &mut Draft<'_>, cares: &Cares) {
+pub(super) fn join_compute(draft: &mut Draft<'_>, cares: &Cares<'_>) {
     let wanted = count(
         draft
             .survey
@@ -640,7 +640,7 @@ fn remains(place: &Place<'_>) -> bool {
 }
 
 /// Machines that should go: out of service, out of the cluster, out of the world.
-pub(super) fn remove(draft: &mut Draft<'_>, cares: &Cares) {
+pub(super) fn remove(draft: &mut Draft<'_>, cares: &Cares<'_>) {
     let nodes: Vec<_> = draft
         .survey
         .leaving()
@@ -651,7 +651,8 @@ pub(super) fn remove(draft: &mut Draft<'_>, cares: &Cares) {
     let (first, first_member) = (first_of(&nodes), first_of(&members));
     let one_by_one = one_by_one(draft);
     let missing = missing(draft.survey);
-    let untold = balancers::not_told_yet(draft, cares);
+    // Nobody else waits until load balancers are told.
+    let untold = first.and_then(|_| balancers::not_told_yet(draft, cares));
     for place in draft.survey.leaving() {
         let named = names::taken_back(draft, place);
         if !remains(place) && named.is_none() || draft.given_up(place) {
