@@ -249,6 +249,9 @@ pub enum Ends {
     Silence,
     /// Then, unless it is heard by then.
     Due(Timestamp),
+    /// When etcd has told whether it counts on it, or somebody has taken it out: as far as anybody knows
+    /// the others cannot decide without it.
+    Told,
     /// When somebody does so.
     Person,
 }
@@ -472,6 +475,28 @@ impl Reason {
         )
     }
 
+    /// Which node is left of which machine, and why that is not cleared.
+    fn tell_of_leftover(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self::Leftover {
+            node,
+            of,
+            heard,
+            ends,
+        } = self
+        else {
+            return Ok(());
+        };
+        let heard = if *heard { "still heard" } else { "not ready" };
+        let told = match ends {
+            Ends::Told => "; etcd does not tell whether it counts on it",
+            Ends::Silence | Ends::Due(_) | Ends::Person => "",
+        };
+        write!(
+            f,
+            "node {node} is {heard}, and left of {of}, which is no machine of the cluster{told}"
+        )
+    }
+
     /// Why a machine is to be replaced, or is not, or is left alone, or is one that nobody has.
     fn tell_of_machine(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Self::Repair { because, .. } = self {
@@ -593,6 +618,10 @@ fn cleared(node: &str, ends: Ends) -> String {
                 .to_owned()
         }
         Ends::Due(due) => format!("is cleared by itself, {due}, unless it is heard by then"),
+        Ends::Told => format!(
+            "is cleared by itself when etcd tells of its members; if it never does, have its member removed \
+             with `etcdctl member remove`, where it has one, and run `kubectl delete node {node}`"
+        ),
         Ends::Person => format!(
             "if nobody needs it, run `kubectl drain {node}` and `kubectl delete node {node}`, and switch \
              its machine off"
@@ -673,15 +702,7 @@ impl fmt::Display for Reason {
             | Self::Unable { .. }
             | Self::Modules { .. }
             | Self::Unmatched { .. } => self.tell_of_machine(f),
-            Self::Leftover {
-                node, of, heard, ..
-            } => {
-                let heard = if *heard { "still heard" } else { "not ready" };
-                write!(
-                    f,
-                    "node {node} is {heard}, and left of {of}, which is no machine of the cluster"
-                )
-            }
+            Self::Leftover { .. } => self.tell_of_leftover(f),
             Self::Namesake { of } => write!(f, "a node of its name is left of {of}"),
             Self::Quota { what, used, limit } => {
                 write!(f, "the project has {used} of at most {limit} {what}")

@@ -126,12 +126,16 @@ impl Left<'_> {
                 Some(after) => Ends::Due(since.plus(after)),
             },
         };
-        Some(Reason::Leftover {
+        Some(self.waits(ends, heard))
+    }
+
+    fn waits(&self, ends: Ends, heard: bool) -> Reason {
+        Reason::Leftover {
             node: self.node.to_owned(),
             of: self.machine,
             heard,
             ends,
-        })
+        }
     }
 
     fn cleared(&self) -> Leftover {
@@ -159,7 +163,7 @@ pub(super) fn clear(draft: &mut Draft<'_>) {
     let mut leftovers = Vec::new();
     for left in &survey.left {
         let refused = left.kept(draft);
-        let refused = refused.or_else(|| undecided(draft, &place).filter(|_| left.member));
+        let refused = refused.or_else(|| undecided(draft, &place, left).filter(|_| left.member));
         match refused {
             Some(reason) => {
                 if let Reason::Leftover {
@@ -180,17 +184,22 @@ pub(super) fn clear(draft: &mut Draft<'_>) {
 }
 
 /// Why etcd does not lose a member now: another is being changed, or too few of the others decide.
-fn undecided(draft: &Draft<'_>, place: &Place<'_>) -> Option<Reason> {
+fn undecided(draft: &Draft<'_>, place: &Place<'_>, left: &Left<'_>) -> Option<Reason> {
     let survey = draft.survey;
-    let ready = survey.members().filter(|place| place.ready_control());
+    let ready = count(survey.members().filter(|place| place.ready_control()));
     let (votes, counting) = votes(&survey.left);
-    let ready = count(ready) + counting;
-    let needed = quorum(count(survey.members()) + votes);
-    let silent = (ready < needed).then(|| Reason::Quorum {
-        ready,
-        needed,
-        silent: super::rules::silent(survey),
-    });
+    let (decide, needed) = (ready + counting, quorum(count(survey.members()) + votes));
+    // Where all of ours are well, nothing that they do ends the wait.
+    let ours_are_well = ready == count(survey.members());
+    let silent = || match members(draft.view) {
+        [] if ours_are_well => left.waits(Ends::Told, false),
+        _ => Reason::Quorum {
+            ready: decide,
+            needed,
+            silent: super::rules::silent(survey) + if ours_are_well { votes - counting } else { 0 },
+        },
+    };
+    let silent = (decide < needed).then(silent);
     draft.member_first(place).or(silent)
 }
 

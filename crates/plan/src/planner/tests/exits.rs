@@ -19,7 +19,7 @@ use model::cluster::{MetalWanted, Origin, Role};
 use model::id::{MachineId, TaskId};
 use model::intent::Wish;
 use model::kubernetes::Cni;
-use model::observed::{CertificatesFact, MachineFact, NodeFact, UnresolvedFact, Wellbeing};
+use model::observed::{CertificatesFact, MachineFact, Member, NodeFact, UnresolvedFact, Wellbeing};
 use model::provider::{Cloud, Provider};
 use model::snapshot::SnapshotId;
 use model::task::{Action, Kind, Open, State, Task};
@@ -294,6 +294,19 @@ fn cleared(world: &mut World) {
     world.observed.strays = None;
 }
 
+/// Etcd tells of its members at last, and none of those that are left is one.
+fn told_of_others(world: &mut World) {
+    let wellbeing = Wellbeing {
+        etcd: vec![Member {
+            name: "c1".to_owned(),
+            healthy: true,
+            learner: false,
+        }],
+        ..Wellbeing::default()
+    };
+    world.observed.wellbeing = Some((wellbeing, world.now));
+}
+
 fn own_key(world: &mut World) {
     world.host("w1").mesh_key = format!("{:B<43}=", "own").parse().ok();
 }
@@ -385,6 +398,16 @@ fn waits() -> Vec<(World, Owner, Deed)> {
         (new("1.34.0", "c1", "c1").strays("w9,"), Slipway, nothing),
         (new("1.34.0", "c1", "c1").strays("w9"), Person, cleared),
         (new("1.34.0", "c1", "c1 w9x").strays("w9"), Slipway, cleared),
+        (
+            new("1.34.0", "c1 w1", "c1 w1~").strays("c9!"),
+            Person,
+            cleared,
+        ),
+        (
+            new("1.34.0", "c1 w1", "c1 w1~").strays("c9!"),
+            Person,
+            told_of_others,
+        ),
         (
             new("1.34.0", "c1 w1", "c1 w1~").strays("w1'!"),
             Slipway,
