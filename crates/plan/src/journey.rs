@@ -6,14 +6,14 @@
 mod disturbed;
 mod ports;
 mod tell;
+mod travel;
 
-use crate::advance::{advance, foreseen};
-use crate::claims::{Claim, hold_claimed};
-use crate::hands::{Hands, hold_unable};
+use crate::claims::Claim;
+use crate::hands::Hands;
 use crate::held::{Held, Reason, Scope};
 use crate::ledger::{Elsewhere, Slot};
 use crate::pace::{Basis, Paces};
-use crate::planner::{Plan, View, cancelled, plan};
+use crate::planner::{Plan, View, cancelled};
 use crate::predict::predict;
 use crate::price::{Cost, Prices};
 use crate::summary::Phase;
@@ -24,14 +24,14 @@ use model::dns::Entry;
 use model::id::MachineId;
 use model::name::Name;
 use model::observed::Observed;
-use model::snapshot::SnapshotsFact;
-use model::task::{Effect, Kind, Open, State};
+use model::task::{Effect, Kind, Open};
 use model::time::Timestamp;
 use model::version::Version;
 pub use ports::Ports;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+use travel::Travel;
 
 /// More steps than any honest plan needs: a machine is made, joins, is drained, upgraded and
 /// taken back, that for each of a few minor releases, or drained, taken out and destroyed, and
@@ -208,97 +208,23 @@ pub fn journey_by(view: &View<'_>, prices: &Prices, paces: &Paces, hands: Hands<
     }
 }
 
-#[expect(
-    clippy::too_many_lines,
-    reason = "it is one loop, whose state each of its parts would have to be handed"
-)]
 fn told_by(view: &View<'_>, prices: &Prices, paces: &Paces, hands: Hands<'_>) -> Journey {
-    let mut desired = unscheduled(view.desired);
-    let mut observed = view.observed.clone();
-    let none = || (SnapshotsFact::none_since(view.now), view.now);
-    observed.snapshots.get_or_insert_with(none);
-    foreseen(&desired, &mut observed, view.now);
-    let mut ledger = view.ledger.to_vec();
-    let (running, mut open): (Vec<_>, Vec<_>) = view
-        .open
-        .iter()
-        .cloned()
-        .partition(|open| open.state == State::Running);
-    let mut told = Telling::new(view, paces);
-    // What is under way is assumed to end well, first.
-    told.round(
-        &under_way(&running, &desired, &mut observed, view.now),
-        &ledger,
-    );
-    let mut parent = view.parent;
-    let mut elsewhere = view.elsewhere;
-    let mut blocked = view.blocked.to_vec();
-    let mut claimed = view.claimed.to_vec();
+    let mut travel = Travel::begun(*view, paces);
     let last = loop {
-        let next = View {
-            desired: &desired,
-            observed: &observed,
-            open: &open,
-            ledger: &ledger,
-            elsewhere,
-            blocked: &blocked,
-            parent,
-            now: told.clock,
-            ..*view
-        };
-        if let Some(step) = advance(&next).filter(|_| !told.is_endless()) {
-            told.steps += 1;
-            desired = step.desired;
-            told.toward = told.toward.map(|_| desired.heads_for());
+        if travel.advanced() {
             continue;
         }
-        let mut plan = plan(&next);
-        let mut refused = hold_claimed(&mut plan, &claimed);
-        refused.extend(hold_unable(&mut plan, hands));
-        refused.retain(|machine| !blocked.contains(machine));
-        if !refused.is_empty() {
-            // Others need not wait for what does not come.
-            blocked.append(&mut refused);
-            continue;
-        }
-        open.retain(|open| !plan.withdraw.contains(&open.id));
-        let (going, staying): (Vec<_>, Vec<_>) = open
-            .into_iter()
-            .partition(|open| open.state == State::Waiting || plan.reopen.contains(&open.id));
-        open = staying;
-        let still = plan.tasks.is_empty() && going.is_empty();
-        let wait = if still {
-            wait(&plan, elsewhere, &claimed, told.clock)
-        } else {
-            None
-        };
-        if still && wait.is_none() || told.is_endless() {
-            break plan;
-        }
-        if let Some(first) = told.stalled(wait.as_ref(), &plan) {
-            break first;
-        }
-        settle(&mut ledger, &plan);
-        let mut steps = under_way(&going, &desired, &mut observed, told.clock);
-        for task in &plan.tasks {
-            predict(&mut observed, &task.machine, &task.action, told.clock);
-            steps.push((task.action.kind(), &task.machine));
-        }
-        told.ports.round(&steps, &observed);
-        told.round(&steps, &ledger);
-        parent += 1;
-        if let Some(wait) = wait {
-            // What others have under way is assumed to end well, too.
-            if matches!(wait, Wait::Others { .. }) {
-                elsewhere = &[];
-            }
-            if matches!(wait, Wait::Freed { .. }) {
-                claimed.retain(|claim| !claim.goes);
-                blocked.clear();
-            }
-            told.wait(wait);
+        let plan = travel.planned(hands);
+        if let Some(last) = plan.and_then(|plan| travel.followed(plan)) {
+            break last;
         }
     };
+    let Travel {
+        desired,
+        observed,
+        told,
+        ..
+    } = travel;
     let cost = [(view.desired, view.observed), (&desired, &observed)];
     let leaves = left_behind(view);
     Journey {
