@@ -166,13 +166,21 @@ mod tests {
             with(AddonName::LocalPath),
             &expect!["cluster edge would lose w3 with volumes of add-on local-path"],
         );
-        check(&["c1", "w1"], with(AddonName::Longhorn), &expect!["cluster edge would lose w2, w3 with volumes of add-on longhorn"]);
+        check(
+            &["c1", "w1"],
+            with(AddonName::Longhorn),
+            &expect!["cluster edge would lose w2, w3 with volumes of add-on longhorn"],
+        );
         check(
             &["c1", "w1", "w2"],
             with(AddonName::Longhorn),
             &expect![[""]],
         );
-        check(&["c1", "w1"], disks(100), &expect!["cluster edge would lose w2, w3 with what is on data disks"]);
+        check(
+            &["c1", "w1"],
+            disks(100),
+            &expect!["cluster edge would lose w2, w3 with what is on data disks"],
+        );
     }
 
     #[test]
