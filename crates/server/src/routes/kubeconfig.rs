@@ -25,7 +25,7 @@ const MEDIA_TYPE: &str = "application/yaml";
 #[utoipa::path(
     get, path = "/clusters/{name}/kubeconfig", operation_id = "getKubeconfig", tag = "clusters",
     responses(
-        (status = 200, description = "the kubeconfig", body = String, content_type = "application/yaml"),
+        (status = 200, description = "the kubeconfig", body = serde_json::Value, content_type = "application/yaml"),
         (status = 409, description = "there is none yet, or nobody knows where the API answers", body = api::Problem, content_type = "application/problem+json"),
     ),
 )]
