@@ -7,6 +7,7 @@
 
 mod body;
 mod client;
+mod environments;
 mod hosts;
 mod kubernetes;
 mod latency;
@@ -46,6 +47,7 @@ const PARTS: &[&str] = &[
     "tasks",
     "lists",
     "streams",
+    "environments",
     "hosts",
     "kubernetes",
 ];
@@ -92,9 +94,16 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     let part = |word| wanted(word, PARTS);
     let program = workspace::target_directory()?.join("release/slipway");
     // Hosts, tasks and the planner are measured by programs of their own.
-    if ["fleet", "large", "lists", "streams", "kubernetes"]
-        .into_iter()
-        .any(part)
+    if [
+        "fleet",
+        "large",
+        "lists",
+        "streams",
+        "environments",
+        "kubernetes",
+    ]
+    .into_iter()
+    .any(part)
     {
         let built = workspace::cargo()
             .args(["build", "--release", "--package", "slipway"])
@@ -112,17 +121,12 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     if part("large") {
         measure_large_cluster(&program, &mut rows)?;
     }
-    if ["tasks", "lists", "streams"].into_iter().any(part) {
+    if ["tasks", "lists", "streams", "environments"]
+        .into_iter()
+        .any(part)
+    {
         let bodies = Body::all(|name| wanted(name, body::NAMES))?;
-        if part("tasks") {
-            tasks::measure(&bodies, &mut rows)?;
-        }
-        if part("lists") {
-            lists::measure(&program, &bodies, &mut rows)?;
-        }
-        if part("streams") {
-            streams::measure(&program, &bodies, &mut rows)?;
-        }
+        measure_bodies(&program, &bodies, part, &mut rows)?;
     }
     if part("hosts") {
         hosts::measure(&mut rows)?;
@@ -144,6 +148,28 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     } else {
         ExitCode::FAILURE
     })
+}
+
+/// What is measured on every body of the store.
+fn measure_bodies(
+    program: &Path,
+    bodies: &[Body],
+    part: impl Fn(&'static str) -> bool,
+    rows: &mut Vec<Row>,
+) -> Result<()> {
+    if part("tasks") {
+        tasks::measure(bodies, rows)?;
+    }
+    if part("lists") {
+        lists::measure(program, bodies, rows)?;
+    }
+    if part("streams") {
+        streams::measure(program, bodies, rows)?;
+    }
+    if part("environments") {
+        environments::measure(program, bodies, rows)?;
+    }
+    Ok(())
 }
 
 impl fmt::Display for Row {

@@ -12,7 +12,7 @@ use lab::kubernetes::{NEWEST, OLDEST, VERSIONS};
 
 use crate::test::programs::{self, Program};
 use crate::test::{self, SKIPS, Skip, Suite};
-use crate::{addons, hosts, kubernetes, workspace};
+use crate::{addons, helm, hosts, kubernetes, workspace};
 
 /// The story that CI tells.
 const SMOKE: &str = "smoke";
@@ -92,6 +92,9 @@ fn have(versions: &[&str]) {
     let versions: Vec<String> = versions.iter().map(|&version| version.to_owned()).collect();
     if let Err(error) = kubernetes::run(&versions) {
         println!("missing, Kubernetes: {error:#}");
+    }
+    if let Err(error) = helm::run(&[]) {
+        println!("missing, Helm: {error:#}");
     }
 }
 

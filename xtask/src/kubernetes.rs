@@ -28,7 +28,7 @@ use shelf::Shelf;
 /// The mirror of a version, in its directory.
 pub(crate) const MADE: &str = "mirror";
 /// The programs of a version that tests run as they are, in its directory.
-const LOOSE: &str = "programs";
+pub(crate) const LOOSE: &str = "programs";
 
 /// Changes with what is built and how, so that what was built otherwise is not used.
 const SHAPE: &str = "1";

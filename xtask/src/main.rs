@@ -21,6 +21,7 @@ mod demo;
 mod digest;
 mod e2e;
 mod fuzz_api;
+mod helm;
 mod hosts;
 mod kubernetes;
 mod mirror;
@@ -85,6 +86,11 @@ const VERBS: &[Verb] = &[
         name: "addons",
         about: "build the add-ons that the stories install, from Go modules; once, it is kept",
         run: addons::run,
+    },
+    Verb {
+        name: "helm",
+        about: "build a real Helm for the lab from its Go module; once, it is kept",
+        run: helm::run,
     },
     Verb {
         name: "tools",

@@ -30,6 +30,10 @@ use programs::Program;
 /// How many test programs run at once, on however many cores.
 const AT_ONCE: usize = 2;
 
+/// How many lines of a failure the summary repeats, and how many signs of each.
+const TOLD: usize = 6;
+const TOLD_SIGNS: usize = 600;
+
 /// Names the file that tests append their skips to.
 pub(crate) const SKIPS: &str = "SLIPWAY_SKIPS";
 
@@ -48,6 +52,8 @@ pub(crate) struct Suite {
     pub(crate) failed: usize,
     pub(crate) ignored: usize,
     pub(crate) failures: Vec<String>,
+    /// What its tests said when they failed, shortened.
+    pub(crate) words: Vec<String>,
     pub(crate) skips: Vec<Skip>,
     pub(crate) finished: bool,
 }
@@ -182,6 +188,8 @@ fn said(command: &mut Command, skips: &Path, figures: &Path) -> Result<(String, 
     command
         .env(SKIPS, skips)
         .env(FIGURES, figures)
+        // The message says what was wrong; fifty frames of the runtime only hide it.
+        .env("RUST_BACKTRACE", "0")
         .stdin(Stdio::null())
         .stdout(writer.try_clone().context("could not share a pipe")?)
         .stderr(writer);
@@ -275,6 +283,9 @@ fn summary(suites: &[Suite]) -> String {
         }
         let failed = suite.failures.iter();
         failures.extend(failed.map(|failure| format!("  {}: {failure}", suite.name)));
+        if counts[1] > 0 {
+            failures.extend(suite.words.iter().map(|line| format!("    {line}")));
+        }
         let skips = suite.skips.iter();
         reasons
             .extend(skips.map(|skip| format!("  {}: {}: {}", suite.name, skip.name, skip.reason)));
@@ -297,6 +308,8 @@ struct Log {
     suites: Vec<Suite>,
     /// The crate whose unit tests ran last; its integration tests follow.
     krate: String,
+    /// How many lines of a failure are still to be kept.
+    telling: usize,
 }
 
 impl Log {
@@ -304,6 +317,16 @@ impl Log {
     fn line(&mut self, line: &str) -> bool {
         let line = without_colour(line);
         let line = line.trim();
+        if line.contains(" panicked at ") {
+            self.telling = TOLD;
+        }
+        self.telling = if line.is_empty() { 0 } else { self.telling };
+        if self.telling > 0 {
+            self.telling -= 1;
+            let told = line.chars().take(TOLD_SIGNS).collect();
+            self.suite().words.push(told);
+            return false;
+        }
         if let Some(name) = self.suite_name(line) {
             self.suites.push(Suite {
                 name,
@@ -456,6 +479,21 @@ skipped
 3 passed, 1 failed, 1 skipped
 "
         );
+    }
+
+    #[test]
+    fn the_summary_repeats_what_a_failed_test_said() {
+        let output = "\
+     Running tests/limits.rs (target/debug/deps/limits-0a1b)
+test big ... FAILED
+thread 'big' (7) panicked at crates/model/tests/limits.rs:3:5:
+it is too small
+
+test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s
+";
+        let text = summary(&read(output, &[], false));
+        let told = "  tests/limits.rs: big\n    thread 'big' (7) panicked at crates/model/tests/limits.rs:3:5:\n    it is too small\n";
+        assert!(text.contains(told), "{text}");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use crate::fuzz_api::python::{self, Python};
 use crate::hosts::{self, Got};
 use crate::postgres::{self, Postgres};
-use crate::{addons, kubernetes, workspace};
+use crate::{addons, helm, kubernetes, workspace};
 
 /// What `make check` needs of the toolchain.
 const COMPONENTS: &[(&str, &str)] = &[("rustfmt", "fmt"), ("clippy", "clippy")];
@@ -32,6 +32,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     println!("packages for hosts: {}", got(hosts::packages()?));
     println!("Envoy: {}", got(hosts::envoy(&target)?));
     println!("Kubernetes: {}", got(kubernetes::cached(&target)?));
+    println!("Helm: {}", got(helm::cached()));
     println!("moto: {}", got(hosts::moto(&target)?));
     println!("add-ons: {}", got(addons::cached(&target)?));
     if for_bench {

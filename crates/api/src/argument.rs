@@ -2,7 +2,9 @@
 //!
 //! The rules are those of the server: what passes here is never refused there for its form.
 
-use model::id::{IntentId, JourneyId, TaskId, TokenId};
+use model::environment::EnvironmentName;
+use model::environment::config::{Key, Value};
+use model::id::{ActionId, DeliveryId, IntentId, JourneyId, TaskId, TokenId};
 use model::name::Name;
 use model::secret::EntryName;
 use model::snapshot::SnapshotId;
@@ -42,6 +44,36 @@ pub fn plan(text: &str) -> Result<String, String> {
     checked::<JourneyId>(text)
 }
 
+/// The name of an environment.
+pub fn environment(text: &str) -> Result<String, String> {
+    checked::<EnvironmentName>(text)
+}
+
+/// The id of an action at an environment.
+pub fn action(text: &str) -> Result<String, String> {
+    checked::<ActionId>(text)
+}
+
+/// The id of a message to somebody outside.
+pub fn delivery(text: &str) -> Result<String, String> {
+    checked::<DeliveryId>(text)
+}
+
+/// The name of a setting of an environment.
+pub fn key(text: &str) -> Result<String, String> {
+    checked::<Key>(text)
+}
+
+/// A setting of an environment with its value: `KEY=VALUE`, where the value begins behind the
+/// first `=`.
+pub fn setting(text: &str) -> Result<(String, String), String> {
+    let Some((name, value)) = text.split_once('=') else {
+        return Err("write KEY=VALUE".to_owned());
+    };
+    checked::<Value>(value)?;
+    Ok((key(name)?, value.to_owned()))
+}
+
 fn checked<T>(text: &str) -> Result<String, String>
 where
     T: std::str::FromStr<Err: std::fmt::Display>,
@@ -64,5 +96,16 @@ mod tests {
         );
         let wrong = [name("O!"), task("nope"), intent("task-0000000000001")];
         assert!(wrong.iter().all(Result::is_err), "{wrong:?}");
+        let value = "b=\"c\"\n";
+        assert_eq!(
+            setting(&format!("a={value}")),
+            Ok(("a".to_owned(), value.to_owned()))
+        );
+        let wrong = ["a", "=b", "a..b=c", "a=\0"].map(|text| setting(text).unwrap_err());
+        assert_eq!(
+            wrong.join("; "),
+            "write KEY=VALUE; key is empty; key `a..b` has a dot or a blank too many; `a.b` would do; \
+             value has a NUL at position 0, which no program can be given"
+        );
     }
 }

@@ -5,6 +5,7 @@
 
 mod access;
 mod backup;
+mod environment;
 mod error;
 mod guest;
 mod health;
@@ -32,6 +33,9 @@ use std::time::Duration;
 
 pub use access::Export;
 pub use backup::Backup;
+pub use environment::{
+    ActionOutput, DeliveryFilter, EnvironmentFilter, EnvironmentVerb, OutputSignal,
+};
 pub use error::Error;
 pub use health::Health;
 pub use log::{LogSignal, TaskLog};

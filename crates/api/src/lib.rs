@@ -16,6 +16,7 @@ pub mod audit;
 pub mod backup;
 pub mod client;
 pub mod cluster;
+pub mod environment;
 pub mod event;
 pub mod guest;
 pub mod intent;
@@ -41,6 +42,16 @@ pub use client::{Client, Events, LogSignal, Signal, TaskLog};
 pub use cluster::{
     CauseView, ClusterGeneration, ClusterHead, ClusterState, ClusterSummary, ClusterView, HeldView,
     LoadBalancerView, NewerModulesView, Owner, Ready, WhyView,
+};
+pub use environment::{
+    ActionDetail, ActionKind, ActionState, ActionView, BusyView, CheckedView, CloneRequest,
+    ConfigurationView, DefaultsView, DeliveryState, DeliveryView, EditKind, EditLevels, EditView,
+    EnvironmentAccepted, EnvironmentChangeRequest, EnvironmentRequest, EnvironmentSettings,
+    EnvironmentSettingsView, EnvironmentStatus, EnvironmentView, ExitView, ExtendRequest, Hidden,
+    ImportAction, ImportEnvironment, ImportOutcome, ImportRequest, ImportView, ImportedView,
+    KeysOfLevelView, LinkView, OutputEnd, OutputLineView, OutputStream, OutputView,
+    RedeployRequest, SeenView, SettingLevel, SettingSource, SettingView, StatusChangeView,
+    TrialView,
 };
 pub use event::EventView;
 pub use guest::{GuestRequest, GuestView};

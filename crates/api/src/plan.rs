@@ -27,6 +27,10 @@ pub struct JourneyView {
     pub text: String,
     /// The same per cluster, for programs. Clusters that stay as they are do not appear.
     pub clusters: Vec<JourneyCluster>,
+    /// Clusters that stay as they are because what is stored of them cannot be read, each with what a
+    /// person does about it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unread: Vec<String>,
     /// Whether there is nothing to do.
     pub empty: bool,
     /// How long the longest cluster takes, predicted; clusters do not wait for each other.

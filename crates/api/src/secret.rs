@@ -66,7 +66,7 @@ impl SecretRequest {
 }
 
 /// Writes a text as JSON does.
-fn quote(text: &str, json: &mut Vec<u8>) {
+pub(crate) fn quote(text: &str, json: &mut Vec<u8>) {
     json.push(b'"');
     for byte in text.bytes() {
         match byte {

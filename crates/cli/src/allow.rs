@@ -14,6 +14,20 @@ pub(crate) struct Allowing {
     allow_data_loss: bool,
 }
 
+impl Allowing {
+    /// The flags, as they are said again.
+    pub(crate) fn flags(self) -> String {
+        let mut flags = String::new();
+        if let Some(percent) = self.allow_blast {
+            flags.push_str(&format!(" --allow-blast {percent}"));
+        }
+        if self.allow_data_loss {
+            flags.push_str(" --allow-data-loss");
+        }
+        flags
+    }
+}
+
 impl From<Allowing> for Allow {
     fn from(allowing: Allowing) -> Self {
         Self {

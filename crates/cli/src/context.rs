@@ -48,7 +48,7 @@ impl<'a> Context<'a> {
         wire: &T,
         picture: impl FnOnce(Time) -> String,
     ) -> Result<(), Error> {
-        let text = match self.global.output {
+        let text = match self.global.output() {
             Format::Table => picture(Time::now()),
             Format::Json => json(wire)?,
             Format::Yaml => yaml(wire)?,

@@ -147,6 +147,16 @@ pub enum Error {
         #[source]
         cause: io::Error,
     },
+    /// What is to be taken over from elsewhere could not be read.
+    #[error("{what}")]
+    Elsewhere {
+        /// What was attempted, and why it failed.
+        what: String,
+        /// The stable code.
+        code: &'static str,
+        /// What to do.
+        hint: String,
+    },
     /// The reader of our output is gone, or has no room.
     #[error("could not write the answer")]
     Write(#[source] io::Error),
@@ -187,6 +197,7 @@ impl Error {
             Self::NoEntries { .. } => "AUDIT-002",
             Self::Unwritable { .. } => "BACKUP-001",
             Self::CutOff => "BACKUP-005",
+            Self::Elsewhere { code, .. } => code,
         }
     }
 
@@ -205,7 +216,7 @@ impl Error {
             Self::NoManifest { .. } => "give the file that was applied; or name the manifest",
             Self::TokenFile { .. } => "ask as the user who runs the server, or set SLIPWAY_TOKEN",
             Self::NoDataDir => "set SLIPWAY_DATA, or name --data-dir",
-            Self::Usage { hint, .. } => hint,
+            Self::Usage { hint, .. } | Self::Elsewhere { hint, .. } => hint,
             Self::NotFound { kind, .. } => return Some(format!("`slipway get {kind}` lists them")),
             Self::NoProgram { .. } => {
                 "install OpenSSH's client on this machine (Debian: openssh-client)"
@@ -240,6 +251,7 @@ impl Error {
             | Self::NoDataDir
             | Self::Usage { .. } => Exit::Usage,
             Self::NotFound { .. }
+            | Self::Elsewhere { .. }
             | Self::Unwritable { .. }
             | Self::CutOff
             | Self::Broken { .. }
@@ -309,6 +321,7 @@ impl Error {
             | Self::CutOff
             | Self::NoEntries { .. }
             | Self::Broken { .. }
+            | Self::Elsewhere { .. }
             | Self::NotFound { .. } => None,
         }?;
         Some(

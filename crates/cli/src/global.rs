@@ -1,7 +1,12 @@
 //! What every verb needs to know: which server, who asks, and how to show the answer.
 
 use crate::error::Error;
+use clap::ValueEnum as _;
+use clap::builder::{EnumValueParser, StringValueParser, TypedValueParser};
 use std::path::{Path, PathBuf};
+
+/// The project that is meant where none is named.
+pub(crate) const DEFAULT_PROJECT: &str = "default";
 
 /// The file in the data directory that holds the administrator's token.
 const TOKEN_FILE: &str = "admin.token";
@@ -52,15 +57,41 @@ pub struct Global {
 
     /// How to show the answer
     #[arg(
-        short,
-        long,
+        id = "output",
+        short = 'o',
+        long = "output",
         global = true,
         value_name = "FORMAT",
-        value_enum,
-        default_value_t = Format::Table,
-        hide_default_value = true
+        value_parser = EnumValueParser::<Format>::new().map(Output::Format)
     )]
-    pub output: Format,
+    pub outputs: Vec<Output>,
+}
+
+/// What stands behind `-o`.
+///
+/// Whoever creates and changes environments knows it as the way to say how they are deployed; so
+/// there, and only there, something with a `=` is a setting. It is one option for both, because
+/// the command line knows one `-o`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Output {
+    /// How an answer is shown.
+    Format(Format),
+    /// A setting of how an environment is deployed, and its value.
+    Setting(String, String),
+}
+
+/// Reads what stands behind `-o` where environments are created and changed.
+pub(crate) fn settings_or_formats() -> impl TypedValueParser<Value = Output> {
+    StringValueParser::new().try_map(|text| match Format::from_str(&text, false) {
+        Ok(format) => Ok(Output::Format(format)),
+        Err(_) if text.contains('=') => {
+            let (key, value) = api::argument::setting(&text)?;
+            Ok(Output::Setting(key, value))
+        }
+        Err(_) => {
+            Err("write KEY=VALUE to set how it is deployed, or one of table, json, yaml".to_owned())
+        }
+    })
 }
 
 /// How an answer is shown.
@@ -94,7 +125,16 @@ impl std::fmt::Debug for Token {
 impl Global {
     /// Whose things: those of the project that was named, or of the one that is always there.
     pub fn project(&self) -> &str {
-        self.project.as_deref().unwrap_or("default")
+        self.project.as_deref().unwrap_or(DEFAULT_PROJECT)
+    }
+
+    /// How to show the answer: as was said last, or for people.
+    pub fn output(&self) -> Format {
+        let mut formats = self.outputs.iter().rev().filter_map(|output| match output {
+            Output::Format(format) => Some(*format),
+            Output::Setting(..) => None,
+        });
+        formats.next().unwrap_or(Format::Table)
     }
 
     /// Where the server on this machine keeps its data.
@@ -118,7 +158,7 @@ impl Global {
             token_file: _,
             data_dir: _,
             project: _,
-            output: _,
+            outputs: _,
         } = self;
         let token = self.find_token()?;
         let token = token.as_ref().map(Token::reveal);
@@ -201,7 +241,7 @@ mod tests {
             token_file: None,
             data_dir: Some(dir.to_owned()),
             project: None,
-            output: Format::Table,
+            outputs: Vec::new(),
         }
     }
 

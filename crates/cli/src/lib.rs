@@ -27,9 +27,11 @@ mod view;
 mod wait;
 
 pub use error::Error;
-pub use global::{Format, Global, Token};
+pub use global::{Format, Global, Output, Token};
 pub use verb::Verb;
 pub use verb::backup::Arguments as BackupCreate;
+pub use verb::env::Verb as EnvVerb;
+pub use verb::env::import::{Elsewhere, Import as EnvImport, Left, Offer, Unread};
 pub use verb::etcd::Verb as BackupEtcd;
 
 use context::Context;
@@ -43,6 +45,15 @@ pub async fn run(verb: Verb, global: &Global, program: fn() -> clap::Command) ->
     let mut out = Out::standard();
     let mut context = Context::new(global, &mut out);
     let ended = Box::pin(verb.run(&mut context, program)).await;
+    let exit = ended.unwrap_or_else(|error| error.tell(&mut context));
+    ExitCode::from(exit.code())
+}
+
+/// Takes environments over from elsewhere, and says what the shell should hear.
+pub async fn import(arguments: EnvImport, elsewhere: impl Elsewhere, global: &Global) -> ExitCode {
+    let mut out = Out::standard();
+    let mut context = Context::new(global, &mut out);
+    let ended = Box::pin(verb::env::import::run(arguments, elsewhere, &mut context)).await;
     let exit = ended.unwrap_or_else(|error| error.tell(&mut context));
     ExitCode::from(exit.code())
 }

@@ -2,6 +2,7 @@
 
 mod access;
 mod declaring;
+mod env;
 mod etcd;
 mod explain;
 mod help;
@@ -33,7 +34,31 @@ struct Program {
     #[command(flatten)]
     global: Global,
     #[command(subcommand)]
-    verb: Verb,
+    verb: Verbs,
+}
+
+/// The verbs, with a group that the binary puts together of them and others.
+#[derive(clap::Subcommand)]
+enum Verbs {
+    #[command(flatten)]
+    Alone(Verb),
+    /// Create environments, change them, archive them, look at them
+    #[command(subcommand)]
+    Env(Box<crate::EnvVerb>),
+}
+
+impl Verbs {
+    async fn run(
+        self,
+        context: &mut Context<'_>,
+        program: fn() -> clap::Command,
+    ) -> Result<api::Exit, crate::error::Error> {
+        let verb = match self {
+            Self::Alone(verb) => verb,
+            Self::Env(verb) => Verb::Env(verb),
+        };
+        verb.run(context, program).await
+    }
 }
 
 /// A handle whose contents can be read afterwards.

@@ -8,6 +8,7 @@ mod completion;
 mod delete;
 mod describe;
 mod diff;
+pub(crate) mod env;
 pub(crate) mod etcd;
 mod explain;
 mod get;
@@ -121,6 +122,9 @@ pub enum Verb {
     /// Snapshots of a cluster's etcd; the program has them in the same group
     #[command(skip)]
     Etcd(etcd::Verb),
+    /// Environments; the program has them in a group with those verbs that need no server
+    #[command(skip)]
+    Env(Box<env::Verb>),
 }
 
 impl Verb {
@@ -155,6 +159,7 @@ impl Verb {
             Self::Completion(arguments) => completion::run(&arguments, context, program),
             Self::Backup(arguments) => backup::run(arguments, context).await,
             Self::Etcd(verb) => etcd::run(verb, context).await,
+            Self::Env(verb) => env::run(*verb, context).await,
         }
     }
 }

@@ -5,10 +5,14 @@
 
 mod access;
 mod describe;
+mod environment;
 mod secret;
 
 pub(crate) use access::{audit, projects, tokens};
 pub(crate) use describe::{cluster, intent, lines, machine, manifest, task};
+pub(crate) use environment::{
+    configuration, deliveries, environment, environment_settings, environments,
+};
 pub(crate) use secret::{keys, secrets};
 
 use crate::table::{Table, plain};

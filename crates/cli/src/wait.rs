@@ -89,7 +89,7 @@ async fn watched<T>(
     (timeout, again): (Option<Duration>, &str),
     mut judged: impl AsyncFnMut() -> Result<(Scene, Option<T>), api::client::Error>,
 ) -> Result<Result<(Scene, T), Exit>, Error> {
-    let quiet = context.global().output != Format::Table;
+    let quiet = context.global().output() != Format::Table;
     let mut show = Show::new(context.out(), quiet);
     let mut patience = Patience::new(client, timeout);
     let start = Instant::now();

@@ -2,6 +2,7 @@
 //! the secrets that its task names.
 
 use crate::{Clock, Error, Outcome};
+use model::name::Name;
 use model::sealed::Owner;
 use model::secret::{EntryName, Secret, SecretRef};
 use model::time::Timestamp;
@@ -22,6 +23,14 @@ pub trait Open: Send + Sync {
 
     /// What came of an earlier task of the same cluster or machine, where anything did.
     fn kept<'a>(&'a self, owner: &'a Owner, entry: &'a EntryName) -> Keeping<'a>;
+
+    /// The kubeconfig of a cluster of the same project, as it can be used from here.
+    fn kubeconfig<'a>(&'a self, cluster: &'a Name) -> Opening<'a> {
+        Box::pin(std::future::ready(Err(Unopened::Stuck(Error {
+            attempted: format!("could not learn the way to cluster {cluster}, none is known here"),
+            hint: "name a kubeconfig instead".to_owned(),
+        }))))
+    }
 }
 
 /// A secret on its way.
@@ -111,6 +120,11 @@ impl Context {
     /// Opens what came of an earlier task of the same cluster or machine.
     pub async fn kept(&self, owner: &Owner, entry: &EntryName) -> Result<Option<Secret>, Unopened> {
         self.secrets.kept(owner, entry).await
+    }
+
+    /// Opens the way to a cluster of the same project; that it was opened is audited.
+    pub async fn kubeconfig(&self, cluster: &Name) -> Result<Secret, Unopened> {
+        self.secrets.kubeconfig(cluster).await
     }
 
     /// Completes when the lease is lost or the program ends: stop, and begin nothing new.

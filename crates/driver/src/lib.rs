@@ -5,6 +5,8 @@
 //! writes to the store. [`suite`] is what every driver must pass, the simulated one and
 //! the real ones alike, so that the simulator cannot drift from the world.
 
+pub mod deliver;
+pub mod deploy;
 pub mod kinds;
 pub mod suite;
 

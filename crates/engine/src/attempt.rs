@@ -90,6 +90,7 @@ pub(crate) async fn run<D: Driver>(
     let lease = shared.leases.hold(task, claim.fence());
     let lines = Arc::new(Lines::default());
     let opener = Opener {
+        store: shared.store.clone(),
         vault: shared.vault.clone(),
         project: claim.task.project.clone(),
         actor: Actor::new(&shared.settings.worker, format!("task/{task}")),

@@ -11,6 +11,8 @@
 
 mod agenda;
 mod attempt;
+mod deliveries;
+mod environments;
 mod lease;
 mod planning;
 mod probing;
@@ -19,7 +21,9 @@ mod settings;
 mod sweeping;
 mod working;
 
-pub use secrets::opener;
+pub use deliveries::{Deliveries, DeliverySettings};
+pub use environments::{EnvironmentSettings, Environments};
+pub use secrets::{given, opener};
 pub use settings::Settings;
 
 use agenda::Agenda;

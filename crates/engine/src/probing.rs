@@ -122,6 +122,7 @@ async fn probe<D: Driver>(shared: Arc<Shared<D>>, cluster: ClusterId, stop: Canc
         whole: true,
     };
     let opener = Opener {
+        store: shared.store.clone(),
         vault: shared.vault.clone(),
         project: known.desired.project.clone(),
         actor: Actor::new(&shared.settings.worker, format!("cluster/{cluster}")),

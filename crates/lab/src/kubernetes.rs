@@ -71,13 +71,17 @@ pub fn exporter(version: &str) -> bool {
 
 /// Why there is no Kubernetes to test with, for [`crate::skip`].
 pub fn missing() -> String {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let go = std::env::split_paths(&path).any(|place| place.join("go").is_file());
-    if go {
+    if has_go() {
         "there is no Kubernetes; `cargo xtask kubernetes` builds it".to_owned()
     } else {
         "not possible here: there is no Kubernetes and no Go to build it with".to_owned()
     }
+}
+
+/// Whether what is missing could be built here.
+pub(crate) fn has_go() -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|place| place.join("go").is_file())
 }
 
 /// What mirrors call the machines that this one can run programs of.

@@ -5,7 +5,9 @@
 //! crate; it knows nothing of the product.
 
 pub mod control_plane;
+pub mod helm;
 pub mod kubernetes;
+pub mod octopod;
 pub mod postgres;
 pub mod s3;
 pub mod traces;

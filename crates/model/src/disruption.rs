@@ -192,6 +192,16 @@ impl Windows {
         let wait = u64::try_from(soonest?).unwrap_or(0);
         Some(now.plus(Duration::from_millis(wait)))
     }
+
+    /// Since when none is open; nothing where one is, or where there are none.
+    pub fn shut(&self, now: Timestamp) -> Option<Timestamp> {
+        let ago =
+            |window: &Window, opening| since(opening, now) - i64::from(window.minutes) * MINUTE;
+        let each = self.0.iter();
+        let closed = each.flat_map(|window| window.openings().map(move |at| ago(window, at)));
+        let latest = u64::try_from(closed.min()?).ok()?;
+        Some(now.minus(Duration::from_millis(latest)))
+    }
 }
 
 impl Window {
@@ -253,6 +263,21 @@ mod tests {
     #[test]
     fn no_window_is_always_open() {
         assert_eq!(Windows::default().opens(Timestamp::from_millis(0)), None);
+        assert_eq!(Windows::default().shut(Timestamp::from_millis(0)), None);
+    }
+
+    #[test]
+    fn windows_are_shut_since_the_last_of_them_closed() {
+        // Sunday, 1 March 2026, noon.
+        let noon = Timestamp::from_millis(1_772_323_200_000 + 12 * 60 * MINUTE);
+        let windows = Windows(vec![
+            window(&[Day::Fri], 8 * 60, 10 * 60, 0),
+            window(&[Day::Sat], 8 * 60, 2 * 60, 60),
+        ]);
+        let since = windows.shut(noon).map(|since| since.to_string());
+        assert_eq!(since.as_deref(), Some("Sat 2026-02-28 09:00 UTC"));
+        let monday = noon.plus(Duration::from_hours(5 * 24 - 2));
+        assert_eq!(windows.shut(monday), None, "one is open");
     }
 
     #[test]

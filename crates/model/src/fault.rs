@@ -124,21 +124,25 @@ const MORE: &str = " more faults";
 /// Collects faults while a document is read to its end.
 #[derive(Debug, Default)]
 pub struct Faults {
-    found: Vec<Fault>,
-    /// Which of those are doubts, and about what.
-    doubts: Vec<(usize, About)>,
+    /// Each with what it is about, where it is a doubt.
+    found: Vec<(Fault, Option<About>)>,
+    /// How many of those are doubts.
+    doubts: usize,
     beyond: usize,
+    /// What is no fault, and has no effect.
+    remarks: Vec<Fault>,
 }
 
 impl Faults {
     /// Notes one fault.
     pub fn note(&mut self, path: impl Into<String>, code: Code, message: impl Into<String>) {
-        if self.found.len() - self.doubts.len() < FAULTS_MAX {
-            self.found.push(Fault {
+        if self.found.len() - self.doubts < FAULTS_MAX {
+            let fault = Fault {
                 path: path.into(),
                 code,
                 message: message.into(),
-            });
+            };
+            self.found.push((fault, None));
         } else {
             self.beyond += 1;
         }
@@ -152,12 +156,34 @@ impl Faults {
         message: impl Into<String>,
         about: About,
     ) {
-        self.doubts.push((self.found.len(), about));
-        self.found.push(Fault {
+        let fault = Fault {
             path: path.into(),
             code,
             message: message.into(),
+        };
+        self.doubts += 1;
+        self.found.push((fault, Some(about)));
+    }
+
+    /// Notes what is let pass though it has no effect: people's files have it.
+    pub fn remark(&mut self, path: impl Into<String>, message: impl Into<String>) {
+        self.remarks.push(Fault {
+            path: path.into(),
+            code: Code::Unused,
+            message: message.into(),
         });
+    }
+
+    /// What was let pass, which is told where nothing is wrong.
+    pub fn take_remarks(&mut self) -> Vec<Fault> {
+        std::mem::take(&mut self.remarks)
+    }
+
+    /// Puts them into an order of their places; those of one place stay as they are.
+    pub fn sort_by_place<K: Ord>(&mut self, place: impl Fn(&str) -> K) {
+        self.found
+            .sort_by_cached_key(|(fault, _)| place(&fault.path));
+        self.remarks.sort_by_cached_key(|fault| place(&fault.path));
     }
 
     /// How many there are so far, doubts included.
@@ -167,34 +193,38 @@ impl Faults {
 
     /// Whether something is said of this place.
     pub fn tells(&self, path: &str) -> bool {
-        self.found.iter().any(|fault| fault.path == path)
+        self.found.iter().any(|(fault, _)| fault.path == path)
+    }
+
+    /// Whether it is said already that this rule is broken there.
+    pub fn tells_of(&self, path: &str, code: Code) -> bool {
+        let mut found = self.found.iter();
+        found.any(|(fault, _)| fault.path == path && fault.code == code)
     }
 
     /// Whether nothing is wrong for certain so far.
     pub fn is_empty(&self) -> bool {
-        self.found.len() == self.doubts.len() && self.beyond == 0
+        self.found.len() == self.doubts && self.beyond == 0
     }
 
-    /// The doubts alone, in the order of the document.
+    /// The doubts alone.
     pub fn into_doubts(self) -> Vec<Doubt> {
-        let Self { found, doubts, .. } = self;
-        let doubt = |(at, about): (usize, About)| {
-            let fault = found.get(at)?.clone();
+        let doubt = |(fault, about): (Fault, Option<About>)| {
+            let about = about?;
             Some(Doubt { fault, about })
         };
-        doubts.into_iter().filter_map(doubt).collect()
+        self.found.into_iter().filter_map(doubt).collect()
     }
 
-    /// The faults in the order of the document, with a last line for those beyond counting.
-    pub fn into_vec(mut self) -> Vec<Fault> {
-        if self.beyond > 0 {
-            self.found.push(Fault {
-                path: String::new(),
-                code: Code::Range,
-                message: format!("{AND}{}{MORE}", self.beyond),
-            });
-        }
-        self.found
+    /// The faults, with a last line for those beyond counting.
+    pub fn into_vec(self) -> Vec<Fault> {
+        let beyond = (self.beyond > 0).then(|| Fault {
+            path: String::new(),
+            code: Code::Range,
+            message: format!("{AND}{}{MORE}", self.beyond),
+        });
+        let found = self.found.into_iter().map(|(fault, _)| fault);
+        found.chain(beyond).collect()
     }
 }
 

@@ -25,9 +25,12 @@ impl Fingerprint {
     /// The fingerprint of a text.
     pub fn of_text(text: &str) -> Self {
         let digest = Sha256::digest(text.as_bytes());
+        let mut digits = String::with_capacity(DIGITS);
         let halves = digest.iter().flat_map(|byte| [byte >> 4, byte & 15]);
-        let digits = halves.filter_map(|half| char::from_digit(u32::from(half), 16));
-        Self(digits.take(DIGITS).collect())
+        for half in halves.take(DIGITS) {
+            digits.extend(char::from_digit(u32::from(half), 16));
+        }
+        Self(digits)
     }
 
     /// The fingerprint of a value, by its document.

@@ -140,6 +140,18 @@ typed_id!(
     JourneyId, "plan"
 );
 typed_id!(
+    /// One environment, for one whole life.
+    EnvironmentId, "environment"
+);
+typed_id!(
+    /// One thing that is done to an environment.
+    ActionId, "action"
+);
+typed_id!(
+    /// One message to somebody outside, however often it is sent.
+    DeliveryId, "delivery"
+);
+typed_id!(
     /// One token, which says who somebody is.
     TokenId, "token"
 );

@@ -21,6 +21,7 @@ pub mod cluster;
 pub mod disruption;
 pub mod dns;
 pub mod endpoint;
+pub mod environment;
 pub mod fault;
 pub mod gate;
 pub mod hardware;

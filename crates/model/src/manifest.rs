@@ -10,7 +10,7 @@ use crate::care::Marks;
 use crate::cluster::Forward;
 use crate::disruption::{PoolBudget, UNAVAILABLE_DEFAULT, Windows};
 use crate::dns;
-use crate::fault::Doubt;
+use crate::fault::{Doubt, Fault};
 use crate::gate::Gate;
 use crate::hardware::Hardware;
 use crate::host::{Playbooks, Proxy};
@@ -61,6 +61,9 @@ pub struct Manifest {
     /// What only living clusters may have. Who expands it has judged that, so it is not kept.
     #[serde(skip)]
     pub doubts: Vec<Doubt>,
+    /// What was let pass and has no effect; who brings a manifest is told, and it is not kept.
+    #[serde(skip)]
+    pub remarks: Vec<Fault>,
 }
 
 impl Manifest {

@@ -6,7 +6,7 @@
 use crate::cluster::{Machine, Origin};
 use crate::host::Fingerprint;
 use crate::id::MachineId;
-use crate::network::Network;
+use crate::network::{self, Network};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
@@ -82,6 +82,19 @@ pub struct Member {
     pub at: IpAddr,
     /// Where its pods are, if they are reached through the mesh.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pods: Option<Network>,
+}
+
+/// A member as others know it, for those who only compare.
+#[derive(Debug, Clone, Copy)]
+pub struct Face<'a> {
+    /// Which machine.
+    pub machine: &'a Machine,
+    /// Its key.
+    pub key: &'a MeshKey,
+    /// Where it answers.
+    pub at: IpAddr,
+    /// Where its pods are, if they are reached through the mesh.
     pub pods: Option<Network>,
 }
 
@@ -184,7 +197,9 @@ impl Mesh {
             address: this.machine.address,
             prefix: self.network.prefix(),
             pods: self.pods,
-            peers: others.map(|other| dial(given(this), other)).collect(),
+            peers: others
+                .map(|other| dial(this.face().is_given(), other))
+                .collect(),
         })
     }
 
@@ -207,24 +222,42 @@ impl Mesh {
     /// What all its machines are to be told, worked out at once: with a thousand of them a
     /// million peers would be too many to look at.
     pub fn wishes(&self) -> Wishes {
-        let mut wishes = BTreeMap::new();
-        // Who was given dials otherwise than who was made.
-        for by_given in [false, true] {
-            if !self.members.iter().any(|member| given(member) == by_given) {
-                continue;
-            }
-            let digest = |member: &Member| digest(&dial(by_given, member));
-            let digests: Vec<_> = self.members.iter().map(digest).collect();
-            let all = Sum::of(digests.iter().copied());
-            for (member, own) in self.members.iter().zip(digests) {
-                if given(member) == by_given {
-                    let (address, prefix) = (member.machine.address, self.network.prefix());
-                    let wish = all.without(own).wish(address, prefix, self.pods);
-                    wishes.insert(member.machine.id, wish);
-                }
-            }
+        let faces: Vec<_> = self.members.iter().map(Member::face).collect();
+        Wishes::of(self.network, self.pods, &faces)
+    }
+}
+
+impl Member {
+    fn face(&self) -> Face<'_> {
+        Face {
+            machine: &self.machine,
+            key: &self.key,
+            at: self.at,
+            pods: self.pods,
         }
-        Wishes(wishes)
+    }
+}
+
+impl Face<'_> {
+    /// The same, to be kept.
+    pub fn member(&self) -> Member {
+        Member {
+            machine: self.machine.clone(),
+            key: self.key.clone(),
+            at: self.at,
+            pods: self.pods,
+        }
+    }
+
+    const fn is_given(&self) -> bool {
+        matches!(self.machine.origin, Origin::Given { .. })
+    }
+
+    /// How a machine reaches it. Given machines may be behind NAT: they dial those that we made, and
+    /// keep the way back open. Among themselves they try each other.
+    fn dialled(&self, by_given: bool) -> Option<(SocketAddr, u16)> {
+        let dialled = !self.is_given() || by_given;
+        dialled.then_some((SocketAddr::new(self.at, PORT), KEEPALIVE_SECONDS))
     }
 }
 
@@ -233,6 +266,32 @@ impl Mesh {
 pub struct Wishes(BTreeMap<MachineId, Fingerprint>);
 
 impl Wishes {
+    /// What all these are to be told of each other.
+    pub fn of(network: Network, pods: Option<Network>, members: &[Face<'_>]) -> Self {
+        let mut wishes = BTreeMap::new();
+        let mut text = String::new();
+        // Who was given dials otherwise than who was made.
+        for by_given in [false, true] {
+            if !members.iter().any(|member| member.is_given() == by_given) {
+                continue;
+            }
+            let digest = |of: &Face<'_>| {
+                let at = (of.key, of.machine.address);
+                digest(&mut text, at, of.pods, of.dialled(by_given))
+            };
+            let digests: Vec<_> = members.iter().map(digest).collect();
+            let all = Sum::of(digests.iter().copied());
+            for (member, own) in members.iter().zip(digests) {
+                if member.is_given() == by_given {
+                    let (address, prefix) = (member.machine.address, network.prefix());
+                    let wish = all.without(own).wish(&mut text, (address, prefix), pods);
+                    wishes.insert(member.machine.id, wish);
+                }
+            }
+        }
+        Self(wishes)
+    }
+
     /// Whether a machine is part of the mesh and its end of it is not as it should be.
     pub fn unmet(&self, machine: MachineId, seen: Option<&MeshFact>) -> bool {
         let met = |wish: &Fingerprint, fact: &MeshFact| {
@@ -264,8 +323,12 @@ impl Wishes {
 impl Tunnel {
     /// What a host tells that was told this.
     pub fn fact(&self) -> MeshFact {
-        let wish =
-            Sum::of(self.peers.iter().map(digest)).wish(self.address, self.prefix, self.pods);
+        let mut text = String::new();
+        let sum = Sum::of(self.peers.iter().map(|peer| {
+            let dialled = peer.endpoint.zip(peer.keepalive);
+            digest(&mut text, (&peer.key, peer.address), peer.pods, dialled)
+        }));
+        let wish = sum.wish(&mut text, (self.address, self.prefix), self.pods);
         MeshFact::of(&wish, self.live())
     }
 
@@ -306,41 +369,74 @@ impl Sum {
     }
 
     /// Stands for what a machine at this address, with these peers, is to be told.
-    fn wish(self, address: Ipv4Addr, prefix: u8, pods: Option<Network>) -> Fingerprint {
-        let pods = pods.map(|pods| format!(" {pods}")).unwrap_or_default();
-        Fingerprint::of_text(&format!("{address}/{prefix}{pods} {:016x}", self.0))
+    fn wish(
+        self,
+        text: &mut String,
+        (address, prefix): (Ipv4Addr, u8),
+        pods: Option<Network>,
+    ) -> Fingerprint {
+        text.clear();
+        network::push(text, address);
+        text.push('/');
+        network::push_number(text, prefix);
+        push_pods(text, pods);
+        text.push(' ');
+        let digits = (0..16).rev().map(|place| self.0 >> (4 * place) & 15);
+        for digit in digits {
+            text.extend(
+                u32::try_from(digit)
+                    .ok()
+                    .and_then(|of| char::from_digit(of, 16)),
+            );
+        }
+        Fingerprint::of_text(text)
     }
 }
 
-fn digest(peer: &Peer) -> u64 {
-    let Peer {
-        key,
-        address,
-        pods,
-        endpoint,
-        keepalive,
-    } = peer;
-    let pods = pods.map(|pods| format!(" {pods}")).unwrap_or_default();
-    let text = format!("{key} {address}{pods} {endpoint:?} {keepalive:?}");
+fn push_pods(text: &mut String, pods: Option<Network>) {
+    if let Some(pods) = pods {
+        text.push(' ');
+        pods.push(text);
+    }
+}
+
+/// The digest of a peer: who it is, where its pods are, where to dial it and how often to say
+/// something. It is written into a text that others were written into before: a thousand machines
+/// have two thousand of them in every plan.
+fn digest(
+    text: &mut String,
+    (key, address): (&MeshKey, Ipv4Addr),
+    pods: Option<Network>,
+    dialled: Option<(SocketAddr, u16)>,
+) -> u64 {
+    text.clear();
+    text.push_str(key.as_str());
+    text.push(' ');
+    network::push(text, address);
+    push_pods(text, pods);
+    match dialled {
+        None => text.push_str(" None None"),
+        Some((SocketAddr::V4(at), KEEPALIVE_SECONDS)) if at.port() == PORT => {
+            text.push_str(" Some(");
+            network::push(text, *at.ip());
+            text.push_str(":51820) Some(25)");
+        }
+        Some((at, keepalive)) => text.push_str(&format!(" Some({at}) Some({keepalive})")),
+    }
     let digest = Sha256::digest(text.as_bytes());
     let first = digest.iter().take(8);
     first.fold(0, |sum, byte| sum << 8 | u64::from(*byte))
 }
 
-fn given(member: &Member) -> bool {
-    matches!(member.machine.origin, Origin::Given { .. })
-}
-
-/// How a machine reaches another. Given machines may be behind NAT: they dial those that we
-/// made, and keep the way back open. Among themselves they try each other.
+/// How a machine reaches another.
 fn dial(by_given: bool, other: &Member) -> Peer {
-    let dialled = !given(other) || by_given;
+    let (endpoint, keepalive) = other.face().dialled(by_given).unzip();
     Peer {
         key: other.key.clone(),
         address: other.machine.address,
         pods: other.pods,
-        endpoint: dialled.then_some(SocketAddr::new(other.at, PORT)),
-        keepalive: dialled.then_some(KEEPALIVE_SECONDS),
+        endpoint,
+        keepalive,
     }
 }
 
@@ -406,6 +502,39 @@ mod tests {
             pods: None,
             members: members.into_iter().map(member).collect(),
             to: Vec::new(),
+        }
+    }
+
+    /// Hosts remember what they were told: another text would have all of them told again.
+    #[test]
+    fn what_stands_for_a_mesh_stays_the_same() {
+        let mut mesh = mesh(1..4);
+        mesh.pods = Some("10.244.0.0/16".parse().unwrap());
+        mesh.members[0].pods = Some("10.244.7.0/24".parse().unwrap());
+        mesh.members[1].at = "2001:db8::7".parse().unwrap();
+        for member in &mesh.members {
+            let tunnel = mesh.tunnel(member.machine.id).unwrap();
+            let digests = tunnel.peers.iter().map(|peer| {
+                let pods = peer.pods.map(|pods| format!(" {pods}")).unwrap_or_default();
+                let (key, address) = (&peer.key, peer.address);
+                let text = format!(
+                    "{key} {address}{pods} {:?} {:?}",
+                    peer.endpoint, peer.keepalive
+                );
+                let digest = Sha256::digest(text.as_bytes());
+                u64::from_be_bytes(*digest.first_chunk().unwrap())
+            });
+            let sum = digests.fold(0, u64::wrapping_add);
+            let text = format!("{}/24 10.244.0.0/16 {sum:016x}", tunnel.address);
+            let wish = Fingerprint::of_text(&text);
+            assert_eq!(mesh.wishes().0[&member.machine.id], wish);
+            assert!(
+                tunnel
+                    .fact()
+                    .told
+                    .as_str()
+                    .starts_with(&wish.as_str()[..HALF])
+            );
         }
     }
 

@@ -32,13 +32,23 @@ pub enum Error {
         small: String,
     },
     /// A character that DNS forbids, or a hyphen at either end.
-    #[error("name has {found:?} at position {at}; allowed are a-z, 0-9 and, inside, hyphens")]
+    #[error("{}; allowed are a-z, 0-9 and, inside, hyphens", told(*found))]
     Character {
         /// The offending character.
         found: char,
         /// Its index, counted from zero.
         at: usize,
     },
+}
+
+/// What is wrong with a character of a name, in words.
+fn told(found: char) -> String {
+    match found {
+        '-' => "a name neither begins nor ends with a hyphen".to_owned(),
+        ' ' => "name has a blank".to_owned(),
+        found if found.is_uppercase() => format!("`{found}` is upper case"),
+        found => format!("name has `{}`", found.escape_debug()),
+    }
 }
 
 impl Name {
@@ -136,6 +146,22 @@ mod tests {
     fn a_hyphen_at_the_end_is_refused() {
         let refused = "edge-".parse::<Name>().expect_err("must not parse");
         assert_eq!(refused, Error::Character { found: '-', at: 4 });
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_in_words() {
+        let told = |text: &str| text.parse::<Name>().unwrap_err().to_string();
+        let allowed = "allowed are a-z, 0-9 and, inside, hyphens";
+        let words = [
+            ("My Brain", "`M` is upper case"),
+            ("-brain", "a name neither begins nor ends with a hyphen"),
+            ("my brain", "name has a blank"),
+            ("my_brain", "name has `_`"),
+            ("brain\t", "name has `\\t`"),
+        ];
+        for (text, word) in words {
+            assert_eq!(told(text), format!("{word}; {allowed}"));
+        }
     }
 
     #[test]

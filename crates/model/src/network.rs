@@ -118,6 +118,37 @@ impl std::str::FromStr for Network {
     }
 }
 
+/// Writes an address where very many are written: what formatters can do besides is not needed.
+pub(crate) fn push(text: &mut String, address: Ipv4Addr) {
+    for (place, octet) in address.octets().into_iter().enumerate() {
+        if place > 0 {
+            text.push('.');
+        }
+        push_number(text, octet);
+    }
+}
+
+/// Writes a small number in the same way.
+pub(crate) fn push_number(text: &mut String, number: u8) {
+    let mut digit = |digit: u8| text.push(char::from(b'0' + digit));
+    if number >= 100 {
+        digit(number / 100);
+    }
+    if number >= 10 {
+        digit(number / 10 % 10);
+    }
+    digit(number % 10);
+}
+
+impl Network {
+    /// Writes it where very many are written.
+    pub(crate) fn push(self, text: &mut String) {
+        push(text, self.base);
+        text.push('/');
+        push_number(text, self.prefix);
+    }
+}
+
 impl std::fmt::Display for Network {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}/{}", self.base, self.prefix)

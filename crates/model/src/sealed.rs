@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{ClusterId, MachineId};
+use crate::id::{ClusterId, EnvironmentId, MachineId};
 use crate::name::Name;
 use crate::secret::EntryName;
 
@@ -23,7 +23,7 @@ pub enum Error {
         found: String,
     },
     /// Not an owner.
-    #[error("`{found}` does not name a secret, a cluster or a machine as an owner")]
+    #[error("`{found}` does not name a secret, a cluster, a machine or an environment as an owner")]
     Owner {
         /// What was given.
         found: String,
@@ -119,6 +119,8 @@ pub enum Owner {
     Cluster(ClusterId),
     /// A machine: what only it may be reached with.
     Machine(MachineId),
+    /// An environment: settings that nobody should see.
+    Environment(EnvironmentId),
 }
 
 impl fmt::Display for Owner {
@@ -127,6 +129,7 @@ impl fmt::Display for Owner {
             Self::Secret(name) => write!(f, "secret/{name}"),
             Self::Cluster(id) => write!(f, "cluster/{id}"),
             Self::Machine(id) => write!(f, "machine/{id}"),
+            Self::Environment(id) => write!(f, "environment/{id}"),
         }
     }
 }
@@ -139,6 +142,7 @@ impl FromStr for Owner {
             Some(("secret", name)) => name.parse().ok().map(Self::Secret),
             Some(("cluster", id)) => id.parse().ok().map(Self::Cluster),
             Some(("machine", id)) => id.parse().ok().map(Self::Machine),
+            Some(("environment", id)) => id.parse().ok().map(Self::Environment),
             Some(_) | None => None,
         };
         owner.ok_or_else(|| Error::Owner {
@@ -207,6 +211,7 @@ mod tests {
             Owner::Secret("aws".parse().unwrap()),
             Owner::Cluster(ClusterId::derive(origin)),
             Owner::Machine(MachineId::derive(origin)),
+            Owner::Environment(EnvironmentId::derive(origin)),
         ] {
             assert_eq!(owner.to_string().parse(), Ok(owner));
         }

@@ -67,7 +67,8 @@ pub enum Error {
     },
     /// A character that is not allowed.
     #[error(
-        "entry name has {found:?} at position {at}; allowed are a-z, A-Z, 0-9, `.`, `_` and `-`"
+        "entry name has `{}`; allowed are a-z, A-Z, 0-9, `.`, `_` and `-`",
+        found.escape_debug()
     )]
     Character {
         /// The offending character.

@@ -174,7 +174,8 @@ impl Value {
         match self {
             Self::Null => "nothing",
             Self::Bool(_) => "true or false",
-            Self::Int(_) | Self::Float(_) => "a number",
+            Self::Int(_) => "a number",
+            Self::Float(_) => "a number with a fraction",
             Self::Text(_) => "a text",
             Self::List(_) => "a list",
             Self::Map(_) => "a mapping",
@@ -190,7 +191,8 @@ impl std::fmt::Display for Value {
         match self {
             Self::Bool(value) => write!(f, "`{value}`"),
             Self::Int(value) => write!(f, "`{value}`"),
-            Self::Float(value) => write!(f, "`{value}`"),
+            // As it is written: `3.0` is not `3`.
+            Self::Float(value) => write!(f, "`{value:?}`"),
             Self::Text(text) if text.chars().count() > SHOWN_MAX => {
                 let shown: String = text.chars().take(SHOWN_MAX).collect();
                 write!(f, "`{}…`", shown.escape_debug())

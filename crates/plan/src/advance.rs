@@ -27,6 +27,7 @@ use model::observed::{MachineFact, NodeFact, Seen};
 use model::task::{Kind, State};
 use model::time::Timestamp;
 use model::upkeep::Roll;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ops::Deref;
 use std::time::Duration;
@@ -110,8 +111,11 @@ pub fn advance(view: &View<'_>) -> Option<Advance> {
         return None;
     }
     // Who is gone keeps neither a name nor an address from those that come.
-    let mut before = view.desired.clone();
-    before.leaving.retain(|machine| !is_gone(view, machine));
+    let mut before = Cow::Borrowed(view.desired);
+    if before.leaving.iter().any(|machine| is_gone(view, machine)) {
+        let leaving = &mut before.to_mut().leaving;
+        leaving.retain(|machine| !is_gone(view, machine));
+    }
     let view = &View {
         desired: &before,
         ..*view

@@ -24,7 +24,7 @@ pub struct Claim {
     pub thing: String,
     /// Who has it.
     pub by: String,
-    /// Whether that one goes by the same manifest, and gives it back by itself.
+    /// Whether that one is going, and gives it back by itself.
     pub goes: bool,
 }
 
@@ -86,10 +86,11 @@ pub(crate) fn hold_claimed(plan: &mut Plan, claimed: &[Claim]) -> Vec<Name> {
     let refused = |needed: &[String]| claimed.iter().find(|of| needed.contains(&of.thing));
     let mut back: Vec<(MachineId, Name, Reason)> = Vec::new();
     for task in &plan.tasks {
-        if let Some(Claim { thing, by, .. }) = refused(&Claim::needed(&task.machine, &task.action))
+        if let Some(Claim { thing, by, goes }) =
+            refused(&Claim::needed(&task.machine, &task.action))
         {
-            let (thing, by) = (thing.clone(), by.clone());
-            let reason = Reason::Claimed { thing, by };
+            let (thing, by, goes) = (thing.clone(), by.clone(), *goes);
+            let reason = Reason::Claimed { thing, by, goes };
             back.push((task.machine.id, task.machine.name.clone(), reason));
         }
     }

@@ -3,7 +3,7 @@
 //! What a cluster already has is kept: identity, ordinals and addresses never change
 //! while a machine lives. What it lacks gets the lowest free ordinal and address; what it
 //! has too many of moves to `leaving`, highest ordinal first, and stays there, keeping its
-//! address, until it is seen to be gone.
+//! address, until it is seen to be gone, or wanted again before anybody has begun to take it out.
 
 mod former;
 mod given_back;
@@ -12,6 +12,7 @@ mod named;
 mod recovered;
 mod refused;
 mod subnets;
+mod taken_back;
 
 use crate::hops;
 use model::addon;
@@ -397,17 +398,21 @@ fn pools(desired: &Desired) -> BTreeSet<&Name> {
 /// node and failed made none, and the next begins anew: a version that does not exist can be taken
 /// back.
 fn versions(known: Known<'_>) -> impl Iterator<Item = Version> {
-    let seen = move |machine: &Machine| known.observed.machines.get(&machine.id)?.node.as_ref();
-    let nodes = known.desired.machines.iter().filter_map(seen);
-    let run = nodes.filter_map(|(fact, _)| match fact {
-        NodeFact::Joined { version, .. } => Some(*version),
-        NodeFact::Absent => None,
-    });
     let begun = known.open.iter().filter(|open| {
         let changes = open.action.kind() == Kind::Upgrade;
         open.attempts > 0 && (changes || open.state == State::Running)
     });
-    run.chain(begun.filter_map(|open| open.action.version()))
+    seen_to_run(known).chain(begun.filter_map(|open| open.action.version()))
+}
+
+/// What the nodes that are to stay were last seen to run.
+fn seen_to_run(known: Known<'_>) -> impl Iterator<Item = Version> {
+    let seen = move |machine: &Machine| known.observed.machines.get(&machine.id)?.node.as_ref();
+    let nodes = known.desired.machines.iter().filter_map(seen);
+    nodes.filter_map(|(fact, _)| match fact {
+        NodeFact::Joined { version, .. } => Some(*version),
+        NodeFact::Absent => None,
+    })
 }
 
 /// Machines that were last seen as nodes of the cluster.

@@ -147,7 +147,7 @@ fn of_machine(
     if foreseen.node.is_some() && told(|fact| matches!(fact, Fact::Node(..))) {
         wrong.push(differs("node", of.map(node), others));
     }
-    if told(|fact| matches!(fact, Fact::Certificates(..))) {
+    if foreseen.certificates.is_some() && told(|fact| matches!(fact, Fact::Certificates(..))) {
         let renewed = |seen: &Seen| {
             let certificates = seen.certificates.as_ref();
             certificates.map(|(certificates, _)| certificates.end > now.plus(NEW))

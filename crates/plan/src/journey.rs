@@ -6,25 +6,24 @@
 mod disturbed;
 mod ports;
 mod tell;
+mod travel;
 
-use crate::advance::{advance, foreseen};
-use crate::claims::{Claim, hold_claimed};
-use crate::hands::{Hands, hold_unable};
-use crate::held::{Held, Reason, Scope};
+use crate::claims::Claim;
+use crate::hands::Hands;
+use crate::held::{Held, Owner, Reason, Scope};
 use crate::ledger::{Elsewhere, Slot};
 use crate::pace::{Basis, Paces};
-use crate::planner::{Plan, View, cancelled, plan};
+use crate::planner::{Plan, View, cancelled};
 use crate::predict::predict;
 use crate::price::{Cost, Prices};
 use crate::summary::Phase;
 pub use disturbed::Disturbed;
 use disturbed::Taken;
-use model::cluster::{Desired, Machine};
+use model::cluster::{Desired, Machine, Role};
 use model::dns::Entry;
 use model::id::{ClusterId, MachineId};
 use model::name::Name;
 use model::observed::Observed;
-use model::snapshot::SnapshotsFact;
 use model::task::{Effect, Kind, Open, State};
 use model::time::Timestamp;
 use model::version::Version;
@@ -32,6 +31,7 @@ pub use ports::Ports;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+use travel::Travel;
 
 /// More steps than any honest plan needs: a machine is made, joins, is drained, upgraded and
 /// taken back, that for each of a few minor releases, or drained, taken out and destroyed, and
@@ -147,6 +147,9 @@ pub struct Step {
     pub kind: Kind,
     /// To machines of which pool.
     pub pool: Name,
+    /// To those of it that do this, where the pool has machines of the control plane and others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<Role>,
     /// To how many.
     pub machines: u32,
     /// To which, where it is one.
@@ -158,7 +161,8 @@ pub struct Step {
 impl Step {
     /// Whether the two do the same to as many machines of the same pool.
     fn alike(&self, other: &Self) -> bool {
-        (self.kind, &self.pool, self.machines) == (other.kind, &other.pool, other.machines)
+        let place = |step: &Self| (step.kind, step.role, step.machines);
+        self.pool == other.pool && place(self) == place(other)
     }
 }
 
@@ -199,15 +203,38 @@ pub fn journey(view: &View<'_>) -> Journey {
 /// Runs the planner from `view` until nothing is left to do; tells costs by these prices, minutes by
 /// what was learnt of tasks, and what nobody here can do by who knows the hands.
 ///
-/// What nobody can do waits. What it would lead to that somebody agrees to is told all the same: what
-/// machines would be made of, what they would cost, and which ports would be opened.
+/// What nobody can do, and what needs a secret that nobody has set, waits. What it would lead to that
+/// somebody agrees to is told all the same: what machines would be made of, what they would cost, and
+/// which ports would be opened. So is what would be in the way when the secrets were set: nobody sets
+/// five of them to hear then that it was in vain.
 pub fn journey_by(view: &View<'_>, prices: &Prices, paces: &Paces, hands: Hands<'_>) -> Journey {
-    let told = told_by(view, prices, paces, hands);
+    let mut told = told_by(view, prices, paces, hands);
+    let secret = |held: &Held| matches!(held.reason, Reason::Secret { .. });
     let unable = |held: &Held| matches!(held.reason, Reason::Unable { .. });
-    if !told.held.iter().any(unable) {
+    let (closed, unable) = (told.held.iter().any(secret), told.held.iter().any(unable));
+    let failing = |open: &Open| open.state == State::Stuck || open.error.is_some();
+    let failed = view.open.iter().any(failing) || !view.vain.is_empty();
+    if !closed && !unable && !failed {
         return told;
     }
-    let able = told_by(view, prices, paces, &|_, _| None);
+    let opened = View {
+        missing: &[],
+        ..*view
+    };
+    if closed {
+        let beyond = told_by(&opened, prices, paces, hands).held.into_iter();
+        let new = |held: &Held| held.reason.owner() == Owner::Person && !told.held.contains(held);
+        let beyond: Vec<_> = beyond.filter(new).collect();
+        told.held.extend(beyond);
+    }
+    // As if nothing had failed yet: what somebody agrees to is the same at any time.
+    let open: Vec<_> = view.open.iter().cloned().map(anew).collect();
+    let opened = View {
+        open: &open,
+        vain: &[],
+        ..opened
+    };
+    let able = told_by(&opened, prices, paces, &|_, _| None);
     Journey {
         made: able.made,
         ports: able.ports,
@@ -216,103 +243,56 @@ pub fn journey_by(view: &View<'_>, prices: &Prices, paces: &Paces, hands: Hands<
     }
 }
 
-#[expect(
-    clippy::too_many_lines,
-    reason = "it is one loop, whose state each of its parts would have to be handed"
-)]
+/// A task as it was before it failed.
+fn anew(open: Open) -> Open {
+    let state = match open.state {
+        State::Stuck => State::Waiting,
+        state @ (State::Waiting | State::Running | State::Done | State::Withdrawn) => state,
+    };
+    Open {
+        state,
+        error: None,
+        ..open
+    }
+}
+
 fn told_by(view: &View<'_>, prices: &Prices, paces: &Paces, hands: Hands<'_>) -> Journey {
-    let mut desired = unscheduled(view.desired);
-    let mut observed = view.observed.clone();
-    let none = || (SnapshotsFact::none_since(view.now), view.now);
-    observed.snapshots.get_or_insert_with(none);
-    foreseen(&desired, &mut observed, view.now);
-    let mut ledger = view.ledger.to_vec();
-    let (running, mut open): (Vec<_>, Vec<_>) = view
-        .open
-        .iter()
-        .cloned()
-        .partition(|open| open.state == State::Running);
-    let mut told = Telling::new(view, paces);
-    // What is under way is assumed to end well, first.
-    told.round(
-        &under_way(&running, &desired, &mut observed, view.now),
-        &ledger,
-    );
-    let mut parent = view.parent;
-    let mut elsewhere = view.elsewhere;
-    let mut blocked = view.blocked.to_vec();
-    let mut claimed = view.claimed.to_vec();
+    let mut travel = Travel::begun(*view, paces, hands);
     let last = loop {
-        let next = View {
-            desired: &desired,
-            observed: &observed,
-            open: &open,
-            ledger: &ledger,
-            elsewhere,
-            blocked: &blocked,
-            parent,
-            now: told.clock,
-            ..*view
-        };
-        if let Some(step) = advance(&next).filter(|_| !told.is_endless()) {
-            told.steps += 1;
-            desired = step.desired;
-            told.toward = told.toward.map(|_| desired.heads_for());
+        if travel.advanced() {
             continue;
         }
-        let mut plan = plan(&next);
-        let mut refused = hold_claimed(&mut plan, &claimed);
-        refused.extend(hold_unable(&mut plan, hands));
-        refused.retain(|machine| !blocked.contains(machine));
-        if !refused.is_empty() {
-            // Others need not wait for what does not come.
-            blocked.append(&mut refused);
-            continue;
-        }
-        open.retain(|open| !plan.withdraw.contains(&open.id));
-        let (going, staying): (Vec<_>, Vec<_>) = open
-            .into_iter()
-            .partition(|open| open.state == State::Waiting || plan.reopen.contains(&open.id));
-        open = staying;
-        let still = plan.tasks.is_empty() && going.is_empty();
-        let wait = if still {
-            wait(&plan, elsewhere, &claimed, told.clock)
-        } else {
-            None
-        };
-        if still && wait.is_none() || told.is_endless() {
-            break plan;
-        }
-        if let Some(first) = told.stalled(wait.as_ref(), &plan) {
-            break first;
-        }
-        settle(&mut ledger, &plan);
-        let mut steps = under_way(&going, &desired, &mut observed, told.clock);
-        for task in &plan.tasks {
-            predict(&mut observed, &task.machine, &task.action, told.clock);
-            steps.push((task.action.kind(), &task.machine));
-        }
-        told.ports.round(&steps, &observed);
-        told.round(&steps, &ledger);
-        parent += 1;
-        if let Some(wait) = wait {
-            // What others have under way is assumed to end well, too.
-            if matches!(wait, Wait::Others { .. }) {
-                elsewhere = &[];
-            }
-            if matches!(wait, Wait::Freed { .. }) {
-                claimed.retain(|claim| !claim.goes);
-                blocked.clear();
-            }
-            told.wait(wait);
+        let plan = travel.planned(hands);
+        if let Some(last) = plan.and_then(|plan| travel.followed(plan)) {
+            break last;
         }
     };
+    let Travel {
+        desired,
+        observed,
+        told,
+        ..
+    } = travel;
     let cost = [(view.desired, view.observed), (&desired, &observed)];
     let leaves = left_behind(view);
     Journey {
         leaves,
         ..told.ended(&desired, last, Cost::of(prices, cost))
     }
+}
+
+/// Pools of which some machines have a control plane and others do not, or that two load balancers share
+/// with the cluster: who reads of them wants to know which are meant.
+fn mixed(desired: &Desired) -> BTreeSet<Name> {
+    let mut roles: BTreeMap<&Name, Role> = BTreeMap::new();
+    let mut mixed = BTreeSet::new();
+    for machine in desired.all() {
+        let first = roles.entry(&machine.pool).or_insert(machine.role);
+        if *first != machine.role {
+            mixed.insert(machine.pool.clone());
+        }
+    }
+    mixed
 }
 
 /// Names of machines that go, where somebody gave them up.
@@ -389,7 +369,7 @@ fn wait(plan: &Plan, elsewhere: &[Elsewhere], claimed: &[Claim], clock: Timestam
     }
     let freed = plan.held.iter().find_map(|held| {
         let mut going = claimed.iter().filter(|claim| claim.goes);
-        if let Reason::Claimed { thing, by } = &held.reason {
+        if let Reason::Claimed { thing, by, .. } = &held.reason {
             going.find(|claim| (&claim.thing, &claim.by) == (thing, by))
         } else {
             None
@@ -443,6 +423,8 @@ struct Telling<'a> {
     timed: bool,
     /// The version that nodes are on their way to, where they go over several minor releases.
     toward: Option<Version>,
+    /// Pools whose machines do not all do the same.
+    mixed: BTreeSet<Name>,
 }
 
 impl<'a> Telling<'a> {
@@ -464,6 +446,7 @@ impl<'a> Telling<'a> {
             clock: view.now,
             timed: !view.desired.disruption.windows.0.is_empty(),
             toward: view.desired.stone,
+            mixed: mixed(view.desired),
         }
     }
 
@@ -537,7 +520,10 @@ impl<'a> Telling<'a> {
                 let made = self.made.entry(machine.pool.clone()).or_default();
                 made.insert(machine.origin.made_of());
             }
-            let here = |step: &&mut Step| step.kind == *kind && step.pool == machine.pool;
+            let role = Some(machine.role).filter(|_| self.mixed.contains(&machine.pool));
+            let here = |step: &&mut Step| {
+                (step.kind, step.role) == (*kind, role) && step.pool == machine.pool
+            };
             if let Some(step) = steps.iter_mut().find(here) {
                 step.machines += 1;
             } else {
@@ -546,6 +532,7 @@ impl<'a> Telling<'a> {
                 steps.push(Step {
                     kind: *kind,
                     pool: machine.pool.clone(),
+                    role,
                     machines: 1,
                     first: machine.name.clone(),
                     seconds,

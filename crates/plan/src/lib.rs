@@ -17,6 +17,7 @@ mod brief;
 mod care;
 mod check;
 mod claims;
+pub mod environment;
 mod evicted;
 mod expand;
 #[cfg(test)]
@@ -28,6 +29,7 @@ mod hops;
 mod journey;
 mod ledger;
 mod loss;
+pub mod notify;
 mod pace;
 mod planner;
 mod predict;

@@ -56,14 +56,23 @@ pub fn loss(
     let stays: BTreeSet<_> = next.machines.iter().map(|machine| machine.id).collect();
     let goes = |machine: &&Machine| !stays.contains(&machine.id) && served(machine, observed);
     let going: Vec<_> = before.machines.iter().filter(goes).collect();
-    let has = |name: AddonName| before.addons.iter().any(|addon| addon.name == name);
+    // One that is not declared any more stays as long as it keeps volumes.
+    let has = |name: AddonName| {
+        let seen = observed.addons.as_ref().map(|(seen, _)| seen);
+        let declared = before.addons.iter().any(|addon| addon.name == name);
+        declared || seen.is_some_and(|seen| seen.contains_key(&name))
+    };
     if has(AddonName::LocalPath) {
         return told(before, &going, 0, "volumes of add-on local-path");
     }
     if has(AddonName::Longhorn) {
-        // One is survived: what it had is on others, too.
-        let kept = "volumes of add-on longhorn";
-        return told(before, &going, 1, kept);
+        // One is survived: what it had is on others, too. One that goes already is that one.
+        let leaves = |machine: &&Machine| served(machine, observed);
+        let spared = match before.leaving.iter().find(leaves) {
+            Some(_) => 0,
+            None => 1,
+        };
+        return told(before, &going, spared, "volumes of add-on longhorn");
     }
     let with_disk = going.into_iter();
     let with_disk: Vec<_> = with_disk
@@ -190,6 +199,44 @@ mod tests {
             desired.tombstone = true;
         };
         check(&[], gone, &expect![""]);
+    }
+
+    #[test]
+    fn an_add_on_that_is_not_declared_any_more_still_keeps_what_it_has() {
+        let mut world = World::new("v1.34.0", "c1 w1 w2", "c1 w1 w2");
+        let seen = model::addon::AddonFact {
+            version: "v1".to_owned(),
+            told: model::host::Fingerprint::of(&"told"),
+            whole: true,
+            wrong: None,
+        };
+        let seen = [(AddonName::LocalPath, seen)].into();
+        world.observed.addons = Some((seen, crate::fixture::NOW));
+        let mut next = world.desired.clone();
+        next.machines.pop();
+        let lost = loss(&world.desired, &world.observed, &next, None);
+        let told = lost.unwrap().to_string();
+        assert_eq!(
+            told,
+            "cluster edge would lose w2 with volumes of add-on local-path"
+        );
+    }
+
+    #[test]
+    fn one_by_one_is_not_fewer() {
+        let mut world = World::new("v1.34.0", "c1 w1 w2 w3", "c1 w1 w2 w3");
+        with(AddonName::Longhorn)(&mut world.desired);
+        let last = world.desired.machines.pop().unwrap();
+        world.desired.leaving.push(last);
+        let mut next = world.desired.clone();
+        assert_eq!(loss(&world.desired, &world.observed, &next, None), None);
+        next.leaving.extend(next.machines.pop());
+        let lost = loss(&world.desired, &world.observed, &next, None);
+        let told = lost.unwrap().to_string();
+        assert_eq!(
+            told,
+            "cluster edge would lose w2 with volumes of add-on longhorn"
+        );
     }
 
     #[test]

@@ -77,9 +77,9 @@ impl std::str::FromStr for Phase {
 pub struct Summary {
     /// Where it stands.
     pub phase: Phase,
-    /// Control nodes ready, and wanted.
+    /// Control nodes ready, and wanted. Who is to go counts until then, in the place of those to come.
     pub control: (u32, u32),
-    /// Compute nodes ready, and wanted.
+    /// Compute nodes ready, and wanted; counted likewise.
     pub compute: (u32, u32),
     /// Machines that are to go and are not gone yet.
     pub leaving: u32,

@@ -1,6 +1,6 @@
 //! The causal chain behind a cluster's state: from what is seen to what ends it.
 
-use crate::advance::offers;
+use crate::advance::{Advance, advance, offers};
 use crate::held::{self, Held, Owner, Reason};
 use crate::planner::{Plan, View};
 use crate::summary::Phase;
@@ -32,7 +32,10 @@ impl fmt::Display for Cause {
 /// again, what runs, what waits for a worker, what waits for its turn, what is wished besides the
 /// manifest, what could be newer, and who else is there.
 pub fn why(view: &View<'_>, plan: &Plan) -> Vec<Cause> {
-    let mut chain = vec![state(view, plan)];
+    // Whoever asks may be here before the planner is. A step that is stopped is none.
+    let stopped = |held: &Held| matches!(held.reason, Reason::Stopped { .. });
+    let step = advance(view).filter(|_| !plan.held.iter().any(stopped));
+    let mut chain = vec![state(view, plan, step.as_ref())];
     let waits = held::told(&plan.held);
     let mut held: Vec<_> = waits.iter().collect();
     held.sort_by_key(|held| rank(&held.reason));
@@ -45,6 +48,10 @@ pub fn why(view: &View<'_>, plan: &Plan) -> Vec<Cause> {
     chain.extend(urgent.iter().map(told));
     chain.extend(running(view));
     chain.extend(due(view, plan));
+    chain.extend(step.map(|step| Cause {
+        fact: format!("the next step is due: {}", step.because),
+        next: Some("begins by itself".to_owned()),
+    }));
     chain.extend(others.iter().map(told));
     let offers = offers(view).into_iter().map(|offer| Cause {
         next: Some(offer.next_action(&view.desired.name)),
@@ -138,12 +145,21 @@ fn due(view: &View<'_>, plan: &Plan) -> Option<Cause> {
 }
 
 /// How the cluster stands.
-fn state(view: &View<'_>, plan: &Plan) -> Cause {
+fn state(view: &View<'_>, plan: &Plan, step: Option<&Advance>) -> Cause {
     let (control, compute) = (plan.summary.control, plan.summary.compute);
+    let phase = match (plan.summary.phase, step) {
+        (Phase::Done, Some(_)) => Phase::Scheduled,
+        (phase, _) => phase,
+    };
+    let go = match plan.summary.leaving {
+        0 => String::new(),
+        1 => "; 1 machine is to go".to_owned(),
+        many => format!("; {many} machines are to go"),
+    };
     let fact = format!(
-        "cluster {} is {} at generation {}: {} of {} control and {} of {} compute nodes are ready",
+        "cluster {} is {} at generation {}: {} of {} control and {} of {} compute nodes are ready{go}",
         view.desired.name,
-        plan.summary.phase.as_str(),
+        phase.as_str(),
         view.desired.generation,
         control.0,
         control.1,
@@ -185,6 +201,22 @@ mod tests {
             upgrade w2: one at a time, after w1
               → continues after w1
         "#]].assert_eq(&told);
+    }
+
+    #[test]
+    fn who_serves_until_its_successor_has_come_is_counted() {
+        let told = |want: &str, have: &str| {
+            let world = World::new("1.34.0", want, have);
+            let plan = plan(&world.view());
+            let told = why(&world.view(), &plan).into_iter().next();
+            (plan.summary.control, told.map(|first| first.fact))
+        };
+        let (control, fact) = told("c4 c5 c6 w1", "c1 c2 c3 w1");
+        assert_eq!(control, (3, 3));
+        expect!["cluster edge is scheduled at generation 7: 3 of 3 control and 1 of 1 compute nodes are ready; 3 machines are to go"]
+            .assert_eq(&fact.unwrap());
+        assert_eq!(told("c1 w1", "c1 c2 c3 w1").0, (1, 1));
+        assert_eq!(told("c1 c2 c3", "c1 c2! c4?").0, (1, 3));
     }
 
     #[test]

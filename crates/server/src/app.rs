@@ -20,8 +20,10 @@ use tokio_util::sync::CancellationToken;
 use vault::Vault;
 
 use crate::access::{self, Failures, Known};
+use crate::advise::Advise;
 use crate::credentials::Verdicts;
 use crate::enter::Enter;
+use crate::git;
 use crate::problem::Problem;
 use crate::rehearse::Rehearse;
 use crate::streams::{Hub, Kind, Seat};
@@ -30,7 +32,7 @@ use crate::{connections, layers, metrics, openapi, page, routes};
 /// How long a request may take to be answered. Clients give up at the same time.
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(30);
 
-/// How long a journey or a rehearsal may take: they compute, and clients wait for minutes.
+/// How long a journey, a rehearsal or the advice of scripts may take: clients wait for minutes.
 const WORK_TIME_MAX: Duration = Duration::from_mins(2);
 
 /// How long it may take to write a backup: as long as reading everything there is takes.
@@ -63,6 +65,8 @@ pub struct Server {
     pub rehearse: Arc<dyn Rehearse>,
     /// Who leads people into machines.
     pub enter: Arc<dyn Enter>,
+    /// Who tells what environments would be configured with.
+    pub advise: Arc<dyn Advise>,
     /// What plans say that machines cost.
     pub prices: Arc<Prices>,
     /// What nobody here can do to a machine, and what a person does about it.
@@ -89,6 +93,7 @@ struct Inner {
     known: Known,
     failures: Failures,
     verdicts: Verdicts,
+    git_keys: git::Keys,
     readiness: Mutex<Option<Readiness>>,
     document: String,
 }
@@ -123,6 +128,11 @@ impl App {
         &self.0.verdicts
     }
 
+    /// What proves that git services are who they say.
+    pub(crate) fn git_keys(&self) -> &git::Keys {
+        &self.0.git_keys
+    }
+
     pub(crate) fn now(&self) -> Timestamp {
         (self.0.server.clock)()
     }
@@ -133,6 +143,10 @@ impl App {
 
     pub(crate) fn enter(&self) -> &dyn Enter {
         &*self.0.server.enter
+    }
+
+    pub(crate) fn advise(&self) -> &dyn Advise {
+        &*self.0.server.advise
     }
 
     pub(crate) fn prices(&self) -> &Arc<Prices> {
@@ -223,17 +237,21 @@ fn assemble(server: Server, stop: CancellationToken) -> (Router, App) {
         known: Known::default(),
         failures: Failures::default(),
         verdicts: Verdicts::default(),
+        git_keys: git::Keys::default(),
         readiness: Mutex::new(None),
         document: openapi::text(&openapi::document()),
     }));
     let (quick, _) = routes::quick().into_inner().split_for_parts();
     let (slow, _) = routes::slow().into_inner().split_for_parts();
+    let environments = routes::environments::routes();
+    let (environments, _) = environments.into_inner().split_for_parts();
     let (long, _) = routes::long().into_inner().split_for_parts();
     let (open, _) = routes::open().into_inner().split_for_parts();
     let limited = |time| from_fn_with_state(time, layers::limit);
     let closed = quick
         .layer(limited(REQUEST_TIME_MAX))
         .merge(slow.layer(limited(WORK_TIME_MAX)))
+        .merge(environments.layer(limited(WORK_TIME_MAX)))
         .merge(long.layer(limited(BACKUP_TIME_MAX)))
         .route_layer(from_fn_with_state(app.clone(), access::recognise));
     let pages = page::router(&app).layer(limited(REQUEST_TIME_MAX));

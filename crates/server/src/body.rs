@@ -2,10 +2,12 @@
 //!
 //! Libraries that read JSON stop at the first mistake and speak of the types of this program.
 
+mod environment;
+
 use api::{GuestRequest, IntentRequest, ProjectRequest, TokenRequest};
 use model::fault::{Code, Fault, Faults};
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// How much of an unknown field's name is repeated to whoever sent it.
 const SHOWN_LEN_MAX: usize = 40;
@@ -55,6 +57,22 @@ enum Want {
     /// One of these texts.
     Word(&'static [&'static str]),
     Number,
+    /// A number of something, however many.
+    Count,
+    /// How a program ended.
+    Exit,
+    /// A point in time.
+    Time,
+    /// Yes or no.
+    Truth,
+    /// A text that is not repeated, or anything else that may be one by mistake.
+    Hidden,
+    /// A text, or null.
+    Perhaps,
+    /// An object with any fields, each with this in it.
+    Map(&'static Self),
+    /// A list of these.
+    List(&'static Self),
     /// An object with these fields.
     Fields(&'static [Field]),
     /// An object with one of these fields.
@@ -66,6 +84,8 @@ struct Field {
     name: &'static str,
     want: Want,
     required: bool,
+    /// Whether it may be null instead of being left out.
+    nullable: bool,
 }
 
 const fn field(name: &'static str, want: Want) -> Field {
@@ -73,6 +93,7 @@ const fn field(name: &'static str, want: Want) -> Field {
         name,
         want,
         required: true,
+        nullable: false,
     }
 }
 
@@ -82,6 +103,7 @@ const fn optional(name: &'static str, want: Want) -> Field {
         name,
         want,
         required: false,
+        nullable: true,
     }
 }
 
@@ -133,67 +155,89 @@ static QUOTA: [Field; 3] = [
 
 /// Compares what is in one place with what belongs there.
 fn check(path: &str, found: &Value, want: Want, faults: &mut Faults) {
-    let wanted = match want {
-        Want::Text if found.is_string() => return,
-        Want::Text => "a text".to_owned(),
-        Want::Word(words) if found.as_str().is_some_and(|text| words.contains(&text)) => return,
-        Want::Word(words) => {
-            let shown = found.as_str().map_or_else(|| kind(found), quoted);
-            let message = format!("found {shown}, allowed: {}", words.join(", "));
-            return faults.note(path, Code::Format, message);
+    let wanted = match (want, found) {
+        (Want::Text | Want::Hidden | Want::Perhaps, Value::String(_))
+        | (Want::Perhaps, Value::Null)
+        | (Want::Truth, Value::Bool(_)) => return,
+        (Want::Number, found) if found.as_u64().is_some_and(|n| u32::try_from(n).is_ok()) => return,
+        (Want::Count, found) if found.as_u64().is_some_and(|n| i64::try_from(n).is_ok()) => return,
+        (Want::Exit, found) if found.as_i64().is_some_and(|n| i32::try_from(n).is_ok()) => return,
+        (Want::Time, Value::String(text)) if text.parse::<api::Time>().is_ok() => return,
+        (Want::Word(words), found) => return word(path, found, words, faults),
+        (Want::Fields(fields), Value::Object(object)) => {
+            return all_fields(path, object, fields, faults);
         }
-        Want::Number if found.as_u64().is_some_and(|n| u32::try_from(n).is_ok()) => return,
-        Want::Number => format!("a whole number from 0 to {}", u32::MAX),
-        Want::Fields(fields) => match found {
-            Value::Object(object) => {
-                for field in fields {
-                    match object.get(field.name) {
-                        // A field that may be left out may also be null.
-                        None | Some(Value::Null) if !field.required => {}
-                        None => faults.note(
-                            below(path, field.name),
-                            Code::Required,
-                            "found nothing; this field is required",
-                        ),
-                        Some(value) => check(&below(path, field.name), value, field.want, faults),
-                    }
-                }
-                return unknown(path, object.keys(), fields, faults);
-            }
-            Value::Null
-            | Value::Bool(_)
-            | Value::Number(_)
-            | Value::String(_)
-            | Value::Array(_)
-                if fields.is_empty() =>
-            {
-                "an empty object".to_owned()
-            }
-            Value::Null
-            | Value::Bool(_)
-            | Value::Number(_)
-            | Value::String(_)
-            | Value::Array(_) => format!("an object with {}", names(fields)),
-        },
-        Want::OneOf(fields) => {
-            let one = found
-                .as_object()
-                .filter(|object| object.len() == 1)
-                .and_then(|object| object.iter().next());
-            match one {
-                Some((name, value)) => {
-                    match fields.iter().find(|field| field.name == name) {
-                        Some(field) => check(&below(path, name), value, field.want, faults),
-                        None => unknown(path, [name], fields, faults),
-                    }
-                    return;
-                }
-                None => format!("an object with one of {}", names(fields)),
-            }
+        (Want::OneOf(fields), Value::Object(object)) if object.len() == 1 => {
+            return one_field(path, object, fields, faults);
         }
+        (Want::Map(of), Value::Object(object)) => {
+            for (name, value) in object {
+                check(&below(path, &cut(name)), value, *of, faults);
+            }
+            return;
+        }
+        (Want::List(of), Value::Array(items)) => {
+            for (at, item) in items.iter().enumerate() {
+                check(&format!("{path}[{at}]"), item, *of, faults);
+            }
+            return;
+        }
+        (Want::Hidden, _) => {
+            let message = "found something else, allowed: a text";
+            return faults.note(path, Code::Type, message);
+        }
+        (Want::Text, _) => "a text".to_owned(),
+        (Want::Perhaps, _) => "a text or null".to_owned(),
+        (Want::Truth, _) => "true or false".to_owned(),
+        (Want::Number, _) => format!("a whole number from 0 to {}", u32::MAX),
+        (Want::Count, _) => format!("a whole number from 0 to {}", i64::MAX),
+        (Want::Exit, _) => format!("a whole number from {} to {}", i32::MIN, i32::MAX),
+        (Want::Time, _) => "a point in time like 2026-03-07T02:00:00Z".to_owned(),
+        (Want::Map(_), _) => "an object".to_owned(),
+        (Want::List(_), _) => "a list".to_owned(),
+        (Want::Fields([]), _) => "an empty object".to_owned(),
+        (Want::Fields(fields), _) => format!("an object with {}", names(fields)),
+        (Want::OneOf(fields), _) => format!("an object with one of {}", names(fields)),
     };
     let message = format!("found {}, allowed: {wanted}", kind(found));
     faults.note(path, Code::Type, message);
+}
+
+/// Compares a text with the words that belong there.
+fn word(path: &str, found: &Value, words: &[&str], faults: &mut Faults) {
+    if found.as_str().is_some_and(|text| words.contains(&text)) {
+        return;
+    }
+    let shown = found.as_str().map_or_else(|| kind(found), quoted);
+    let message = format!("found {shown}, allowed: {}", words.join(", "));
+    faults.note(path, Code::Format, message);
+}
+
+/// Compares every field of an object with what belongs in it.
+fn all_fields(path: &str, object: &Map<String, Value>, fields: &[Field], faults: &mut Faults) {
+    for field in fields {
+        match object.get(field.name) {
+            None if !field.required => {}
+            Some(Value::Null) if field.nullable => {}
+            None => faults.note(
+                below(path, field.name),
+                Code::Required,
+                "found nothing; this field is required",
+            ),
+            Some(value) => check(&below(path, field.name), value, field.want, faults),
+        }
+    }
+    unknown(path, object.keys(), fields, faults);
+}
+
+/// Compares the only field of an object with what belongs in it.
+fn one_field(path: &str, object: &Map<String, Value>, fields: &[Field], faults: &mut Faults) {
+    for (name, value) in object {
+        match fields.iter().find(|field| field.name == name) {
+            Some(field) => check(&below(path, name), value, field.want, faults),
+            None => unknown(path, [name], fields, faults),
+        }
+    }
 }
 
 /// Notes every field that nothing reads.
@@ -207,7 +251,7 @@ fn unknown<'a>(
         if fields.iter().any(|field| field.name == name) {
             continue;
         }
-        let shown: String = name.escape_debug().take(SHOWN_LEN_MAX).collect();
+        let shown = cut(name);
         let allowed = if fields.is_empty() {
             "none".to_owned()
         } else {
@@ -220,8 +264,11 @@ fn unknown<'a>(
 
 /// A text that somebody sent, as far as it is repeated to them.
 fn quoted(text: &str) -> String {
-    let shown: String = text.escape_debug().take(SHOWN_LEN_MAX).collect();
-    format!("`{shown}`")
+    format!("`{}`", cut(text))
+}
+
+fn cut(text: &str) -> String {
+    text.escape_debug().take(SHOWN_LEN_MAX).collect()
 }
 
 fn below(path: &str, name: &str) -> String {

@@ -7,7 +7,8 @@ use axum::http::{HeaderMap, header, request::Parts};
 use futures_util::StreamExt as _;
 use model::admit::admit_all;
 use model::cluster::Generation;
-use model::id::{IntentId, JourneyId, TaskId, TokenId};
+use model::environment::EnvironmentName;
+use model::id::{ActionId, DeliveryId, IntentId, JourneyId, TaskId, TokenId};
 use model::manifest::Manifest;
 use model::name::Name;
 use model::source;
@@ -57,10 +58,24 @@ macro_rules! segment {
 }
 
 segment!(Name, "name");
+segment!(EnvironmentName, "name");
+segment!(ActionId, "id");
+segment!(DeliveryId, "id");
 segment!(TaskId, "id");
 segment!(IntentId, "id");
 segment!(JourneyId, "id");
 segment!(TokenId, "id");
+
+/// What a source of a project is called.
+pub(crate) struct SourceName(pub(crate) Name);
+
+impl Segment for SourceName {
+    const PLACE: &'static str = "source";
+
+    fn read(text: &str) -> Result<Self, String> {
+        Name::read(text).map(Self)
+    }
+}
 
 impl Segment for Generation {
     const PLACE: &'static str = "generation";
@@ -368,7 +383,7 @@ pub(crate) fn media_type(headers: &HeaderMap, allowed: &[&str]) -> Result<(), Pr
 }
 
 /// The whole body, within bounds.
-async fn bytes(request: Request) -> Result<Vec<u8>, Problem> {
+pub(crate) async fn bytes(request: Request) -> Result<Vec<u8>, Problem> {
     let mut kept = Vec::new();
     let mut seen = 0_usize;
     let mut pieces = request.into_body().into_data_stream();

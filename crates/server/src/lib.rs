@@ -7,7 +7,7 @@
 //!
 //! **Invariants:** every answer to a failed request is a problem with a code (`problem`);
 //! nothing under `/api` and no page but the one to sign in is answered without a token that
-//! may have it (`access`, `tests/http/matrix.rs`); the document of the API is `openapi/v1.json`
+//! may have it (`access`, `tests/http/matrix.rs`), but git services that sign what they tell (`git`); the document of the API is `openapi/v1.json`
 //! (`tests/http/openapi.rs`).
 
 pub mod auth;
@@ -15,12 +15,15 @@ pub mod metrics;
 pub mod mirror;
 
 mod access;
+mod advise;
 mod app;
 mod body;
 mod connections;
 mod credentials;
 mod enter;
+mod environments;
 mod extract;
+mod git;
 mod layers;
 mod openapi;
 mod page;
@@ -32,6 +35,7 @@ mod view;
 mod watched;
 
 pub use access::Need;
+pub use advise::{Advice, Advise, Candidate, Glance, Of, Unadvised, Verdict};
 pub use api::SimulationView;
 pub use app::{Clock, Server, router, run};
 pub use enter::{Enter, Letting, Shut, Visit, Wire};

@@ -23,6 +23,9 @@ use crate::routes;
 /// A DNS label, as [`model::name::Name`] checks it.
 const NAME: &str = "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$";
 
+/// The name of an environment, as [`model::environment::EnvironmentName`] checks it.
+const ENVIRONMENT: &str = "^[a-z][a-z0-9-]{0,14}[a-z0-9]$";
+
 /// The digits of an id behind its prefix, as `model::id` prints them: 64 bits in 13 digits.
 const DIGITS: &str = "[0-9bcdfgh][0-9bcdfghjkmnpqrstvwxyzeu]{12}";
 
@@ -50,6 +53,7 @@ const MANIFEST_TYPES: [&str; 4] = [
 pub fn document() -> OpenApi {
     let routes = routes::quick()
         .and(routes::slow())
+        .and(routes::environments::routes())
         .and(routes::long())
         .and(routes::open());
     let (_, collected) = routes.into_inner().split_for_parts();
@@ -367,11 +371,14 @@ fn parameter(path: &str, piece: &str) -> Parameter {
                 "intent"
             } else if path.contains("/tokens/") {
                 "token"
+            } else if path.contains("/actions/") {
+                "action"
             } else {
                 "plan"
             };
             (text(&format!("^{prefix}-{DIGITS}$")), "which one")
         }
+        "name" if path.contains("/environments/") => (text(ENVIRONMENT), "what people call it"),
         _ => (text(NAME), "what people call it"),
     };
     ParameterBuilder::new()

@@ -7,6 +7,8 @@
 mod access;
 mod backup;
 mod cluster;
+mod environment;
+mod git;
 mod machine;
 mod secret;
 

@@ -3,7 +3,9 @@
 mod audit;
 mod backup;
 pub(crate) mod clusters;
+pub(crate) mod environments;
 mod events;
+mod git;
 mod guests;
 mod intents;
 mod keys;
@@ -173,9 +175,13 @@ pub(crate) fn long() -> Routes {
 
 /// Routes that need no token and tell no secret.
 pub(crate) fn open() -> Routes {
+    let within = Routes::default()
+        .needs(Nothing, routes!(git::tell))
+        .below(PROJECT);
     Routes::default()
         .needs(Nothing, routes!(system::healthz))
         .needs(Nothing, routes!(system::readyz))
         .needs(Nothing, routes!(system::metrics))
         .needs(Nothing, routes!(system::described))
+        .and(within)
 }

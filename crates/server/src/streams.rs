@@ -7,6 +7,7 @@
 //! many they are (`hub.rs`, `tests/http/streams.rs`).
 
 mod hub;
+pub(crate) mod lines;
 mod told;
 
 use std::convert::Infallible;

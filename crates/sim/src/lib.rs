@@ -22,4 +22,4 @@ mod world;
 pub use crate::driver::Simulated;
 pub use faults::Profile;
 pub use rehearse::{Error as RehearseError, Report, rehearse_blocking};
-pub use world::{Error, LetGo, Pace, Rule, Violation, World};
+pub use world::{Error, LetGo, Pace, Rule, Violation, World, lacks};

@@ -39,11 +39,11 @@ const CLUSTERS_SHOWN: usize = 6;
 pub struct Report {
     /// What happened, for people.
     pub text: String,
-    /// Whether every cluster ended as declared.
+    /// Whether every cluster of the manifest ended as declared.
     pub converged: bool,
     /// How long it took, by the virtual clock.
     pub seconds: u64,
-    /// Clusters that took part.
+    /// Clusters of the manifest.
     pub clusters: u32,
     /// Machines that there were in the end.
     pub machines: u32,
@@ -120,6 +120,8 @@ async fn rehearse(
     furnish(&stage).await?;
     stand_in(&stage).await?;
     let name = manifest.name.clone();
+    // What is wrong with somebody else's clusters is not for this rehearsal to tell.
+    stage.manifest = Some(name.clone());
     submit(&stage, project, manifest).await?;
     condemn(&stage).await?;
     stage.start(Settings {

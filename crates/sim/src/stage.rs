@@ -51,6 +51,8 @@ pub(crate) struct Stage {
     pub(crate) clock: Clock,
     /// Machines of load balancers whose names somebody gave up: those stay behind.
     pub(crate) unnamed: Vec<Name>,
+    /// The manifest whose clusters count; all do where none is named.
+    pub(crate) manifest: Option<Name>,
     loops: JoinSet<()>,
     stop: CancellationToken,
 }
@@ -75,6 +77,7 @@ impl Stage {
             chronicle: Arc::new(Chronicle::new(epoch)),
             clock,
             unnamed: Vec::new(),
+            manifest: None,
             loops: JoinSet::new(),
             stop: CancellationToken::new(),
         }
@@ -176,11 +179,13 @@ impl Stage {
 
     /// Whether all that still waits, waits for a person or for what another cluster holds.
     async fn rest(&self) -> Result<Rest, store::Error> {
-        if !self.store.unplanned().await?.is_empty() {
+        let rows = self.clusters().await?;
+        let unplanned = self.store.unplanned().await?;
+        if rows.iter().any(|row| unplanned.contains(&row.id)) {
             return Ok(Rest::None);
         }
         let mut rest = Rest::Complete;
-        for row in self.clusters().await? {
+        for row in rows {
             let claimed = || {
                 let mut held = row.held.iter();
                 held.all(|held| matches!(held.reason, Reason::Claimed { .. }))
@@ -211,7 +216,7 @@ impl Stage {
         Ok(!by_itself)
     }
 
-    /// Every cluster that is not gone.
+    /// Every cluster that counts.
     pub(crate) async fn clusters(&self) -> Result<Vec<ClusterRow>, store::Error> {
         let mut rows = Vec::new();
         let mut after = None;
@@ -219,7 +224,11 @@ impl Stage {
             let page = Page { limit: PAGE, after };
             let filter = ClusterFilter::default();
             let listed = self.store.clusters(&self.project, filter, page).await?;
-            rows.extend(listed.items);
+            let counts = |row: &ClusterRow| {
+                let manifest = self.manifest.as_ref();
+                manifest.is_none_or(|manifest| row.manifest == *manifest)
+            };
+            rows.extend(listed.items.into_iter().filter(counts));
             after = listed.next;
             if after.is_none() {
                 return Ok(rows);

@@ -31,6 +31,7 @@ mod strays;
 mod watch;
 
 pub use error::Error;
+pub use look::lacks;
 pub use pace::Pace;
 pub use watch::{Rule, Violation};
 

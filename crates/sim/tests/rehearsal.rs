@@ -127,6 +127,36 @@ fn a_rehearsal_begins_with_what_there_is() {
     .assert_eq(&report.text);
 }
 
+/// The same manifest under another name, with clusters of other names and networks.
+fn of_others(manifest: &Manifest) -> Manifest {
+    let text = serde_json::to_string(manifest).unwrap();
+    let text = text
+        .replace("\"edge\"", "\"others\"")
+        .replace("\"c0\"", "\"o0\"");
+    serde_json::from_str(&text.replace("10.20.", "10.30.")).unwrap()
+}
+
+#[test]
+fn a_rehearsal_does_not_fail_because_of_somebody_elses_cluster() {
+    let store = Store::in_memory().unwrap();
+    let others = of_others(&manifest(1, 1, "huge"));
+    let stuck = rehearse(store.clone(), others, Profile::None);
+    assert!(!stuck.converged, "{}", stuck.text);
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    let ours = manifest(1, 1, "small");
+    let twin = runtime
+        .unwrap()
+        .block_on(store.twin(&Name::default_project(), &ours.name));
+    let report = rehearse(twin.unwrap(), ours, Profile::None);
+    assert!(report.converged, "{}", report.text);
+    assert_eq!(report.clusters, 1);
+    assert!(
+        report.text.ends_with("1 of 1 clusters are as declared\n"),
+        "{}",
+        report.text
+    );
+}
+
 #[test]
 fn a_long_rehearsal_in_a_storm_is_summarised() {
     let manifest = manifest(8, 3, "small");

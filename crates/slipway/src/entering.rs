@@ -8,12 +8,14 @@ use hosts::Hosts;
 use model::access::GuestKey;
 use server::{Enter, Letting, Shut, Visit, Wire};
 use std::time::Duration;
+use store::Store;
 use tokio_util::sync::CancellationToken;
 use vault::Vault;
 
 /// The ways on which the hands come.
 pub(crate) struct Ways {
     pub(crate) hosts: Hosts,
+    pub(crate) store: Store,
     pub(crate) vault: Vault,
     pub(crate) clock: Clock,
     pub(crate) stop: CancellationToken,
@@ -23,7 +25,11 @@ impl Ways {
     /// What the hands get besides the machine: keys are opened in the name of who enters.
     fn context(&self, visit: &Visit) -> Context {
         let who = (visit.project.clone(), visit.actor.clone());
-        aside::context((&self.vault, self.clock), who, self.stop.clone())
+        aside::context(
+            (&self.store, &self.vault, self.clock),
+            who,
+            self.stop.clone(),
+        )
     }
 }
 

@@ -8,7 +8,8 @@ pub(crate) const USAGE: u8 = 2;
 
 /// What no other attempt mends, only another configuration: those who start programs again and
 /// again can tell by the exit code.
-const MISUSE: [&str; 6] = [
+const MISUSE: [&str; 7] = [
+    "IMPORT-005",
     "SERVE-005",
     "SERVE-006",
     "SERVE-007",

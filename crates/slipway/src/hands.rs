@@ -10,6 +10,7 @@ use hosts::Hosts;
 use kube::Kube;
 use model::cluster::Machine;
 use model::observed::Observation;
+use model::provider::Provider;
 use model::task::{Kind, Task};
 use server::Unable;
 use sim::{Simulated, World};
@@ -66,13 +67,18 @@ pub(crate) fn unable(machine: &Machine, kind: Kind) -> Option<Unable> {
             format!("nobody here makes machines of {} (HOST-035)", via.as_str()),
             "rehearse the manifest with `slipway simulate`, or use machines of your own in a static pool",
         ),
+        (Kind::Create, Some(Provider::Simulated)) => {
+            let (because, instead) = sim::lacks(origin)?;
+            of(because, &format!("{instead} for the pool, in the manifest"))
+        }
         (Kind::Create, _) => of(
             format!("{} (HOST-036)", hosts::hands::lacks(origin)?),
             "correct the image of the pool in the manifest",
         ),
         (Kind::Balance, _) if !origin.is_host() => of(
-            "it is no host that could be entered".to_owned(),
-            "give the load balancer a pool of another provider, or machines at their real addresses",
+            "machines of the simulated world cannot be load balancers".to_owned(),
+            "give the load balancer a pool of a provider of type sandbox, or a static pool of machines \
+             at their real addresses",
         ),
         _ => None,
     }
@@ -159,4 +165,55 @@ impl Driver for Hands {
 fn nodes(machines: &[Machine]) -> usize {
     let nodes = machines.iter().filter(|machine| machine.role.is_node());
     nodes.count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A machine of the simulated world.
+    fn simulated(server_type: &str, image: &str) -> Machine {
+        let machine = serde_json::json!({
+            "id": "machine-0000000000000",
+            "name": "edge-brain-01",
+            "pool": "brain",
+            "role": "balancer",
+            "ordinal": 1,
+            "incarnation": 0,
+            "address": "10.8.0.1",
+            "origin": {"made": {
+                "provider": "lab", "via": "simulated", "region": "north", "zone": null,
+                "server_type": server_type, "image": image, "secret": null,
+            }},
+        });
+        serde_json::from_value(machine).unwrap()
+    }
+
+    #[test]
+    fn what_the_simulated_provider_would_refuse_is_known_before_it_is_asked() {
+        assert_eq!(unable(&simulated("small", "debian-12"), Kind::Create), None);
+        let told = |server_type, image| {
+            let unable = unable(&simulated(server_type, image), Kind::Create);
+            let Unable { because, next } = unable.unwrap();
+            format!("{because}; {next}")
+        };
+        assert_eq!(
+            told("huge", "debian-12"),
+            "the provider has no server type `huge`; choose one of small, medium, large for the pool, in the manifest"
+        );
+        assert_eq!(
+            told("small", "beos"),
+            "the provider has no image `beos`; choose one of debian-12, ubuntu-24.04 for the pool, in the manifest"
+        );
+    }
+
+    #[test]
+    fn who_cannot_be_a_load_balancer_hears_who_can() {
+        let unable = unable(&simulated("small", "debian-12"), Kind::Balance).unwrap();
+        assert_eq!(
+            unable.because,
+            "machines of the simulated world cannot be load balancers"
+        );
+        assert!(unable.next.contains("a static pool"), "{}", unable.next);
+    }
 }

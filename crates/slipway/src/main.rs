@@ -1,14 +1,17 @@
 //! The program: composes the rooms by role, and nothing else.
 
+mod advising;
 mod aside;
 mod backup;
 mod config;
+mod couriers;
 mod demo;
 #[cfg(test)]
 mod deploy;
 mod descriptors;
 mod doctor;
 mod entering;
+mod environment;
 mod failure;
 mod hands;
 mod logging;
@@ -66,8 +69,19 @@ enum Command {
         after_help = "Examples:\n  slipway mirror create --to mirror --from http://mirror.example/slipway\n  slipway serve --mirror mirror"
     )]
     Mirror(mirror::Group),
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  slipway env create orange -t v1.2 --wait\n  slipway env list --owner ana\n  slipway env archive orange\n  slipway env scripts check /srv/scripts\n  slipway env import --octopod postgresql://octopod@db/octopod"
+    )]
+    Env(environment::Group),
     Doctor(doctor::Arguments),
     Demo(demo::Arguments),
+    /// Run one control script to its end; the server starts this, nobody else does
+    #[command(hide = true)]
+    RunScript {
+        /// The directory of the action
+        directory: std::path::PathBuf,
+    },
     #[command(flatten)]
     Client(cli::Verb),
 }
@@ -87,7 +101,9 @@ fn main() -> ExitCode {
         | Command::Store(_)
         | Command::Backup(_)
         | Command::Mirror(_)
+        | Command::Env(_)
         | Command::Doctor(_)
+        | Command::RunScript { .. }
         | Command::Client(_) => tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build(),
@@ -121,6 +137,8 @@ async fn run(program: Program) -> ExitCode {
         }
         Command::Backup(backup::Group::Verify(arguments)) => backup::verify(&arguments, &global),
         Command::Mirror(verb) => Box::pin(mirror::run(verb, &global)).await,
+        Command::Env(group) => Box::pin(environment::run(group, &global)).await,
+        Command::RunScript { directory } => environment::carry(&directory).await,
         Command::Doctor(arguments) => Box::pin(doctor::run(arguments, &global)).await,
         Command::Demo(arguments) => Box::pin(demo::run(arguments)).await,
         Command::Client(verb) => return cli::run(verb, &global, config::command).await,

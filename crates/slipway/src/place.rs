@@ -210,7 +210,7 @@ fn refuse_password(url: &str) -> anyhow::Result<()> {
     .into())
 }
 
-fn read(file: Option<&PathBuf>) -> anyhow::Result<Option<Secret>> {
+pub(crate) fn read(file: Option<&PathBuf>) -> anyhow::Result<Option<Secret>> {
     let Some(file) = file else { return Ok(None) };
     let unreadable = |what: String| Failure {
         what,

@@ -37,14 +37,23 @@ A database address may hold a password: keep the file, or the file with the vari
 ";
 
 /// Variables that no option stands for: their name, and what they do.
-const VARIABLES: [(&str, &str); 6] = [
+const VARIABLES: [(&str, &str); 11] = [
     (
         "NO_COLOR",
         "any value: answers of the command line are not coloured",
     ),
     (
+        "SLIPWAY_ACTION",
+        "set by Slipway for control scripts: the action that the script is part of",
+    ),
+    (
         "SLIPWAY_CLUSTER",
         "set by Slipway for gates: the cluster whose node wants to pass",
+    ),
+    (
+        "SLIPWAY_EXAMPLE_",
+        "what begins so is passed on to control scripts, unlike all else that begins with `SLIPWAY_`: \
+         `SLIPWAY_EXAMPLE_STATE` tells those of `examples/environments` where to deploy",
     ),
     (
         "SLIPWAY_LOG",
@@ -54,6 +63,21 @@ const VARIABLES: [(&str, &str); 6] = [
     (
         "SLIPWAY_NODE",
         "set by Slipway for gates: the node that wants to pass",
+    ),
+    (
+        "SLIPWAY_SECRETS",
+        "set by Slipway for control scripts: the directory with settings that are secret, where they \
+         are delivered as files; its file `index` has a line for each, with level, key and file name",
+    ),
+    (
+        "SLIPWAY_SECRET_APPLICATION_",
+        "set by Slipway for control scripts, with the key behind it: a secret setting of the \
+         application, where they are delivered as variables; in keys a dot becomes `__`, and what is \
+         no letter or digit `_` and its code in hexadecimal",
+    ),
+    (
+        "SLIPWAY_SECRET_DEPLOYMENT_",
+        "the same of how it is deployed",
     ),
     (
         "SLIPWAY_TOKEN",
@@ -80,7 +104,7 @@ fn page() -> String {
     let keys = config::keys(&program);
     let mut page = HEAD.to_owned();
     let client = cli::Verb::augment_subcommands(Command::new("client"));
-    for verb in program.get_subcommands() {
+    for verb in program.get_subcommands().filter(|verb| !verb.is_hide_set()) {
         if client.find_subcommand(verb.get_name()).is_none() {
             sections(verb, "slipway", &keys, &mut page);
         }

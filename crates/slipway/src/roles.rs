@@ -1,17 +1,20 @@
 //! The roles of the program put together: what serving and working have in common.
 
+use crate::couriers::Couriers;
 use crate::failure::{Failure, failed};
 use crate::hands::Hands;
 use crate::place::{Database, Place, make_directory};
 use anyhow::Context as _;
 use driver::Clock;
-use engine::{Engine, Settings};
+use engine::{Deliveries, DeliverySettings, Engine, EnvironmentSettings, Environments, Settings};
 use hosts::artifacts::Source;
 use hosts::{Hosts, Parts};
 #[cfg(feature = "sandbox")]
 use hosts::{hands::Opened, sandbox};
 #[cfg(feature = "sandbox")]
 use model::network::Network;
+use scripts::helm::{Helm, Programs};
+use scripts::{Deployers, Scripts, Surroundings};
 use sim::{Pace, World};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -75,6 +78,22 @@ pub(crate) struct Options {
     /// manifest can then run programs here
     #[arg(long, env = "SLIPWAY_ALLOW_PLAYBOOKS", hide_env_values = true)]
     pub(crate) allow_playbooks: bool,
+    /// The program that deploys environments of projects with a chart [default: helm in PATH]
+    #[arg(
+        long,
+        value_name = "PATH",
+        env = "SLIPWAY_HELM",
+        hide_env_values = true
+    )]
+    pub(crate) helm: Option<PathBuf>,
+    /// The program with which their Kubernetes is asked [default: kubectl in PATH]
+    #[arg(
+        long,
+        value_name = "PATH",
+        env = "SLIPWAY_KUBECTL",
+        hide_env_values = true
+    )]
+    pub(crate) kubectl: Option<PathBuf>,
     /// Look at what a task touches before it begins and when it is done, and tell in its log and in
     /// the server's what came out otherwise than plans say; it takes longer
     #[arg(long, env = "SLIPWAY_SECOND_LOOK", hide_env_values = true)]
@@ -119,6 +138,10 @@ const ARTIFACTS: &str = "artifacts";
 /// Where snapshots of etcd are kept, within the data directory.
 const SNAPSHOTS: &str = "snapshots";
 
+/// The directory in the data directory that holds what scripts of environments print, and how they
+/// end.
+const SCRIPTS: &str = "scripts";
+
 impl Options {
     /// Where the key file is, or would be.
     fn key_path(&self, data_dir: &Path) -> PathBuf {
@@ -141,6 +164,14 @@ impl Options {
                 .to_owned(),
         }
         .into())
+    }
+
+    /// What environments of projects with a chart are deployed with.
+    fn programs(&self) -> Programs {
+        Programs {
+            helm: self.helm.clone(),
+            kubectl: self.kubectl.clone(),
+        }
     }
 
     /// What hosts are worked on with.
@@ -216,6 +247,10 @@ pub(crate) struct Installation {
     /// The hands.
     world: World,
     pub(crate) hosts: Hosts,
+    /// Those who deploy environments.
+    pub(crate) deployers: Arc<Deployers>,
+    /// Those who tell somebody outside what becomes of them.
+    pub(crate) couriers: Arc<Couriers>,
     snapshots: PathBuf,
     second_look: bool,
     clock: Clock,
@@ -252,11 +287,14 @@ impl Installation {
                 error.hint()
             );
         }
+        let deployers = Arc::new(deployers(&data_dir.join(SCRIPTS), options.programs())?);
         Ok(Self {
             store,
             vault,
             world,
             hosts,
+            couriers: Arc::new(Couriers::new(deployers.clone())?),
+            deployers,
             snapshots: data_dir.join(SNAPSHOTS),
             second_look: options.second_look,
             clock,
@@ -272,6 +310,40 @@ impl Installation {
     #[cfg(feature = "sandbox")]
     pub(crate) fn kube(&self) -> kube::Kube {
         kube::Kube::new(self.hosts.clone(), &self.snapshots)
+    }
+
+    /// The loops of environments, ready to run.
+    pub(crate) fn environments(&self) -> Environments<Deployers> {
+        let settings = EnvironmentSettings {
+            worker: worker(),
+            alone: !self.store.is_shared(),
+            seed: u64::from(std::process::id()),
+            ..EnvironmentSettings::default()
+        };
+        Environments::new(
+            self.store.clone(),
+            self.vault.clone(),
+            self.deployers.clone(),
+            self.clock,
+            settings,
+        )
+    }
+
+    /// The loop of messages to somebody outside, ready to run.
+    pub(crate) fn deliveries(&self) -> Deliveries<Couriers> {
+        let settings = DeliverySettings {
+            worker: worker(),
+            alone: !self.store.is_shared(),
+            seed: u64::from(std::process::id()),
+            ..DeliverySettings::default()
+        };
+        Deliveries::new(
+            self.store.clone(),
+            self.vault.clone(),
+            self.couriers.clone(),
+            self.clock,
+            settings,
+        )
     }
 
     /// The engine, ready to run.
@@ -293,6 +365,27 @@ impl Installation {
             settings,
         )
     }
+}
+
+/// Those who deploy environments, by scripts or Helm, which are run by this very program.
+fn deployers(home: &Path, programs: Programs) -> anyhow::Result<Deployers> {
+    let program = std::env::current_exe().context("could not find this program")?;
+    let runner = vec![program.into(), "run-script".into()];
+    let surroundings = Surroundings::new(std::env::vars_os());
+    let scripts = Scripts::open(home, runner.clone(), surroundings.clone());
+    let scripts = scripts.map_err(unkept)?;
+    let helm = Helm::open(home, runner, surroundings, programs).map_err(unkept)?;
+    Deployers::new(scripts, helm).context("scripts and Helm are kept in two places")
+}
+
+fn unkept(error: impl std::error::Error + Send + Sync + 'static) -> anyhow::Error {
+    let hint = "check that the directory can be written".to_owned();
+    failed(
+        "cannot keep the scripts of environments",
+        "SCRIPT-013",
+        hint,
+        error,
+    )
 }
 
 /// How this process signs its leases: no two processes share a name, on whatever machine.

@@ -1,5 +1,6 @@
 //! `slipway serve`: the API, the engine and the page in one process.
 
+use crate::advising::Advisers;
 use crate::descriptors;
 use crate::entering::Ways;
 use crate::failure::failed;
@@ -100,6 +101,14 @@ pub(crate) async fn start(
         rehearse: Arc::new(Twin::new(installation.store.clone())),
         enter: Arc::new(Ways {
             hosts: installation.hosts.clone(),
+            store: installation.store.clone(),
+            vault: installation.vault.clone(),
+            clock,
+            stop: stop.clone(),
+        }),
+        advise: Arc::new(Advisers {
+            deployer: installation.deployers.clone(),
+            store: installation.store.clone(),
             vault: installation.vault.clone(),
             clock,
             stop: stop.clone(),
@@ -111,6 +120,8 @@ pub(crate) async fn start(
     };
     let mut running = Running::new();
     running.start(installation.engine().run(stop.clone()));
+    running.start(installation.environments().run(stop.clone()));
+    running.start(installation.deliveries().run(stop.clone()));
     for listener in listeners {
         running.start(server::run(listener, server.clone(), stop.clone()));
     }

@@ -63,6 +63,8 @@ pub(crate) async fn run(arguments: Arguments, global: &cli::Global) -> anyhow::R
     }
     let installation = Installation::open(&data_dir, &arguments.options).await?;
     running.start(installation.engine().run(stop.clone()));
+    running.start(installation.environments().run(stop.clone()));
+    running.start(installation.deliveries().run(stop.clone()));
     tracing::info!("working");
     running.until_told(&stop).await?;
     running.ended().await?;

@@ -109,7 +109,7 @@ pub(crate) fn append(tx: &mut dyn Tx, entries: Vec<Entry>) -> Result<(), Error> 
 }
 
 /// A text as every body keeps it: the digest must be of what will be read again.
-fn kept(text: String) -> String {
+pub(crate) fn kept(text: String) -> String {
     crate::logs::shortened(text).replace('\0', "\u{fffd}")
 }
 

@@ -10,7 +10,12 @@ use crate::error::Error;
 use crate::events::Noted;
 use model::access::{Role, TokenId};
 use model::cluster::Generation;
-use model::id::{ClusterId, IntentId, JourneyId, MachineId, TaskId};
+use model::environment::EnvironmentName;
+use model::environment::status::{Deed, Status};
+use model::environment::{action, delivery};
+use model::id::{
+    ActionId, ClusterId, DeliveryId, EnvironmentId, IntentId, JourneyId, MachineId, TaskId,
+};
 use model::name::Name;
 use model::sealed::{KeyId, Owner};
 use model::secret::EntryName;
@@ -228,6 +233,11 @@ documents!(
     plan::Summary = "what was told of a cluster",
     Vec<plan::Held> = "what was told of work that waits",
     crate::submit::Submitted = "the answer to a request",
+    model::environment::settings::Settings = "what a project says of its environments",
+    crate::environments::Body = "an environment",
+    crate::environments::Order = "what is done to an environment",
+    crate::environments::Request = "a request of a git service",
+    model::environment::notify::Message = "what somebody is told of an environment",
 );
 
 /// Encodes a document as [`FORMAT`] says.
@@ -436,8 +446,14 @@ macro_rules! printed {
 }
 
 printed!(
+    ActionId,
+    action::State,
     ClusterId,
+    Deed,
+    DeliveryId,
     EntryName,
+    EnvironmentId,
+    EnvironmentName,
     IntentId,
     JourneyId,
     KeyId,
@@ -445,9 +461,11 @@ printed!(
     Name,
     Owner,
     Role,
+    Status,
     TaskId,
     TokenId,
     Version,
+    delivery::State,
     model::task::State,
     plan::Phase
 );
@@ -464,5 +482,34 @@ macro_rules! ids {
 }
 
 ids!(
-    ClusterId, IntentId, JourneyId, KeyId, MachineId, TaskId, TokenId, Version
+    ActionId,
+    ClusterId,
+    DeliveryId,
+    EnvironmentId,
+    IntentId,
+    JourneyId,
+    KeyId,
+    MachineId,
+    TaskId,
+    TokenId,
+    Version
+);
+
+/// Words, which stand for themselves.
+macro_rules! words {
+    ($($word:ty),*) => {$(
+        impl From<$word> for Value {
+            fn from(word: $word) -> Self {
+                Self::Text(word.as_str().to_owned())
+            }
+        }
+    )*};
+}
+
+words!(
+    Deed,
+    Status,
+    action::State,
+    delivery::State,
+    &EnvironmentName
 );

@@ -34,10 +34,11 @@ pub(crate) fn take(
                 continue;
             }
             claim(tx, &[row(&thing, "", task, now)])?;
-            if let Some((machine, by)) = held(tx, &thing)?
+            if let Some(Holder { machine, by, goes }) = held(tx, &thing)?
                 && machine != task.machine.id
             {
-                return Ok(Some((task.machine.id, Reason::Claimed { thing, by })));
+                let reason = Reason::Claimed { thing, by, goes };
+                return Ok(Some((task.machine.id, reason)));
             }
         }
     }
@@ -54,8 +55,8 @@ pub(crate) fn elsewhere(
 ) -> Result<Vec<Claim>, Error> {
     let mut claimed = Vec::new();
     for thing in things {
-        if let Some((machine, by)) = named(tx, &thing, cluster)? {
-            let goes = going.contains(&machine);
+        if let Some(Holder { machine, by, goes }) = named(tx, &thing, cluster)? {
+            let goes = goes || going.contains(&machine);
             claimed.push(Claim { thing, by, goes });
         }
     }
@@ -73,7 +74,7 @@ pub(crate) fn holder(
     } else {
         held(tx, thing)?
     };
-    Ok(held.map(|(_, by)| by))
+    Ok(held.map(|holder| holder.by))
 }
 
 /// Takes the names that load balancers should have. All machines of a cluster share them.
@@ -85,47 +86,59 @@ fn take_names(
     for ((thing, machine), task) in wanted {
         // Looked at while nobody else takes it: of two that want it one gets it.
         tx.hold(&thing)?;
-        if let Some((_, by)) = named(tx, &thing, task.cluster)? {
-            return Ok(Some((machine, Reason::Claimed { thing, by })));
+        if let Some(Holder { by, goes, .. }) = named(tx, &thing, task.cluster)? {
+            return Ok(Some((machine, Reason::Claimed { thing, by, goes })));
         }
         claim(tx, &[row(&thing, &machine.to_string(), task, now)])?;
     }
     Ok(None)
 }
 
+/// Who holds a thing.
+struct Holder {
+    machine: MachineId,
+    /// The same for people.
+    by: String,
+    /// Whether it is on its way out, and gives the thing back by itself.
+    goes: bool,
+}
+
 /// Who holds a thing, other than the machines of this cluster.
-fn named(
-    tx: &mut dyn Tx,
-    thing: &str,
-    but: ClusterId,
-) -> Result<Option<(MachineId, String)>, Error> {
+fn named(tx: &mut dyn Tx, thing: &str, but: ClusterId) -> Result<Option<Holder>, Error> {
     let row = first(
         tx,
-        "SELECT machine, project, cluster_name, machine_name FROM claims
-         WHERE thing = $1 AND cluster <> $2 ORDER BY since, unit LIMIT 1",
+        "SELECT machine, project, cluster_name, machine_name,
+                COALESCE((SELECT m.leaving FROM machines m WHERE m.id = claims.machine), 1)
+         FROM claims WHERE thing = $1 AND cluster <> $2 ORDER BY since, unit LIMIT 1",
         &[thing.into(), but.into()],
     )?;
     row.map(holding).transpose()
 }
 
-fn held(tx: &mut dyn Tx, thing: &str) -> Result<Option<(MachineId, String)>, Error> {
+fn held(tx: &mut dyn Tx, thing: &str) -> Result<Option<Holder>, Error> {
     let row = first(
         tx,
-        "SELECT machine, project, cluster_name, machine_name FROM claims WHERE thing = $1 AND unit = ''",
+        "SELECT machine, project, cluster_name, machine_name,
+                COALESCE((SELECT m.leaving FROM machines m WHERE m.id = claims.machine), 1)
+         FROM claims WHERE thing = $1 AND unit = ''",
         &[thing.into()],
     )?;
     row.map(holding).transpose()
 }
 
-fn holding(mut row: Row) -> Result<(MachineId, String), Error> {
-    let id = row.take()?;
+fn holding(mut row: Row) -> Result<Holder, Error> {
+    let machine_id = row.take()?;
     let (project, cluster, machine) = (
         row.take::<String>()?,
         row.take::<String>()?,
         row.take::<String>()?,
     );
     let by = format!("{machine} of cluster {cluster} in project {project}");
-    Ok((id, by))
+    Ok(Holder {
+        machine: machine_id,
+        by,
+        goes: row.take()?,
+    })
 }
 
 /// Whether a project has all the machines that it may have; nobody gets another meanwhile.

@@ -8,7 +8,7 @@
 use crate::Store;
 use crate::body::{Scope, Tx, Value, first, insert};
 use crate::error::Error;
-use crate::{migrations, observations, queue};
+use crate::{environments, migrations, observations, queue};
 use model::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -52,6 +52,19 @@ const TABLES: &[(&str, &[&str], Option<&str>)] = &[
     ("events", &["id"], Some("id")),
     ("journeys", &["project", "id"], None),
     ("paces", &["id"], Some("id")),
+    ("environment_settings", &["project"], None),
+    ("environments", &["id"], None),
+    ("environment_labels", &["environment", "label"], None),
+    ("environment_checks", &["environment"], None),
+    ("environment_actions", &["seq"], Some("seq")),
+    ("environment_output", &["action", "seq"], None),
+    ("environment_output_lengths", &["action"], None),
+    ("environment_changes", &["id"], Some("id")),
+    ("git_requests", &["project", "source", "number"], None),
+    ("git_deliveries", &["project", "source", "delivery"], None),
+    ("environment_deliveries", &["seq"], Some("seq")),
+    ("environment_ends_told", &["environment"], None),
+    ("environment_inits", &["project", "place"], None),
     ("tokens", &["id"], None),
     ("seal_keys", &["id"], None),
     ("sealed", &["project", "owner", "entry"], None),
@@ -262,6 +275,8 @@ impl Store {
             .write(Scope::Whole, move |tx| {
                 let dumped = load_verified(tx, &path)?;
                 queue::doubt(tx, now)?;
+                environments::doubt(tx, now)?;
+                environments::doubt_deliveries(tx, now)?;
                 observations::doubt(tx)?;
                 Ok(dumped)
             })

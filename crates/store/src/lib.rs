@@ -1,7 +1,7 @@
 //! One database for all that must outlive the program.
 //!
 //! Manifests and desired state by generation, intents, tasks with their queue and logs,
-//! claims, the disruption ledger, observations and events. Questions are asked of a
+//! claims, the disruption ledger, observations, environments and events. Questions are asked of a
 //! [`Store`]; each is one transaction, so an answer is always of one piece. The SQL is
 //! written once, in portable words, against a small body (`body.rs`) that `SQLite` fills.
 //!
@@ -20,6 +20,7 @@ mod clusters;
 mod commit;
 mod desired;
 mod dump;
+mod environments;
 mod error;
 mod events;
 mod given_back;
@@ -60,6 +61,14 @@ pub use blast::Allowed;
 pub use clusters::{ClusterFilter, ClusterRow, ClusterView, Counts, LiveCluster, Unread};
 pub use commit::CommitError;
 pub use dump::{DumpError, Dumped};
+pub use environments::{
+    About, ActionBeat, ActionClaim, ActionDraft, ActionEnd, ActionEnded, ActionRow, Begun, Busy,
+    Cancelled, Checked, DeliveryClaim, DeliveryDraft, DeliveryEnd, DeliveryError, DeliveryFilter,
+    DeliveryRow, DueCheck, DueChecks, Effective, EnvironmentChange, EnvironmentDraft,
+    EnvironmentError, EnvironmentFilter, EnvironmentOrder, EnvironmentRow, GitEnd, GitRequest,
+    GitState, InitRow, LookRecord, LooksRecorded, Outlived, OutputLine, OutputStream, SettingsRow,
+    TakeOutcome, TakenIn, TookOver,
+};
 pub use error::Error;
 pub use events::Event;
 pub use logs::LogLine;
@@ -68,6 +77,7 @@ pub use machines::{MachineFilter, MachineRow};
 pub use manifests::{GenerationRow, ManifestRow};
 pub use observations::Change;
 pub use page::{Listed, Page};
+pub use postgres::{Octopod, OctopodError};
 pub use projects::{ProjectError, ProjectRow, Quota};
 pub use queue::{Claim, Ended, RecordError, Recorded};
 pub use recover::{Recovered, Recovery};
@@ -127,6 +137,11 @@ impl Store {
     /// The address of a database as it may be shown, and whether it holds a password.
     pub fn shown(url: &str) -> Result<(String, bool), Error> {
         postgres::shown(url)
+    }
+
+    /// Host, port, database and user of an address, as files of passwords name them.
+    pub fn parts(url: &str) -> Option<[String; 4]> {
+        postgres::parts(url)
     }
 
     /// Whether other processes can work with the same database.

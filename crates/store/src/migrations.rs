@@ -15,10 +15,13 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0003_upkeep.sql"),
     include_str!("migrations/0004_paces.sql"),
     include_str!("migrations/0005_reasons.sql"),
+    include_str!("migrations/0006_environments.sql"),
+    include_str!("migrations/0007_deliveries.sql"),
+    include_str!("migrations/0008_git.sql"),
 ];
 
 /// The format of a database that is up to date.
-pub(crate) const KNOWN: u64 = 5;
+pub(crate) const KNOWN: u64 = 8;
 
 /// Marks a database file as ours: "SLIP" in ASCII.
 const APPLICATION_ID: i64 = 0x534C_4950;

@@ -8,6 +8,7 @@
 //! **Invariant:** everything that is particular to PostgreSQL is here and in `migrations`.
 
 mod meaning;
+mod octopod;
 mod session;
 mod values;
 
@@ -15,6 +16,7 @@ use crate::error::Error;
 use crate::migrations;
 use meaning::{lost, meaning, unreachable};
 use model::secret::Secret;
+pub use octopod::{Octopod, OctopodError};
 pub(crate) use session::Session;
 use std::error::Error as _;
 use std::sync::Arc;
@@ -239,6 +241,19 @@ pub(crate) fn shown(url: &str) -> Result<(String, bool), Error> {
     let database = config.get_dbname().unwrap_or_default();
     let shown = format!("postgres://{user}{}{port}/{database}", hosts.join(","));
     Ok((shown, config.get_password().is_some()))
+}
+
+/// Host, port, database and user of an address.
+pub(crate) fn parts(url: &str) -> Option<[String; 4]> {
+    let Server { config } = Server::named(url, None).ok()?;
+    let host = match config.get_hosts().first()? {
+        Host::Tcp(name) => name.clone(),
+        // What is reached through a socket is this machine.
+        Host::Unix(_) => "localhost".to_owned(),
+    };
+    let port = config.get_ports().first().copied().unwrap_or(5432);
+    let (database, user) = (config.get_dbname()?, config.get_user().unwrap_or_default());
+    Some([host, port.to_string(), database.to_owned(), user.to_owned()])
 }
 
 fn runtime() -> Result<Runtime, Error> {

@@ -243,6 +243,10 @@ const KEEPS: &[(&str, &str)] = &[
         "SELECT COUNT(*) FROM clusters WHERE project = $1 AND phase <> 'gone'",
     ),
     (
+        "environment",
+        "SELECT COUNT(*) FROM environments WHERE project = $1 AND gone = 0",
+    ),
+    (
         "sealed value",
         "SELECT COUNT(*) FROM sealed WHERE project = $1",
     ),
@@ -275,6 +279,15 @@ fn delete(tx: &mut dyn Tx, name: &Name, actor: &Actor, now: Timestamp) -> Result
         }
     }
     tx.execute("DELETE FROM projects WHERE name = $1", &[name.into()])?;
+    for sql in [
+        "DELETE FROM environment_settings WHERE project = $1",
+        "DELETE FROM git_requests WHERE project = $1",
+        "DELETE FROM git_deliveries WHERE project = $1",
+        "DELETE FROM environment_inits WHERE project = $1",
+        "DELETE FROM environment_deliveries WHERE project = $1",
+    ] {
+        tx.execute(sql, &[name.into()])?;
+    }
     audit::enter(
         tx,
         Entry {

@@ -2,7 +2,7 @@
 //!
 //! What can be made anew is set aside: what was seen is looked at again, an unfinished task is planned
 //! again, a wish is made again by whoever had it. The desired state is no such thing: it is made
-//! from the newest generation that can be read and from the rows of the machines, of which none is left
+//! from the newest generation that can be read, else from what the manifest said then, and from the rows of the machines, of which none is left
 //! out unless somebody names it. What was set aside stays in the database where it is a
 //! generation, a task or a wish.
 
@@ -19,12 +19,14 @@ use crate::{clusters, commit, desired, intents, manifests, queue};
 use model::cluster::{Desired, Generation, Machine};
 use model::id::{ClusterId, IntentId, MachineId, TaskId};
 use model::intent::Intent;
+use model::manifest::Manifest;
 use model::name::Name;
 use model::observed::{ControlPlaneFact, Fact, Source};
 use model::task::{State, Task};
 use model::time::Timestamp;
 use model::version::Version;
 use plan::Remembered;
+use std::collections::BTreeMap;
 
 /// That what cannot be read of a cluster is set aside.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,6 +73,7 @@ impl Store {
 struct Head {
     id: ClusterId,
     manifest: Name,
+    incarnation: u32,
     generation: Generation,
     version: Version,
     tombstone: bool,
@@ -119,7 +122,7 @@ fn recover(tx: &mut dyn Tx, recovery: &Recovery, now: Timestamp) -> Result<Recov
 fn head(tx: &mut dyn Tx, recovery: &Recovery) -> Result<Head, WishError> {
     let row = first(
         tx,
-        "SELECT id, manifest, generation, version, tombstone FROM clusters
+        "SELECT id, manifest, incarnation, generation, version, tombstone FROM clusters
          WHERE project = $1 AND name = $2 AND phase <> 'gone' ORDER BY tombstone, incarnation DESC LIMIT 1",
         &[(&recovery.project).into(), (&recovery.cluster).into()],
     )?;
@@ -132,6 +135,7 @@ fn head(tx: &mut dyn Tx, recovery: &Recovery) -> Result<Head, WishError> {
     Ok(Head {
         id: row.take()?,
         manifest: row.take()?,
+        incarnation: row.take()?,
         generation: row.take()?,
         version: row.take()?,
         tombstone: row.take()?,
@@ -235,10 +239,15 @@ fn restore(
     (error, recovered): (&Error, &mut Recovered),
     now: Timestamp,
 ) -> Result<(), WishError> {
-    let Some(older) = newest_readable(tx, head)? else {
+    let (older, whence) = if let Some(older) = newest_readable(tx, head)? {
+        let whence = format!("generation {}", older.generation);
+        (older, whence)
+    } else if let Some(declared) = declared_then(tx, recovery, head, now)? {
+        (declared, "what its manifest said then".to_owned())
+    } else {
         return Err(refused(format!(
-            "no generation of cluster {} can be read ({error}); with `--abandon` it is given up and its \
-             machines are left to themselves",
+            "no generation of cluster {} can be read ({error}), nor what its manifest said then; with \
+             `--abandon` it is given up and its machines are left to themselves",
             recovery.cluster
         )));
     };
@@ -260,15 +269,15 @@ fn restore(
         pools,
     };
     let next = plan::recovered(&older, known);
-    let because = format!("recovered from generation {}", older.generation);
+    let because = format!("recovered from {whence}");
     let cause = Cause {
         author: &recovery.author.name,
         because: &because,
     };
     desired::restore(tx, &next, (&older, &ids), cause, now)?;
     recovered.aside.push(format!(
-        "generation {}, what is desired was made from generation {}",
-        head.generation, older.generation
+        "generation {}, what is desired was made from {whence}",
+        head.generation
     ));
     // What it was to become by then, the manifest says; unless it says that it is to go.
     if declared.is_some_and(|declared| !declared.deleted) {
@@ -299,6 +308,46 @@ fn newest_readable(tx: &mut dyn Tx, head: &Head) -> Result<Option<Desired>, Erro
             return Ok(Some(read));
         }
     }
+}
+
+/// The cluster as its manifest declared it when the newest generation was made, before its first machine:
+/// which there are, their rows say. For a cluster that never had a generation that can be read.
+fn declared_then(
+    tx: &mut dyn Tx,
+    recovery: &Recovery,
+    head: &Head,
+    now: Timestamp,
+) -> Result<Option<Desired>, Error> {
+    let row = first(
+        tx,
+        "SELECT format, body FROM manifest_generations
+         WHERE project = $1 AND name = $2 AND deleted = 0 AND created_at <=
+               (SELECT created_at FROM desired WHERE cluster = $3 AND generation = $4)
+         ORDER BY generation DESC LIMIT 1",
+        &[
+            (&recovery.project).into(),
+            (&head.manifest).into(),
+            head.id.into(),
+            head.generation.into(),
+        ],
+    )?;
+    let manifest = row.map(|mut row| row.readable::<Manifest>()).transpose()?;
+    let Some(mut manifest) = manifest.flatten() else {
+        return Ok(None);
+    };
+    manifest
+        .clusters
+        .retain(|cluster| cluster.name == recovery.cluster);
+    let lives = BTreeMap::from([(recovery.cluster.clone(), head.incarnation)]);
+    let expanded = plan::expand(&recovery.project, &manifest, &[], &lives, now);
+    let mut expanded = expanded.unwrap_or_default().into_iter();
+    let declared = expanded.find(|expansion| expansion.desired.cluster == head.id);
+    Ok(declared.map(|expansion| {
+        let mut desired = expansion.desired;
+        desired.generation = Generation(0);
+        desired.machines.clear();
+        desired
+    }))
 }
 
 /// Which machines there are, and those that are known, each with whether it leaves.

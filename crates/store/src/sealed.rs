@@ -85,7 +85,7 @@ fn read(mut row: Row) -> Result<SealedRow, Error> {
 }
 
 /// Stores one value in its place; its key is checked already.
-fn store(
+pub(crate) fn store(
     tx: &mut dyn Tx,
     SealedRow { place, sealed }: &SealedRow,
     actor: &Actor,

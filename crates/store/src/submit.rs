@@ -1,24 +1,28 @@
 //! Manifests in: expanded, judged and stored with all that follows, or refused whole.
 
+mod expanding;
+mod refused;
+
+use expanding::expand;
+pub use expanding::{Preview, Previews};
+pub use refused::{Clash, SubmitError};
+
 use crate::Store;
 use crate::audit::{self, Actor, Entry};
-use crate::blast::{Allowed, TooMuch, judge, lost};
-use crate::body::{FORMAT, Scope, Tx, encode, first};
-use crate::clusters::{self, ClusterView, Unread};
+use crate::blast::Allowed;
+use crate::body::{FORMAT, Scope, Tx, encode};
+use crate::clusters::{self};
 use crate::desired::Cause;
 use crate::error::Error;
 use crate::events::{count_of, note};
-use crate::{desired, intents, keys, manifests, notes, projects, stems, wish};
-use model::cluster::{Desired, Generation};
-use model::fault::{Code, Fault};
-use model::id::{ClusterId, MachineId};
-use model::intent::Wish;
+use crate::{desired, intents, keys, manifests, stems};
+use model::cluster::Generation;
+use model::id::ClusterId;
 use model::manifest::Manifest;
 use model::name::Name;
 use model::time::Timestamp;
-use plan::{Change, Limits, Loss};
+use plan::Change;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
 
 /// A manifest on its way in.
 #[derive(Debug, Clone)]
@@ -72,166 +76,6 @@ impl Submitted {
             unchanged: 0,
             unread: Vec::new(),
             notes: Vec::new(),
-        }
-    }
-}
-
-/// What a manifest would make of its clusters.
-#[derive(Debug, Clone, Default)]
-pub struct Previews {
-    /// Those that it can change.
-    pub clusters: Vec<Preview>,
-    /// Those that stay as they are because they cannot be read.
-    pub unread: Vec<Unread>,
-    /// What else there is to know of them.
-    pub notes: Vec<String>,
-}
-
-/// One cluster as a manifest would have it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Preview {
-    /// As it would be.
-    pub desired: Desired,
-    /// All that is known of it; for a new cluster, only how it would be.
-    pub known: ClusterView,
-    /// Compared with before.
-    pub change: Change,
-}
-
-impl Preview {
-    /// What the planner would be given.
-    pub fn view(&self, now: Timestamp) -> plan::View<'_> {
-        plan::View {
-            desired: &self.desired,
-            ..self.known.view(now)
-        }
-    }
-}
-
-/// Why a submission was refused; nothing of it was stored.
-#[derive(Debug, thiserror::Error)]
-pub enum SubmitError {
-    /// The manifest asks of living clusters what cannot be.
-    #[error("the manifest cannot be applied to what there is")]
-    Faults(Vec<Fault>),
-    /// It would remove more machines at once than somebody agreed to.
-    #[error("{removed} of the {of} machines of {what} would be removed at once")]
-    Blast {
-        /// Whose machines: `cluster NAME` or `the fleet`.
-        what: String,
-        /// How many would go.
-        removed: u32,
-        /// Of how many.
-        of: u32,
-        /// The per cent that must be allowed for all of the change.
-        percent_needed: u32,
-    },
-    /// Machines would go together with data that their cluster keeps on them.
-    #[error("{0}")]
-    DataLoss(Loss),
-    /// It was made for another generation than the current one.
-    #[error("the manifest is at generation {current}, not at the one this was made for")]
-    Conflict {
-        /// The current generation; zero when there is no such manifest.
-        current: Generation,
-    },
-    /// Names that other manifests have.
-    #[error("{}", all(clashes))]
-    Taken {
-        /// Each of them.
-        clashes: Vec<Clash>,
-    },
-    /// The key came with another manifest before.
-    #[error("idempotency key `{key}` was used for another request")]
-    KeyReused {
-        /// The key.
-        key: String,
-    },
-    /// It would remove clusters that somebody protected.
-    #[error("{} protected from deletion", are(clusters))]
-    Protected {
-        /// Which.
-        clusters: Vec<Name>,
-    },
-    /// There is no such project.
-    #[error("there is no project {project}")]
-    NoProject {
-        /// What was asked for.
-        project: Name,
-    },
-    /// The project would have more clusters than it may.
-    #[error("project {project} has {used} clusters and would get {new} more, it may have {limit}")]
-    Quota {
-        /// Which project.
-        project: Name,
-        /// How many clusters it has.
-        used: u32,
-        /// How many the manifest adds.
-        new: u32,
-        /// How many it may have.
-        limit: u32,
-    },
-    /// There is no such manifest.
-    #[error("there is no manifest {manifest}")]
-    NotFound {
-        /// What was asked for.
-        manifest: Name,
-    },
-    /// The store could not answer.
-    #[error(transparent)]
-    Store(#[from] Error),
-}
-
-/// A name that another manifest has.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Clash {
-    /// Another manifest has a cluster of that name.
-    #[error("cluster {cluster} belongs to manifest {manifest}")]
-    Cluster {
-        /// The cluster.
-        cluster: Name,
-        /// The manifest that declares it.
-        manifest: Name,
-    },
-    /// Machines of another manifest have the names that its machines would get.
-    #[error(
-        "machines of {owner} and its pool {pool} would be called as those of {other} and its pool \
-         {other_pool}, which belong to manifest {manifest}"
-    )]
-    Machines {
-        /// The cluster or the load balancer.
-        owner: Name,
-        /// Its pool.
-        pool: Name,
-        /// The other cluster or load balancer.
-        other: Name,
-        /// Its pool.
-        other_pool: Name,
-        /// The manifest that declares the other.
-        manifest: Name,
-    },
-}
-
-/// Every name that is taken, in one sentence.
-fn all(clashes: &[Clash]) -> String {
-    let told: Vec<_> = clashes.iter().map(ToString::to_string).collect();
-    told.join("; ")
-}
-
-impl From<TooMuch> for SubmitError {
-    fn from(
-        TooMuch {
-            what,
-            removed,
-            of,
-            percent_needed,
-        }: TooMuch,
-    ) -> Self {
-        Self::Blast {
-            what,
-            removed,
-            of,
-            percent_needed,
         }
     }
 }
@@ -401,174 +245,6 @@ fn store_all(
             .push((preview.desired.cluster, preview.desired.name.clone()));
     }
     Ok(submitted)
-}
-
-/// Expands a manifest against what there is, and judges the result.
-fn expand(
-    tx: &mut dyn Tx,
-    project: &Name,
-    manifest: &Manifest,
-    allow: Allowed,
-    now: Timestamp,
-) -> Result<Previews, SubmitError> {
-    let (views, unread) = clusters::of_manifest(tx, project, &manifest.name)?;
-    let aside: Vec<_> = unread.iter().map(|unread| unread.cluster.clone()).collect();
-    let mut lives = BTreeMap::new();
-    let mut clashes = Vec::new();
-    for cluster in &manifest.clusters {
-        clashes.extend(taken_name(tx, project, &manifest.name, &cluster.name)?);
-        lives.insert(cluster.name.clone(), lives_of(tx, project, &cluster.name)?);
-    }
-    let called = stems::taken(tx, project, manifest)?.into_iter();
-    // Whose name is taken has machines whose names are, too.
-    let named = |owner: &Name| {
-        let mut clashes = clashes.iter();
-        clashes.any(|of| matches!(of, Clash::Cluster { cluster, .. } if cluster == owner))
-    };
-    let besides = |clash: &Clash| !matches!(clash, Clash::Machines { owner, .. } if named(owner));
-    let called: Vec<_> = called.filter(besides).collect();
-    clashes.extend(called);
-    if !clashes.is_empty() {
-        return Err(SubmitError::Taken { clashes });
-    }
-    let known: Vec<_> = views.iter().map(ClusterView::known).collect();
-    let expansions = plan::expand_beside(project, manifest, &known, &aside, &lives, now)
-        .map_err(SubmitError::Faults)?;
-    let mut views: BTreeMap<_, _> = views
-        .into_iter()
-        .map(|view| (view.desired.cluster, view))
-        .collect();
-    let mut previews: Vec<_> = expansions
-        .into_iter()
-        .map(|expansion| {
-            let known = views.remove(&expansion.desired.cluster);
-            let known = known.unwrap_or_else(|| ClusterView::unseen(expansion.desired.clone()));
-            Preview {
-                desired: expansion.desired,
-                known,
-                change: expansion.change,
-            }
-        })
-        .collect();
-    let going = previews.iter().flat_map(|preview| &preview.desired.leaving);
-    let going: BTreeSet<MachineId> = going.map(|machine| machine.id).collect();
-    for Preview { desired, known, .. } in &mut previews {
-        known.look_around(tx, desired, &going)?;
-    }
-    wished_in_reason(manifest, &previews).map_err(SubmitError::Faults)?;
-    within_quota(tx, project, &previews)?;
-    let changes = || {
-        let changes = previews.iter();
-        changes.map(|preview| (&preview.known, &preview.desired))
-    };
-    judge(tx, changes(), Limits::default().allowing(allow.blast))??;
-    lost(changes(), manifest, allow.data_loss).map_err(SubmitError::DataLoss)?;
-    let notes = notes::of(tx, (project, manifest), &previews, now)?;
-    Ok(Previews {
-        clusters: previews,
-        unread,
-        notes,
-    })
-}
-
-/// Refuses a manifest that is sound, and is not with what was wished besides.
-fn wished_in_reason(manifest: &Manifest, previews: &[Preview]) -> Result<(), Vec<Fault>> {
-    let mut faults = Vec::new();
-    for preview in previews.iter().filter(|of| !of.desired.tombstone) {
-        let scales = preview.known.intents.iter();
-        let scale = scales.filter(|intent| matches!(intent.wish, Wish::Scale { .. }));
-        let wishes: Vec<_> = scale.map(|intent| intent.id.to_string()).collect();
-        let (false, Err(wrong)) = (wishes.is_empty(), wish::sound(&preview.desired)) else {
-            continue;
-        };
-        let mut declared = manifest.clusters.iter();
-        let at = declared.position(|cluster| cluster.name == preview.desired.name);
-        faults.push(Fault {
-            path: format!("spec.kubernetes.clusters[{}].pools", at.unwrap_or_default()),
-            code: Code::Range,
-            message: format!(
-                "{wrong}, with the size that was wished for a pool ({}); take that back with \
-                 `slipway intent withdraw`, or declare another",
-                wishes.join(", ")
-            ),
-        });
-    }
-    if faults.is_empty() {
-        Ok(())
-    } else {
-        Err(faults)
-    }
-}
-
-/// Clusters as the subject of a sentence.
-fn are(clusters: &[Name]) -> String {
-    let names: Vec<_> = clusters.iter().map(Name::as_str).collect();
-    match names.as_slice() {
-        [one] => format!("cluster {one} is"),
-        several => format!("clusters {} are", several.join(", ")),
-    }
-}
-
-/// Refuses more clusters than the project may have. Those that are there may stay.
-fn within_quota(tx: &mut dyn Tx, project: &Name, previews: &[Preview]) -> Result<(), SubmitError> {
-    let Some(quota) = projects::quota(tx, project)? else {
-        return Err(SubmitError::NoProject {
-            project: project.clone(),
-        });
-    };
-    let new = previews
-        .iter()
-        .filter(|preview| preview.change == Change::New)
-        .count();
-    let (Some(limit), Ok(new @ 1..)) = (quota.clusters, u32::try_from(new)) else {
-        return Ok(());
-    };
-    let used = first(
-        tx,
-        "SELECT COUNT(*) FROM clusters WHERE project = $1 AND phase <> 'gone'",
-        &[project.into()],
-    )?;
-    let used = used.map_or(Ok(0), |mut row| row.take::<u32>())?;
-    if used.saturating_add(new) > limit {
-        return Err(SubmitError::Quota {
-            project: project.clone(),
-            used,
-            new,
-            limit,
-        });
-    }
-    Ok(())
-}
-
-/// Whether a living cluster of another manifest has the name.
-fn taken_name(
-    tx: &mut dyn Tx,
-    project: &Name,
-    manifest: &Name,
-    cluster: &Name,
-) -> Result<Option<Clash>, Error> {
-    let other = first(
-        tx,
-        "SELECT manifest FROM clusters WHERE project = $1 AND name = $2 AND manifest <> $3 AND tombstone = 0",
-        &[project.into(), cluster.into(), manifest.into()],
-    )?;
-    let clash = other.map(|mut row| {
-        Ok(Clash::Cluster {
-            cluster: cluster.clone(),
-            manifest: row.take()?,
-        })
-    });
-    clash.transpose()
-}
-
-/// How many clusters of a name there ever were.
-fn lives_of(tx: &mut dyn Tx, project: &Name, cluster: &Name) -> Result<u32, Error> {
-    let row = first(
-        tx,
-        "SELECT COALESCE(MAX(incarnation) + 1, 0) FROM clusters WHERE project = $1 AND name = $2",
-        &[project.into(), cluster.into()],
-    )?;
-    row.map_or(Ok(0), |mut row| row.take())
 }
 
 /// The next generation of a manifest.

@@ -3,7 +3,7 @@
 use crate::Store;
 use crate::body::{Row, Scope, Tx, Value};
 use crate::error::Error;
-use crate::paces;
+use crate::{environments, paces};
 use model::time::Timestamp;
 use std::time::Duration;
 
@@ -52,6 +52,12 @@ pub struct Swept {
     pub keys: usize,
     /// How long tasks took.
     pub paces: usize,
+    /// What actions at environments printed.
+    pub outputs: usize,
+    /// Actions at environments that ended.
+    pub actions: usize,
+    /// Messages to somebody outside that ended.
+    pub deliveries: usize,
     /// Whether there was more than one sweep clears away.
     pub more: bool,
 }
@@ -104,10 +110,14 @@ fn sweep(tx: &mut dyn Tx, now: Timestamp) -> Result<Swept, Error> {
         &params(KEYS_KEPT),
     )?;
     let paces = paces::sweep(tx, ROWS_MAX)?;
+    let (outputs, actions) = environments::sweep(tx, &params(LOGS_KEPT), &params(TASKS_KEPT))?;
+    let deliveries = environments::sweep_deliveries(tx, &params(LOGS_KEPT))?;
     let full = usize::try_from(ROWS_MAX).unwrap_or(usize::MAX);
-    let more = [events, changes, tasks, logs, intents, journeys, keys, paces]
-        .iter()
-        .any(|rows| *rows >= full);
+    let more = [
+        events, changes, tasks, logs, intents, journeys, keys, paces, outputs, actions, deliveries,
+    ]
+    .iter()
+    .any(|rows| *rows >= full);
     Ok(Swept {
         events,
         changes,
@@ -117,6 +127,9 @@ fn sweep(tx: &mut dyn Tx, now: Timestamp) -> Result<Swept, Error> {
         journeys,
         keys,
         paces,
+        outputs,
+        actions,
+        deliveries,
         more,
     })
 }

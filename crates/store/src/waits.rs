@@ -23,7 +23,7 @@ pub(crate) fn are_true(tx: &mut dyn Tx, plan: &Plan, project: &Name) -> Result<b
 }
 
 fn is_true(tx: &mut dyn Tx, plan: &Plan, project: &Name, reason: &Reason) -> Result<bool, Error> {
-    if let Reason::Claimed { thing, by } = reason {
+    if let Reason::Claimed { thing, by, .. } = reason {
         tx.hold(thing)?;
         return Ok(claims::holder(tx, thing, plan.cluster)?.as_ref() == Some(by));
     }

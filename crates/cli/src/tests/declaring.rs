@@ -39,8 +39,8 @@ async fn a_journey_is_printed_as_it_is_with_the_way_to_do_it() {
         r#"{"id":"plan-1","kept":true,"text":"cluster edge\n  1  create\n","clusters":[],"empty":false,"minutes":3}"#,
     )]);
     let file = file("kind: InputManifest");
-    let line = format!("plan -f {}", file.path().display());
-    let shown = picture(&server, &line, None).await;
+    let path = file.path().to_str().unwrap();
+    let shown = picture(&server, &format!("plan -f {path}"), None).await;
     expect![[r"
         exit 0
         cluster edge
@@ -48,7 +48,12 @@ async fn a_journey_is_printed_as_it_is_with_the_way_to_do_it() {
         --
         to do this and no more: slipway apply -f FILE --plan plan-1
     "]]
-    .assert_eq(&shown.replace(file.path().to_str().unwrap(), "FILE"));
+    .assert_eq(&shown.replace(path, "FILE"));
+    let line = format!("plan -f {path} --allow-blast 50 --allow-data-loss");
+    let shown = picture(&server, &line, None).await;
+    let told = shown.replace(path, "FILE");
+    let last = "slipway apply -f FILE --allow-blast 50 --allow-data-loss --plan plan-1";
+    assert!(told.trim_end().ends_with(last), "{told}");
 }
 
 #[tokio::test]

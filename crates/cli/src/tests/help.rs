@@ -3,6 +3,7 @@
 mod access;
 mod acting;
 mod declaring;
+mod env;
 mod looking;
 
 use super::Program;
@@ -67,6 +68,7 @@ fn the_program() {
               token       Make, list and revoke tokens
               audit       List, verify and export what was done
               completion  Write a completion script for a shell
+              env         Create environments, change them, archive them, look at them
               help        Print this message or the help of the given subcommand(s)
             Options:
               -h, --help  Print help (see more with '--help')

@@ -125,7 +125,7 @@ async fn a_value_on_the_command_line_is_refused_and_not_repeated() {
         hint: a value never stands on the command line, where every user of this machine can read it; write `token` alone and be asked for it, or `token=FILE`
         exit 2
         --
-        error: the name of an entry cannot be used: entry name has '/' at position 2; allowed are a-z, A-Z, 0-9, `.`, `_` and `-` (CLI-008)
+        error: the name of an entry cannot be used: entry name has `/`; allowed are a-z, A-Z, 0-9, `.`, `_` and `-` (CLI-008)
         hint: write KEY, or KEY=FILE
         exit 2
         --

@@ -128,7 +128,7 @@ async fn a_name_that_no_such_thing_can_have_is_a_wrong_call() {
         &expect![[r#"
         exit 2
         --
-        error: name has 'O' at position 0; allowed are a-z, 0-9 and, inside, hyphens (CLI-008)
+        error: `O` is upper case; allowed are a-z, 0-9 and, inside, hyphens (CLI-008)
         hint: `slipway get manifest` lists the names
     "#]],
     )

@@ -170,7 +170,7 @@ fn unwritable(to: &Path, cause: std::io::Error) -> Error {
 }
 
 /// Completes when somebody asks us to end.
-async fn interrupted() {
+pub(crate) async fn interrupted() {
     let terminated = async {
         match signal(SignalKind::terminate()) {
             Ok(mut signals) => drop(signals.recv().await),
@@ -208,7 +208,7 @@ fn style(template: &str) -> ProgressStyle {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::global::{Format, Global};
+    use crate::global::Global;
     use crate::out::Out;
     use std::io::{BufRead as _, BufReader};
     use std::net::TcpListener;
@@ -245,7 +245,7 @@ mod tests {
             token_file: None,
             data_dir: Some(directory.to_owned()),
             project: None,
-            output: Format::Table,
+            outputs: Vec::new(),
         };
         let mut out = Out::to(Box::new(std::io::sink()), Box::new(std::io::sink()));
         let mut context = Context::new(&global, &mut out);

@@ -32,7 +32,10 @@ pub(crate) async fn run(arguments: Arguments, context: &mut Context<'_>) -> Resu
     let client = context.client()?;
     // First of all: a file that cannot be written is known before anything was opened.
     let file = to.as_deref().map(beside).transpose()?;
-    let kubeconfig = shown(client.kubeconfig(&cluster).await?, context.global().output)?;
+    let kubeconfig = shown(
+        client.kubeconfig(&cluster).await?,
+        context.global().output(),
+    )?;
     let Some((mut file, to)) = file else {
         context.out().bytes(kubeconfig.expose())?;
         return Ok(Exit::Done);

@@ -3,6 +3,7 @@
 use crate::allow::Allowing;
 use crate::context::Context;
 use crate::error::Error;
+use crate::global::DEFAULT_PROJECT;
 use crate::source::Source;
 use api::Exit;
 
@@ -34,14 +35,24 @@ pub(crate) async fn run(arguments: Arguments, context: &mut Context<'_>) -> Resu
         context
             .out()
             .say("the server could not write this plan down, so `apply --plan` cannot refer to it");
-    } else if !journey.empty {
+    } else if !journey.empty && (journey.unread.is_empty() || !journey.clusters.is_empty()) {
+        let project = match client.project() {
+            usual if usual == DEFAULT_PROJECT => String::new(),
+            other => format!(" --project {other}"),
+        };
         let file = arguments.source.file.display();
         context.out().say(&format!(
-            "to do this and no more: slipway apply -f {file} --plan {}",
+            "to do this and no more: slipway{project} apply -f {file}{} --plan {}",
+            arguments.allow.flags(),
             journey.id
         ));
     }
-    Ok(Exit::Done)
+    // What cannot be read waits for somebody, whatever becomes of the rest.
+    Ok(if journey.unread.is_empty() {
+        Exit::Done
+    } else {
+        Exit::Failed
+    })
 }
 
 /// The text with exactly one newline at its end.

@@ -201,7 +201,7 @@ fn unusable(error: &impl std::fmt::Display) -> Error {
     }
 }
 
-fn from_file(key: &str, file: &Path) -> Result<Secret, Error> {
+pub(super) fn from_file(key: &str, file: &Path) -> Result<Secret, Error> {
     // What is no file may be a value, and is not repeated.
     let found = std::fs::metadata(file).map_err(|_| Error::Usage {
         what: format!("`{key}=` names a file, and there is no such file"),
@@ -224,7 +224,12 @@ fn from_file(key: &str, file: &Path) -> Result<Secret, Error> {
 }
 
 /// Asks a person, or reads what is piped in: that can be one value only.
-fn from_person(key: &str, name: &str, more: bool, out: &mut Out) -> Result<Secret, Error> {
+pub(super) fn from_person(
+    key: &str,
+    name: &str,
+    more: bool,
+    out: &mut Out,
+) -> Result<Secret, Error> {
     if let Some(answer) = out.ask_unseen(&format!("value of {name}/{key}: ")) {
         let value = Secret::from_text(answer.map_err(unread)?);
         return bounded(some(value, key)?, Path::new("-"));

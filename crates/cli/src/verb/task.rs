@@ -97,7 +97,7 @@ async fn log(arguments: Log, context: &mut Context<'_>) -> Result<Exit, Error> {
         return self::follow(&client, &id, after, context).await;
     }
     let whole = rest(&client, &id, after).await?;
-    if context.global().output == Format::Table {
+    if context.global().output() == Format::Table {
         for line in &whole.lines {
             show(line, context)?;
         }
@@ -163,7 +163,7 @@ async fn follow(
 /// Shows one line: to people, as a line of JSON, or as a document of YAML.
 fn show(line: &LogLine, context: &mut Context<'_>) -> Result<(), Error> {
     miss(line, context);
-    let text = match context.global().output {
+    let text = match context.global().output() {
         // What is missing was not written: it is no part of the data.
         Format::Table if line.dropped.is_some() => return Ok(()),
         Format::Table => view::lines(std::slice::from_ref(line)),

@@ -38,7 +38,7 @@ pub(crate) async fn run(arguments: Arguments, context: &mut Context<'_>) -> Resu
                 away = false;
             }
             Signal::Event(event) => {
-                let text = line(&event, context.global().output)?;
+                let text = line(&event, context.global().output())?;
                 context.out().data(&text)?;
             }
             Signal::Unknown => context

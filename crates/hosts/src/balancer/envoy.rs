@@ -338,8 +338,10 @@ fn watch(cluster: &mut Value) {
 /// Has the targets of connections asked whether they are ready, as API servers can be.
 ///
 /// One that starts, ends or has lost its etcd accepts connections and answers nothing useful. It is
-/// passed over from its first such answer on. Only the question is put by TLS: what callers send is
-/// passed on as it comes, and whoever answers proves nothing by it and is told nothing.
+/// passed over from its first such answer on, and whoever is connected to it is sent away: kubelets
+/// keep one connection for everything, and with such a server they would not renew their leases until
+/// their nodes are taken for dead. Only the question is put by TLS: what callers send is passed on as
+/// it comes, and whoever answers proves nothing by it and is told nothing.
 fn question(cluster: &mut Value) {
     let by_tls = json!({"by_tls": true});
     cluster["transport_socket_matches"] = json!([{
@@ -357,6 +359,7 @@ fn question(cluster: &mut Value) {
             },
         },
     }]);
+    cluster["close_connections_on_host_health_failure"] = json!(true);
     // When none says that it is ready, one may answer all the same, or forbid strangers to ask.
     cluster["common_lb_config"]["healthy_panic_threshold"] = json!({"value": 1});
     let check = &mut cluster["health_checks"][0];

@@ -137,7 +137,7 @@ impl Lan {
 }
 
 /// How long the cable of a host that was cut off may be in the way of the next one.
-const CABLE_MAX: Duration = Duration::from_secs(2);
+const CABLE_MAX: Duration = Duration::from_secs(30);
 
 /// How long to wait before that is looked at again.
 const CABLE_PAUSE: Duration = Duration::from_millis(20);

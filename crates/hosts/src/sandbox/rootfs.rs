@@ -202,7 +202,12 @@ pub(super) async fn tree(
             .arg(archive)
             .arg(&tree);
         let unpacked = tool::run(&mut command, "", UNPACKING).await;
-        unpacked.map_err(|said| no_rootfs(&format!("unpacking {}: {said}", archive.display())))?;
+        if let Err(said) = unpacked {
+            // Nobody may ever come back for this archive.
+            drop(std::fs::remove_dir_all(&partial));
+            let what = format!("unpacking {}: {said}", archive.display());
+            return Err(no_rootfs(&what));
+        }
     }
     drop(lock);
     Ok(tree)

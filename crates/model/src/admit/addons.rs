@@ -8,7 +8,11 @@ use crate::source::Value;
 use std::collections::BTreeMap;
 
 /// The add-ons that a cluster names.
-pub(super) fn of_cluster(fields: &mut Fields<'_>, cni: Cni, faults: &mut Faults) -> Vec<Named> {
+pub(super) fn of_cluster(
+    fields: &mut Fields<'_>,
+    cni: Option<Cni>,
+    faults: &mut Faults,
+) -> Vec<Named> {
     let mut addons: Vec<Named> = Vec::new();
     for (path, value) in fields.items("addons", AddonName::ALL.len() * 2, faults) {
         let Some(mut addon) = Fields::open(value, path.as_str(), faults) else {
@@ -33,7 +37,7 @@ pub(super) fn of_cluster(fields: &mut Fields<'_>, cni: Cni, faults: &mut Faults)
     addons
 }
 
-fn name_of(addon: &mut Fields<'_>, cni: Cni, faults: &mut Faults) -> Option<AddonName> {
+fn name_of(addon: &mut Fields<'_>, cni: Option<Cni>, faults: &mut Faults) -> Option<AddonName> {
     let text = addon.text("name", faults)?;
     let Ok(name) = text.parse::<AddonName>() else {
         let known = AddonName::ALL.map(AddonName::as_str).join(", ");
@@ -43,7 +47,10 @@ fn name_of(addon: &mut Fields<'_>, cni: Cni, faults: &mut Faults) -> Option<Addo
         return None;
     };
     // One that nobody asked to connect pods would fight with the one that does.
-    if name.connects() && AddonName::of_cni(cni) != Some(name) {
+    if let Some(cni) = cni
+        && name.connects()
+        && AddonName::of_cni(cni) != Some(name)
+    {
         let message = format!(
             "found `{name}`, which connects pods, beside cni: {}; allowed: what `cni` names",
             cni.as_str()

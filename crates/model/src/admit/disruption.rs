@@ -7,7 +7,7 @@
 //! every day and no offset means UTC. `examples/maintenance.yaml` has all of it.
 
 use super::fields::Fields;
-use super::manifest::{Read, listed};
+use super::parts::{Names, Parts, Title};
 use crate::disruption::{Day, PoolBudget, UNAVAILABLE_DEFAULT, Window, Windows};
 use crate::fault::{Code, Faults};
 use crate::manifest::UNAVAILABLE_MAX;
@@ -16,9 +16,6 @@ use crate::source::Value;
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
-
-/// The most groups in one manifest: more racks than a project has.
-const GROUPS_MAX: usize = 1_000;
 
 /// The most windows of one cluster: two for each day of the week are fourteen.
 const WINDOWS_MAX: usize = 50;
@@ -31,50 +28,42 @@ const OPEN: RangeInclusive<u32> = 10..=7 * 24 * 60;
 const OFFSETS: RangeInclusive<i16> = -12 * 60..=14 * 60;
 
 /// The groups of a manifest, each with its budget.
-pub(super) fn groups_of(spec: &mut Fields<'_>, faults: &mut Faults) -> Vec<Read<u32>> {
+pub(super) fn groups_of(spec: &mut Fields<'_>, faults: &mut Faults) -> Parts<Option<u32>> {
+    let said = spec.has("disruption");
     let Some(mut fields) = spec.mapping("disruption", faults) else {
-        return Vec::new();
+        return if said { Parts::lost() } else { Parts::none() };
     };
-    let mut groups = Vec::new();
-    for (path, value) in fields.items("groups", GROUPS_MAX, faults) {
-        let Some(mut group) = Fields::open(value, path.as_str(), faults) else {
-            continue;
-        };
-        let name = group.name("name", Name::LEN_MAX, faults);
-        let value = group.number("unavailable", 1..=UNAVAILABLE_MAX, faults);
+    let groups = Parts::of(&mut fields, "groups", faults, |mut group, _, faults| {
+        let title = Title::of(&mut group, "name", Name::LEN_MAX, faults);
+        let unavailable = group.number("unavailable", 1..=UNAVAILABLE_MAX, faults);
         group.finish(faults);
-        groups.extend(name.map(|name| Read { path, name, value }));
-    }
+        (title, unavailable)
+    });
     fields.finish(faults);
     groups
 }
 
-/// What a pool says of itself.
+/// What a pool says of itself, and the group that it names.
 pub(super) fn of_pool(
     pool: &mut Fields<'_>,
-    groups: &[Read<u32>],
+    groups: &Parts<Option<u32>>,
     faults: &mut Faults,
-) -> PoolBudget {
+) -> (PoolBudget, Names) {
+    let said = pool.has("disruption");
     let Some(mut fields) = pool.mapping("disruption", faults) else {
-        return PoolBudget::default();
+        let group = if said {
+            Names::lost()
+        } else {
+            Names::default()
+        };
+        return (PoolBudget::default(), group);
     };
     let unavailable = fields.optional_number("unavailable", 1..=UNAVAILABLE_MAX, faults);
-    let group: Option<Name> = fields.optional_parsed("group", faults);
-    if let Some(group) = &group
-        && !groups.iter().any(|known| known.name == *group)
-    {
-        let defined: Vec<_> = groups.iter().map(|group| group.name.as_str()).collect();
-        faults.note(
-            fields.path("group"),
-            Code::Reference,
-            format!(
-                "found `{group}`, allowed: a group of this manifest ({})",
-                listed(&defined)
-            ),
-        );
-    }
+    let named = Names::one(&mut fields, "group", ("group", Name::LEN_MAX), faults);
+    named.refuse(groups, "group", faults);
     fields.finish(faults);
-    PoolBudget { unavailable, group }
+    let group = named.iter().next().cloned();
+    (PoolBudget { unavailable, group }, named)
 }
 
 /// The budget of a cluster, and its windows.

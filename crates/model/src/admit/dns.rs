@@ -1,10 +1,11 @@
 //! How load balancers are called in the world: `dns`.
 
 use super::fields::Fields;
-use super::manifest::{PROVIDER_NAME_MAX, Read, listed};
+use super::manifest::PROVIDER_NAME_MAX;
+use super::parts::Parts;
+use super::providers::{Lender, via};
 use crate::dns::{CHOSEN_LEN, Declared, Domain};
 use crate::fault::{Code, Faults};
-use crate::manifest::Account;
 use crate::name::Name;
 use crate::provider::Provider;
 use crate::source::Value;
@@ -17,6 +18,8 @@ const NAMES_MAX: usize = 100;
 #[derive(Default)]
 pub(super) struct Called {
     zone: Option<Domain>,
+    /// Who answers for them.
+    pub(super) provider: Option<Name>,
     /// Every name, with its place.
     names: Vec<(String, Domain)>,
     /// Where names besides the first are, if there are any.
@@ -27,7 +30,7 @@ pub(super) struct Called {
 /// Reads the names of a load balancer, where it has any. In doubt nothing is whole.
 pub(super) fn of_balancer(
     fields: &mut Fields<'_>,
-    providers: &[Read<Account>],
+    providers: &Parts<Lender>,
     faults: &mut Faults,
 ) -> Option<Called> {
     let mut dns = fields.mapping("dns", faults)?;
@@ -66,7 +69,7 @@ pub(super) fn of_balancer(
     let whole = || {
         Some(Declared {
             zone: zone.clone()?,
-            provider: provider?,
+            provider: provider.clone()?,
             hostname,
             alternatives: alternatives.into_iter().map(|(_, name)| name).collect(),
         })
@@ -74,6 +77,7 @@ pub(super) fn of_balancer(
     let whole = whole().filter(|_| said && read);
     Some(Called {
         zone,
+        provider,
         names,
         besides,
         whole,
@@ -118,18 +122,9 @@ fn fitting(zone: &Domain, names: &[(String, Domain)], faults: &mut Faults) {
 }
 
 /// The provider must be there, and answer for names.
-fn answers(name: &Name, dns: &Fields<'_>, providers: &[Read<Account>], faults: &mut Faults) {
-    let Some(named) = providers.iter().find(|provider| provider.name == *name) else {
-        let defined = providers.iter().map(|provider| provider.name.as_str());
-        let defined: Vec<_> = defined.collect();
-        let message = format!(
-            "found `{name}`, allowed: a provider of this manifest ({})",
-            listed(&defined)
-        );
-        faults.note(dns.path("provider"), Code::Reference, message);
-        return;
-    };
-    let via = named.value.as_ref().map(|account| account.via);
+fn answers(name: &Name, dns: &Fields<'_>, providers: &Parts<Lender>, faults: &mut Faults) {
+    providers.refuse_unknown(name, &dns.path("provider"), "provider", faults);
+    let via = via(providers, name);
     if let Some(via) = via.filter(|via| !via.answers()) {
         let answering = Provider::all().filter(|other| other.answers());
         let answering: Vec<_> = answering.map(Provider::as_str).collect();

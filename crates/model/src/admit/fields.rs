@@ -55,6 +55,19 @@ impl<'v> Fields<'v> {
             .filter(|value| **value != Value::Null)
     }
 
+    /// The text that is written there, whether or not it is of use.
+    pub(super) fn raw(&self, field: &str) -> Option<&'v str> {
+        match self.written(field)? {
+            Value::Text(text) => Some(text),
+            Value::Null
+            | Value::Bool(_)
+            | Value::Int(_)
+            | Value::Float(_)
+            | Value::List(_)
+            | Value::Map(_) => None,
+        }
+    }
+
     /// Whether a list is written there that has no items: not the same as no list.
     pub(super) fn empty_list(&self, field: &str) -> bool {
         matches!(self.written(field), Some(Value::List(items)) if items.is_empty())

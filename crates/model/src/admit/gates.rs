@@ -5,6 +5,7 @@ use crate::fault::{Code, Faults};
 use crate::gate::{Check, Gate};
 use crate::source::Value;
 use serde_json::Value as Json;
+use std::collections::BTreeSet;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ const WORDS_MAX: usize = 100;
 
 /// The gates that a cluster declares, in their order.
 pub(super) fn of_cluster(fields: &mut Fields<'_>, faults: &mut Faults) -> Vec<Gate> {
-    let mut gates: Vec<Gate> = Vec::new();
+    let (mut gates, mut names) = (Vec::<Gate>::new(), BTreeSet::new());
     for (path, value) in fields.items("upgradeGates", GATES_MAX, faults) {
         let Some(mut gate) = Fields::open(value, path.as_str(), faults) else {
             continue;
@@ -28,14 +29,14 @@ pub(super) fn of_cluster(fields: &mut Fields<'_>, faults: &mut Faults) -> Vec<Ga
         let check = check_of(&mut gate, faults);
         let patience: Option<Patience> = gate.optional_parsed("timeout", faults);
         gate.finish(faults);
-        let (Some(name), Some(check)) = (name, check) else {
-            continue;
-        };
-        if gates.iter().any(|other| other.name == name) {
+        if let Some(name) = name.as_ref().filter(|name| !names.insert((*name).clone())) {
             let message = format!("found `{name}` again; every gate has a name of its own");
             faults.note(format!("{path}.name"), Code::Duplicate, message);
             continue;
         }
+        let (Some(name), Some(check)) = (name, check) else {
+            continue;
+        };
         let patience = patience.map_or(Gate::PATIENCE, |patience| patience.0);
         gates.push(Gate {
             name,

@@ -1,30 +1,33 @@
 //! The host through which the machines of a static pool are reached: `jumpHost`.
 
 use super::fields::Fields;
-use super::manifest::Read;
-use super::pools::{Endpoint, enterable, port_of, username_of};
+use super::parts::Parts;
+use super::pools::{Endpoint, Kind, Standing, Stock, enterable, port_of, username_of};
 use super::secrets;
 use crate::fault::{Code, Faults};
-use crate::manifest::{JumpHost, Pool};
+use crate::manifest::JumpHost;
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 
-/// What a static pool says of its jump host; `Err` where that has faults.
-pub(super) fn of_pool(
-    pool: &mut Fields<'_>,
-    faults: &mut Faults,
-) -> Result<Option<JumpHost>, Faulty> {
-    let said = pool.has("jumpHost");
-    match pool.mapping("jumpHost", faults) {
-        Some(fields) => jump_of(fields, faults).map(Some).ok_or(Faulty),
-        None if said => Err(Faulty),
-        None => Ok(None),
-    }
+/// A jump host as read.
+pub(super) struct Jump {
+    /// Where it stands, where that could be read.
+    pub(super) endpoint: Option<Ipv4Addr>,
+    pub(super) whole: Option<JumpHost>,
 }
 
-/// Its faults are told.
-pub(super) struct Faulty;
+/// What a static pool says of its jump host, where it has one.
+pub(super) fn of_pool(pool: &mut Fields<'_>, faults: &mut Faults) -> Option<Jump> {
+    let said = pool.has("jumpHost");
+    let fields = pool.mapping("jumpHost", faults);
+    let nothing = said.then_some(Jump {
+        endpoint: None,
+        whole: None,
+    });
+    fields.map(|fields| jump_of(fields, faults)).or(nothing)
+}
 
-fn jump_of(mut fields: Fields<'_>, faults: &mut Faults) -> Option<JumpHost> {
+fn jump_of(mut fields: Fields<'_>, faults: &mut Faults) -> Jump {
     let endpoint = fields.parsed("endpoint", faults);
     let endpoint = endpoint.map(|Endpoint(address)| address);
     let ssh_port = port_of(&mut fields, faults);
@@ -34,32 +37,37 @@ fn jump_of(mut fields: Fields<'_>, faults: &mut Faults) -> Option<JumpHost> {
         enterable(endpoint, secret.is_some(), &fields, faults);
     }
     fields.finish(faults);
-    Some(JumpHost {
-        endpoint: endpoint?,
-        ssh_port,
-        username: username?,
-        secret,
-    })
+    let whole = || {
+        Some(JumpHost {
+            endpoint: endpoint?,
+            ssh_port: ssh_port?,
+            username: username?,
+            secret,
+        })
+    };
+    Jump {
+        endpoint,
+        whole: whole(),
+    }
 }
 
 /// Jump hosts that cannot be one: those that are reached through a jump host themselves, also
 /// through themselves, and those of the simulated world in front of real machines.
-pub(super) fn check(pools: &[Read<Pool>], faults: &mut Faults) {
-    let fixed = pools.iter().filter_map(|pool| match &pool.value {
-        Some(Pool::Static(fixed)) => Some((pool, fixed)),
-        Some(Pool::Dynamic(_) | Pool::Metal(_)) | None => None,
+pub(super) fn check(pools: &Parts<Stock>, faults: &mut Faults) {
+    let fixed = pools.all.iter().filter_map(|pool| match &pool.value.kind {
+        Kind::Static(fixed) => Some((pool, fixed)),
+        Kind::Dynamic(_) | Kind::Metal => None,
     });
     let behind = fixed.clone().filter(|(_, fixed)| fixed.jump.is_some());
-    let behind = behind.flat_map(|(pool, fixed)| {
-        let nodes = fixed.hosts.iter().enumerate();
-        nodes.map(|(at, host)| (host.endpoint, format!("{}.nodes[{at}]", pool.path)))
-    });
-    let behind: BTreeMap<_, _> = behind.collect();
+    let behind = behind.flat_map(|(_, fixed)| &fixed.hosts);
+    let behind: BTreeMap<_, _> = behind.map(|host| (host.endpoint, &host.node)).collect();
     for (pool, fixed) in fixed {
-        let Some(jump) = &fixed.jump else { continue };
+        let jump = fixed.jump.as_ref();
+        let Some(endpoint) = jump.and_then(|jump| jump.endpoint) else {
+            continue;
+        };
         let path = || format!("{}.jumpHost.endpoint", pool.path);
-        let endpoint = jump.endpoint;
-        let real = |host: &crate::manifest::Host| !host.endpoint.is_documentation();
+        let real = |host: &Standing| !host.endpoint.is_documentation();
         if let Some(node) = behind.get(&endpoint) {
             let message = format!(
                 "found {endpoint}, the machine at {node}, which is reached through a jump host itself; \

@@ -7,12 +7,43 @@ use crate::name::Name;
 use crate::network::Network;
 use crate::source::Value;
 
-/// What a cluster says of its pods and services, or what all have that say nothing.
+/// What a cluster says of its pods and services, or what all have that say nothing; nothing of what
+/// could not be read.
+pub(super) struct Said {
+    pub(super) pods: Option<Network>,
+    pub(super) services: Option<Network>,
+    pub(super) cni: Option<Cni>,
+    proxy: Option<ProxyMode>,
+}
+
+impl Said {
+    pub(super) fn whole(&self) -> Option<Kubernetes> {
+        Some(Kubernetes {
+            pods: self.pods?,
+            services: self.services?,
+            cni: self.cni?,
+            proxy: self.proxy?,
+        })
+    }
+
+    /// How many machines can have a part of the pods' network, where the mesh carries it, and which
+    /// network that is.
+    pub(super) fn room(&self) -> Option<(u32, Network)> {
+        let kubernetes = Kubernetes {
+            pods: self.pods?,
+            cni: self.cni?,
+            ..Kubernetes::default()
+        };
+        Some((kubernetes.room()?, kubernetes.pods))
+    }
+}
+
+/// Reads what a cluster says of its pods and services.
 pub(super) fn of_cluster(
     fields: &mut Fields<'_>,
     (name, network): (Option<&Name>, Option<Network>),
     faults: &mut Faults,
-) -> Kubernetes {
+) -> Said {
     let usual = Kubernetes::default();
     let pods = fields.optional_parsed("podNetwork", faults);
     let services = fields.optional_parsed("serviceNetwork", faults);
@@ -24,17 +55,15 @@ pub(super) fn of_cluster(
     );
     let modes = ProxyMode::ALL.map(|mode| (mode.as_str(), mode));
     let proxy = word(fields, "kubeProxy", &modes, faults);
-    let kubernetes = Kubernetes {
-        pods: pods.unwrap_or(usual.pods),
-        services: services.unwrap_or(usual.services),
-        cni: cni.unwrap_or(usual.cni),
-        proxy: proxy.unwrap_or(usual.proxy),
+    let said = Said {
+        pods: pods.or_else(|| (!fields.has("podNetwork")).then_some(usual.pods)),
+        services: services.or_else(|| (!fields.has("serviceNetwork")).then_some(usual.services)),
+        cni: cni.or_else(|| (!fields.has("cni")).then_some(usual.cni)),
+        proxy: proxy.or_else(|| (!fields.has("kubeProxy")).then_some(usual.proxy)),
     };
-    without_proxy(&kubernetes, fields, faults);
-    if let (Some(name), Some(network)) = (name, network) {
-        apart(&kubernetes, (name, network), fields, faults);
-    }
-    kubernetes
+    without_proxy(&said, fields, faults);
+    apart(&said, (name, network), fields, faults);
+    said
 }
 
 /// One of a few words.
@@ -56,11 +85,13 @@ pub(super) fn word<T: Copy>(
 }
 
 /// Without kube-proxy no service is reached, unless whoever connects the pods sees to it.
-fn without_proxy(kubernetes: &Kubernetes, fields: &Fields<'_>, faults: &mut Faults) {
-    if kubernetes.proxy == ProxyMode::None && kubernetes.cni != Cni::Cilium {
+fn without_proxy(said: &Said, fields: &Fields<'_>, faults: &mut Faults) {
+    if said.proxy == Some(ProxyMode::None)
+        && let Some(cni) = said.cni.filter(|cni| *cni != Cni::Cilium)
+    {
         let message = format!(
             "found none, allowed: iptables, nftables or ipvs with {}; only cilium does without",
-            kubernetes.cni.as_str()
+            cni.as_str()
         );
         faults.note(fields.path("kubeProxy"), Code::Range, message);
     }
@@ -68,40 +99,43 @@ fn without_proxy(kubernetes: &Kubernetes, fields: &Fields<'_>, faults: &mut Faul
 
 /// No address may mean two things.
 fn apart(
-    kubernetes: &Kubernetes,
-    (name, network): (&Name, Network),
+    said: &Said,
+    (name, network): (Option<&Name>, Option<Network>),
     fields: &Fields<'_>,
     faults: &mut Faults,
 ) {
-    let about = || About::Made {
-        cluster: name.clone(),
+    let mut doubt = |field: &str, message: String| {
+        let path = fields.path(field);
+        match name.cloned() {
+            Some(cluster) => faults.doubt(path, Code::Range, message, About::Made { cluster }),
+            None => faults.note(path, Code::Range, message),
+        }
     };
-    let Kubernetes { pods, services, .. } = *kubernetes;
     let all = [
         ("network", network, "machines"),
-        ("podNetwork", pods, "pods"),
-        ("serviceNetwork", services, "services"),
+        ("podNetwork", said.pods, "pods"),
+        ("serviceNetwork", said.services, "services"),
     ];
-    for (at, (_, one, what)) in all.iter().enumerate() {
-        for (field, other, _) in &all[at + 1..] {
+    let read = |(field, network, what): (_, Option<Network>, _)| Some((field, network?, what));
+    let all: Vec<_> = all.into_iter().filter_map(read).collect();
+    for (at, (first, one, what)) in all.iter().enumerate() {
+        for (field, other, of) in &all[at + 1..] {
             if one.overlaps(*other) {
                 // Who wrote nothing of pods and services has to change what is written.
-                let written = if fields.has(field) { field } else { &"network" };
-                let (found, over, of) = if *written == "network" {
-                    (one, other, all.iter().find(|(name, ..)| name == field))
+                let (written, found, over, of) = if fields.has(field) {
+                    (field, other, one, what)
                 } else {
-                    (other, one, None)
+                    (first, one, other, of)
                 };
-                let of = of.map_or(*what, |(_, _, what)| what);
                 let message = format!("found {found}, which overlaps {over}, the network of {of}");
-                faults.doubt(fields.path(written), Code::Range, message, about());
+                doubt(written, message);
             }
         }
     }
-    for (field, network, _) in &all[1..] {
+    for (field, network, _) in all.iter().filter(|(field, ..)| *field != "network") {
         if !network.usable() {
             let message = format!("found {network}, which nothing can have as its own");
-            faults.doubt(fields.path(field), Code::Range, message, about());
+            doubt(field, message);
         }
     }
 }

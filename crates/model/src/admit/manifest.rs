@@ -1,15 +1,17 @@
 //! The manifest language, field by field.
 
 use super::fields::Fields;
-use super::pools::pools_of;
-use super::providers::{account, providers_of};
+use super::parts::{Names, Parts, Read, Title};
+use super::pools::{Kind, Stock, pools_of};
+use super::providers::providers_of;
 use super::{
-    addons, balancers, disruption, gates, kubernetes, marks, playbooks, proxy, references,
+    addons, balancers, disruption, gates, kubernetes, marks, order, playbooks, proxy, references,
     snapshots, templates, upkeep,
 };
 use crate::fault::{Code, Fault, Faults};
-use crate::manifest::{Account, Cluster, Manifest, Pool};
+use crate::manifest::{Cluster, Manifest};
 use crate::name::Name;
+use crate::network::Network;
 use crate::provider::{Cloud, Provider};
 use crate::source::Value;
 use std::collections::BTreeSet;
@@ -28,35 +30,25 @@ pub(crate) const CLUSTER_NAME_MAX: usize = 28;
 /// Who makes Kubernetes on machines.
 pub(crate) const ENGINE: &str = "kubeadm";
 
-/// The most providers, and the most pools of each kind, in one manifest.
+/// The most parts of one kind, and the most names in one list.
 pub(super) const ENTRIES_MAX: usize = 1_000;
 
-/// The most clusters in one manifest.
-const CLUSTERS_MAX: usize = 1_000;
-
-/// A part as read, with the place it was read from.
-///
-/// A part with faults keeps its name: what refers to it is not wrong for that reason.
-pub(super) struct Read<T> {
-    pub(super) path: String,
-    pub(super) name: Name,
-    pub(super) value: Option<T>,
-}
-
-/// A cluster as read: what it says of pools counts even where the rest has faults.
+/// A cluster as read: what it says of pools and networks counts even where the rest has faults.
 pub(super) struct Declared {
-    pub(super) control: Vec<Name>,
-    pub(super) compute: Vec<Name>,
-    /// Whether all pools that it names could be read.
-    pub(super) read: bool,
+    pub(super) control: Names,
+    pub(super) compute: Names,
+    pub(super) network: Option<Network>,
+    pub(super) kubernetes: kubernetes::Said,
     pub(super) whole: Option<Cluster>,
 }
 
-impl<T> Read<T> {
-    /// The part under its name, where it could be read whole.
-    fn whole(self) -> Option<(Name, T)> {
-        Some((self.name, self.value?))
-    }
+/// Parts under their names, where they could be read whole.
+fn whole<T, W>(parts: Parts<T>, whole: impl Fn(T) -> Option<W>) -> impl Iterator<Item = (Name, W)> {
+    let parts = parts.all.into_iter();
+    parts.filter_map(move |part| match part.title {
+        Title::Name(name) => Some((name, whole(part.value)?)),
+        Title::Text(_) => None,
+    })
 }
 
 /// Admits a document as a manifest, or tells everything that is wrong with it. What is wrong only
@@ -88,8 +80,11 @@ pub fn admit_all(documents: &[Value]) -> Result<Manifest, Vec<Fault>> {
         None
     };
     modules.refuse_unused(&mut faults);
+    let first = manifests.first().map_or(0, |(at, _)| *at);
+    faults.sort_by_place(|path| order::place(documents, first, path));
     match manifest {
         Some(mut manifest) if faults.is_empty() => {
+            manifest.remarks = faults.take_remarks();
             manifest.doubts = faults.into_doubts();
             Ok(manifest)
         }
@@ -118,37 +113,29 @@ fn document_of(
     let groups = disruption::groups_of(&mut spec, faults);
     let pools = match spec.required("nodePools", faults) {
         Some(pools) => pools_of(pools, &providers, &groups, faults),
-        None => Vec::new(),
+        None => Parts::lost(),
     };
-    let (clusters, all) = match spec.required("kubernetes", faults) {
-        Some(kubernetes) => clusters_of(kubernetes, &refused(&pools, &providers), faults),
-        None => (Vec::new(), false),
+    let clusters = match spec.required("kubernetes", faults) {
+        Some(kubernetes) => clusters_of(kubernetes, &refused(&pools), faults),
+        None => Parts::lost(),
     };
     let balancers = balancers::balancers_of(&mut spec, &providers, faults);
     spec.finish(faults);
-    let clusters_read = (clusters.as_slice(), all);
-    references::check(
-        &providers,
-        &groups,
-        &pools,
-        clusters_read,
-        &balancers,
-        faults,
-    );
+    references::check(&providers, &groups, &pools, &clusters, &balancers, faults);
 
     let (name, namespace) = metadata?;
     Some(Manifest {
         name,
         namespace,
-        providers: providers.into_iter().filter_map(Read::whole).collect(),
-        pools: pools.into_iter().filter_map(Read::whole).collect(),
-        groups: groups.into_iter().filter_map(Read::whole).collect(),
-        clusters: clusters
-            .into_iter()
-            .filter_map(|read| read.value?.whole)
+        providers: whole(providers, |lender| lender.whole).collect(),
+        pools: whole(pools, |stock| stock.whole).collect(),
+        groups: whole(groups, |budget| budget).collect(),
+        clusters: whole(clusters, |declared| declared.whole)
+            .map(|(_, cluster)| cluster)
             .collect(),
         balancers: balancers.whole(),
         doubts: Vec::new(),
+        remarks: Vec::new(),
     })
 }
 
@@ -186,66 +173,43 @@ pub(super) fn metadata_of(
 }
 
 /// Pools whose machines have addresses that package sources and registries are known to refuse.
-fn refused<'a>(pools: &'a [Read<Pool>], providers: &[Read<Account>]) -> BTreeSet<&'a Name> {
-    let hetzner = |name: &Name| {
-        let account = account(providers, name);
-        account.is_some_and(|account| account.via == Provider::Cloud(Cloud::Hetzner))
-    };
-    let made = pools.iter().filter(|pool| match &pool.value {
-        Some(Pool::Dynamic(made)) => hetzner(&made.provider),
-        Some(Pool::Static(_) | Pool::Metal(_)) | None => false,
+fn refused(pools: &Parts<Stock>) -> BTreeSet<&Name> {
+    let hetzner = Some(Provider::Cloud(Cloud::Hetzner));
+    let made = pools.all.iter().filter(|pool| match &pool.value.kind {
+        Kind::Dynamic(made) => made.via == hetzner,
+        Kind::Static(_) | Kind::Metal => false,
     });
-    made.map(|pool| &pool.name).collect()
+    made.filter_map(Read::name).collect()
 }
 
-/// The clusters that could be read, and whether that is all of them.
-fn clusters_of(
-    value: &Value,
-    refused: &BTreeSet<&Name>,
-    faults: &mut Faults,
-) -> (Vec<Read<Declared>>, bool) {
+fn clusters_of(value: &Value, refused: &BTreeSet<&Name>, faults: &mut Faults) -> Parts<Declared> {
     let Some(mut fields) = Fields::open(value, "spec.kubernetes", faults) else {
-        return (Vec::new(), false);
+        return Parts::lost();
     };
-    let mut clusters = Vec::new();
-    let items = fields.items("clusters", CLUSTERS_MAX, faults);
-    for (path, value) in &items {
-        clusters.extend(cluster_of(value, path, refused, faults));
-    }
+    let clusters = Parts::of(&mut fields, "clusters", faults, |fields, _, faults| {
+        cluster_of(fields, refused, faults)
+    });
     fields.finish(faults);
-    let all = clusters.len() == items.len();
-    (clusters, all)
+    clusters
 }
 
 fn cluster_of(
-    value: &Value,
-    path: &str,
+    mut fields: Fields<'_>,
     refused: &BTreeSet<&Name>,
     faults: &mut Faults,
-) -> Option<Read<Declared>> {
-    let mut fields = Fields::open(value, path, faults)?;
-    let name = fields.name("name", CLUSTER_NAME_MAX, faults);
+) -> (Title, Declared) {
+    let title = Title::of(&mut fields, "name", CLUSTER_NAME_MAX, faults);
+    let name = title.name();
     let version = fields.parsed("version", faults);
     let network = fields.parsed("network", faults);
-    let pools_path = fields.path("pools");
-    let pools = fields
-        .required("pools", faults)
-        .and_then(|pools| Fields::open(pools, pools_path, faults));
-    let pools = pools.map(|mut pools| {
-        let before = faults.count();
-        let control = pools_named(&mut pools, "control", faults);
-        let compute = pools_named(&mut pools, "compute", faults);
-        let read = faults.count() == before;
-        pools.finish(faults);
-        (control, compute, read)
-    });
+    let (control, compute) = pools_named(&mut fields, faults);
     let (unavailable, windows) = disruption::of_cluster(&mut fields, faults);
     let gates = gates::of_cluster(&mut fields, faults);
-    let kubernetes = kubernetes::of_cluster(&mut fields, (name.as_ref(), network), faults);
-    let mut named = pools
+    let kubernetes = kubernetes::of_cluster(&mut fields, (name, network), faults);
+    let refused = control
         .iter()
-        .flat_map(|(control, compute, _)| control.iter().chain(compute));
-    let refused = named.any(|pool| refused.contains(pool));
+        .chain(compute.iter())
+        .any(|pool| refused.contains(pool));
     let proxy = proxy::of_cluster(&mut fields, network, (&kubernetes, refused), faults);
     let playbooks = playbooks::of_cluster(&mut fields, faults);
     let addons = addons::of_cluster(&mut fields, kubernetes.cni, faults);
@@ -254,41 +218,49 @@ fn cluster_of(
     let repair = upkeep::of_cluster(&mut fields, faults);
     engine_of(&mut fields, faults);
     fields.finish(faults);
-    let name = name?;
-    let value = pools.map(|(control, compute, read)| {
-        let whole = || {
-            Some(Cluster {
-                name: name.clone(),
-                version: version?,
-                network: network?,
-                kubernetes,
-                control: control.clone(),
-                compute: compute.clone(),
-                unavailable,
-                windows,
-                gates,
-                proxy,
-                playbooks,
-                addons,
-                etcd_backup,
-                protected: protected.unwrap_or(false),
-                repair,
-                backup_secret,
-            })
-        };
-        let whole = whole();
-        Declared {
-            control,
-            compute,
-            read,
-            whole,
-        }
-    });
-    Some(Read {
-        path: path.to_owned(),
-        name,
-        value,
-    })
+    let whole = || {
+        Some(Cluster {
+            name: name?.clone(),
+            version: version?,
+            network: network?,
+            kubernetes: kubernetes.whole()?,
+            control: control.whole(),
+            compute: compute.whole(),
+            unavailable,
+            windows,
+            gates,
+            proxy,
+            playbooks,
+            addons,
+            etcd_backup,
+            protected: protected.unwrap_or(false),
+            repair,
+            backup_secret,
+        })
+    };
+    let whole = whole();
+    let declared = Declared {
+        control,
+        compute,
+        network,
+        kubernetes,
+        whole,
+    };
+    (title, declared)
+}
+
+/// The pools that a cluster names: those of its control plane, and the others.
+fn pools_named(fields: &mut Fields<'_>, faults: &mut Faults) -> (Names, Names) {
+    let path = fields.path("pools");
+    let pools = fields.required("pools", faults);
+    let Some(mut pools) = pools.and_then(|pools| Fields::open(pools, path, faults)) else {
+        return (Names::lost(), Names::lost());
+    };
+    let of = ("pool", POOL_NAME_MAX);
+    let control = Names::of(&mut pools, "control", of, faults);
+    let compute = Names::of(&mut pools, "compute", of, faults);
+    pools.finish(faults);
+    (control, compute)
 }
 
 /// Who makes Kubernetes on machines: there is one.
@@ -301,41 +273,6 @@ fn engine_of(fields: &mut Fields<'_>, faults: &mut Faults) {
             format!("found {found}, allowed: {ENGINE} (this build has hands for {ENGINE} alone)");
         faults.note(fields.path("engine"), Code::Unsupported, message);
     }
-}
-
-/// The pools that a list names.
-fn pools_named(pools: &mut Fields<'_>, field: &'static str, faults: &mut Faults) -> Vec<Name> {
-    let named = names_at(pools, field, "pool", POOL_NAME_MAX, faults);
-    named.into_iter().map(|(_, name)| name).collect()
-}
-
-/// The names in a list, each with its place.
-pub(super) fn names_at(
-    fields: &mut Fields<'_>,
-    field: &'static str,
-    what: &str,
-    max: usize,
-    faults: &mut Faults,
-) -> Vec<(String, Name)> {
-    let mut names = Vec::new();
-    for (path, item) in fields.items(field, ENTRIES_MAX, faults) {
-        match item {
-            Value::Text(text) => match Name::checked(text, max) {
-                Ok(name) => names.push((path, name)),
-                Err(error) => faults.note(path, Code::Format, format!("found {item}: {error}")),
-            },
-            Value::Null
-            | Value::Bool(_)
-            | Value::Int(_)
-            | Value::Float(_)
-            | Value::List(_)
-            | Value::Map(_) => {
-                let message = format!("found {item}, allowed: the name of a {what}");
-                faults.note(path, Code::Type, message);
-            }
-        }
-    }
-    names
 }
 
 /// Names for a message, or a word where there are none.

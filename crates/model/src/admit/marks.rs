@@ -34,6 +34,12 @@ const KUBELETS: [&str; 5] = [
     "beta.kubernetes.io/arch",
 ];
 
+/// What says that a node has a control plane; kubeadm says it of those that have one, and others believe it.
+const CONTROL_PLANE: [&str; 2] = [
+    "node-role.kubernetes.io/control-plane",
+    "node-role.kubernetes.io/master",
+];
+
 /// What the control plane taints nodes with by their state.
 const STATES: &str = "node.kubernetes.io/";
 
@@ -139,7 +145,7 @@ fn labels_of(texts: Texts<'_>, source: Source, faults: &mut Faults) -> BTreeMap<
     for (key, value) in &texts.entries {
         let told = [PROVIDER, INSTANCE].contains(key) && source == Source::Given;
         let ours = key.starts_with(OURS) && *key != LOCK && !told;
-        if ours || KUBELETS.contains(key) {
+        if ours || KUBELETS.contains(key) || CONTROL_PLANE.contains(key) {
             reserved(texts.at(key), key, faults);
         } else if let Err(why) = qualified(key) {
             note(texts.at(key), key, why, faults);

@@ -2,37 +2,41 @@
 
 use super::disruption;
 use super::fields::Fields;
-use super::manifest::{POOL_NAME_MAX, Read};
+use super::manifest::POOL_NAME_MAX;
 use super::marks::{self, Source};
+use super::parts::{Parts, Title};
+use super::pools::{Kind, Stock};
 use crate::fault::{Code, Faults};
-use crate::manifest::{Metal, POOL_COUNT_MAX};
-use crate::name::Name;
-use crate::source::Value;
+use crate::manifest::{Metal, POOL_COUNT_MAX, Pool};
 
 pub(super) fn metal_of(
-    value: &Value,
-    path: &str,
-    groups: &[Read<u32>],
+    mut fields: Fields<'_>,
+    groups: &Parts<Option<u32>>,
     faults: &mut Faults,
-) -> (Option<Name>, Option<Metal>) {
-    let Some(mut fields) = Fields::open(value, path, faults) else {
-        return (None, None);
-    };
-    let name = fields.name("name", POOL_NAME_MAX, faults);
+) -> (Title, Stock) {
+    let title = Title::of(&mut fields, "name", POOL_NAME_MAX, faults);
     let count = fields.number("count", 1..=POOL_COUNT_MAX, faults);
     let selector = marks::selector_of(&mut fields, faults);
     if !fields.has("selector") || fields.empty_map("selector") {
         let message = "found nothing, allowed: at least one label that machines of the pool have";
         faults.note(fields.path("selector"), Code::Required, message);
     }
-    let budget = disruption::of_pool(&mut fields, groups, faults);
+    let (budget, group) = disruption::of_pool(&mut fields, groups, faults);
     let marks = marks::of_pool(&mut fields, Source::Given, faults);
     fields.finish(faults);
-    let pool = count.map(|count| Metal {
-        selector,
-        count,
-        budget,
-        marks,
+    let whole = count.map(|count| {
+        Pool::Metal(Metal {
+            selector,
+            count,
+            budget,
+            marks,
+        })
     });
-    (name, pool)
+    let stock = Stock {
+        kind: Kind::Metal,
+        size: count.map(|count| (count, count)),
+        group,
+        whole,
+    };
+    (title, stock)
 }

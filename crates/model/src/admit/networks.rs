@@ -1,82 +1,119 @@
 //! Networks that are too small, or over one another.
 
 use super::balancers::Balancers;
-use super::manifest::Read;
-use super::providers::account;
-use super::references::{Placed, Pools, machines};
+use super::manifest::Declared;
+use super::parts::{Names, Parts, Read};
+use super::pools::{Kind, Stock};
+use super::references::{Counted, machines};
 use crate::fault::{About, Code, Faults};
-use crate::manifest::{Account, Cluster, Pool};
 use crate::name::Name;
 use crate::network::Network;
 use crate::provider::Provider;
 use std::net::Ipv4Addr;
 
-/// Checks the networks of clusters that could be read whole.
+/// Checks the networks of clusters, as far as they could be read.
 pub(super) fn check(
-    clusters: &[Placed<'_>],
+    clusters: &Parts<Declared>,
     balancers: &Balancers,
-    (pools, providers): (&Pools<'_>, &[Read<Account>]),
+    pools: &Parts<Stock>,
     faults: &mut Faults,
 ) {
-    for cluster in clusters {
+    let placed: Vec<_> = clusters.all.iter().map(|read| Placed { read }).collect();
+    for cluster in &placed {
         network_room(cluster, balancers, pools, faults);
         network_usable(cluster, faults);
-        network_beside_clouds(cluster, balancers, (pools, providers), faults);
-        pod_room(cluster, balancers, pools, providers, faults);
+        network_beside_clouds(cluster, balancers, pools, faults);
+        pod_room(cluster, balancers, pools, faults);
         endpoints_outside(cluster, balancers, pools, faults);
     }
-    networks_apart(clusters, faults);
+    networks_apart(&placed, faults);
+}
+
+/// A cluster with its place.
+struct Placed<'a> {
+    read: &'a Read<Declared>,
+}
+
+impl<'a> Placed<'a> {
+    /// What it and its load balancers say of pools whose machines are in its network.
+    fn lists(&self, balancers: &'a Balancers) -> impl Iterator<Item = &'a Names> {
+        let Declared {
+            control, compute, ..
+        } = &self.read.value;
+        let name = self.read.name().into_iter();
+        let serving = name.flat_map(|name| balancers.pools_for(name));
+        [control, compute].into_iter().chain(serving)
+    }
+
+    /// These pools, as far as there are such.
+    fn pools(
+        &self,
+        balancers: &'a Balancers,
+        pools: &'a Parts<Stock>,
+    ) -> impl Iterator<Item = &'a Read<Stock>> {
+        let named = self.lists(balancers).flat_map(Names::iter);
+        named.filter_map(|name| pools.get(name))
+    }
+
+    /// Notes what is a fault unless the cluster lives with it. Nobody knows whether one lives whose name
+    /// cannot be read; it is a fault until that is mended.
+    fn doubt(
+        &self,
+        path: String,
+        message: String,
+        about: impl FnOnce(Name) -> About,
+        faults: &mut Faults,
+    ) {
+        match self.read.name() {
+            Some(name) => faults.doubt(path, Code::Range, message, about(name.clone())),
+            None => faults.note(path, Code::Range, message),
+        }
+    }
+
+    fn path(&self, field: &str) -> String {
+        format!("{}.{field}", self.read.path)
+    }
+}
+
+/// How many machines there must be room for, and the words for it.
+fn room_for(counted: Counted) -> (u32, String) {
+    let count = counted.known.saturating_add(counted.unknown);
+    let least = if counted.unknown > 0 { "at least " } else { "" };
+    (
+        count,
+        format!("room for {least}{count} machines and one replacement"),
+    )
 }
 
 fn network_room(
     cluster: &Placed<'_>,
     balancers: &Balancers,
-    pools: &Pools<'_>,
+    pools: &Parts<Stock>,
     faults: &mut Faults,
 ) {
-    let capacity = cluster.value.network.capacity();
+    let counted = machines(cluster.lists(balancers), pools);
+    let (Some(network), Some(counted)) = (cluster.read.value.network, counted) else {
+        return;
+    };
+    let capacity = network.capacity();
+    let (machines, room) = room_for(counted);
     // Every machine may have to be replaced, one after the other, by one that comes first.
-    if let Some(count) = machines(cluster.pools(balancers), pools)
-        && count.saturating_add(1) > capacity
-    {
-        let message = format!(
-            "found {} with {capacity} addresses, allowed: room for {count} machines and one replacement",
-            cluster.value.network
-        );
-        let about = room_of(cluster, count);
-        faults.doubt(
-            format!("{}.network", cluster.path),
-            Code::Range,
-            message,
-            about,
-        );
-    }
-}
-
-/// That a cluster has as many machines already.
-fn room_of(cluster: &Placed<'_>, machines: u32) -> About {
-    About::Room {
-        cluster: cluster.value.name.clone(),
-        machines,
+    if machines.saturating_add(1) > capacity {
+        let message = format!("found {network} with {capacity} addresses, allowed: {room}");
+        let about = |cluster| About::Room { cluster, machines };
+        cluster.doubt(cluster.path("network"), message, about, faults);
     }
 }
 
 /// Networks that no machine can have.
 fn network_usable(cluster: &Placed<'_>, faults: &mut Faults) {
-    let network = cluster.value.network;
-    if !network.usable() {
+    let network = cluster.read.value.network;
+    if let Some(network) = network.filter(|network| !network.usable()) {
         let message = format!(
             "found {network}, which machines cannot have; allowed: for example 10.10.0.0/24"
         );
-        let about = About::Made {
-            cluster: cluster.value.name.clone(),
-        };
-        faults.doubt(
-            format!("{}.network", cluster.path),
-            Code::Range,
-            message,
-            about,
-        );
+        let about = |cluster| About::Made { cluster };
+        cluster.doubt(cluster.path("network"), message, about, faults);
     }
 }
 
@@ -84,37 +121,26 @@ fn network_usable(cluster: &Placed<'_>, faults: &mut Faults) {
 fn network_beside_clouds(
     cluster: &Placed<'_>,
     balancers: &Balancers,
-    (pools, providers): (&Pools<'_>, &[Read<Account>]),
+    pools: &Parts<Stock>,
     faults: &mut Faults,
 ) {
-    let lent = |name: &Name| {
-        let account = account(providers, name);
-        account.is_some_and(|account| matches!(account.via, Provider::Cloud(_)))
+    let cloud = |pool: &&Read<Stock>| match &pool.value.kind {
+        Kind::Dynamic(made) => matches!(made.via, Some(Provider::Cloud(_))),
+        Kind::Static(_) | Kind::Metal => false,
     };
-    let cloud = |pool: &&Read<Pool>| match &pool.value {
-        Some(Pool::Dynamic(pool)) => lent(&pool.provider),
-        Some(Pool::Static(_) | Pool::Metal(_)) | None => false,
-    };
-    let mut named = cluster.pools(balancers).filter_map(|name| pools.get(name));
-    let found = cluster.value.network;
     let at_clouds = Network::AT_CLOUDS;
-    if found.overlaps(at_clouds)
-        && let Some(pool) = named.find(|pool| cloud(pool))
-    {
+    let found = cluster.read.value.network;
+    let Some(found) = found.filter(|found| found.overlaps(at_clouds)) else {
+        return;
+    };
+    let pool = cluster.pools(balancers, pools).find(cloud);
+    if let Some(pool) = pool.and_then(Read::name) {
         let message = format!(
-            "found {found}, allowed: a network that does not overlap with {at_clouds}, which machines of pool `{}` have at their provider",
-            pool.name
+            "found {found}, allowed: a network that does not overlap with {at_clouds}, which machines of pool `{pool}` have at their provider"
         );
-        let about = About::Pool {
-            cluster: cluster.value.name.clone(),
-            pool: pool.name.clone(),
-        };
-        faults.doubt(
-            format!("{}.network", cluster.path),
-            Code::Range,
-            message,
-            about,
-        );
+        let pool = pool.clone();
+        let about = |cluster| About::Pool { cluster, pool };
+        cluster.doubt(cluster.path("network"), message, about, faults);
     }
 }
 
@@ -122,18 +148,26 @@ fn network_beside_clouds(
 /// of the other as soon as anything reaches both.
 fn networks_apart(clusters: &[Placed<'_>], faults: &mut Faults) {
     for (at, cluster) in clusters.iter().enumerate() {
-        let network = cluster.value.network;
-        let before = clusters.iter().take(at);
-        let shared = before.clone().find(|other| {
-            other.value.name != cluster.value.name && other.value.network.overlaps(network)
+        let Some(network) = cluster.read.value.network else {
+            continue;
+        };
+        let name = cluster.read.name();
+        let mut before = clusters.iter().take(at).map(|other| other.read);
+        let shared = before.find_map(|other| {
+            let twin = name.is_some() && other.name() == name;
+            let theirs = other.value.network.filter(|of| of.overlaps(network))?;
+            (!twin).then_some((theirs, other))
         });
-        if let Some(other) = shared {
+        if let Some((theirs, other)) = shared {
+            let whose = match other.name() {
+                Some(name) => format!("cluster `{name}`"),
+                None => other.path.clone(),
+            };
             let message = format!(
-                "found {network}, allowed: a network that does not overlap with {} of cluster `{}`",
-                other.value.network, other.value.name
+                "found {network}, allowed: a network that does not overlap with {theirs} of {whose}"
             );
-            let path = format!("{}.network", cluster.path);
-            faults.doubt(path, Code::Range, message, About::Apart);
+            let about = |_| About::Apart;
+            cluster.doubt(cluster.path("network"), message, about, faults);
         }
     }
 }
@@ -143,43 +177,27 @@ fn networks_apart(clusters: &[Placed<'_>], faults: &mut Faults) {
 fn pod_room(
     cluster: &Placed<'_>,
     balancers: &Balancers,
-    pools: &Pools<'_>,
-    providers: &[Read<Account>],
+    pools: &Parts<Stock>,
     faults: &mut Faults,
 ) {
-    let entered = |name: &Name| {
-        let account = account(providers, name);
-        account.is_some_and(|account| account.via != Provider::Simulated)
+    let host = |pool: &Read<Stock>| match &pool.value.kind {
+        Kind::Dynamic(made) => made.via.is_some_and(|via| via != Provider::Simulated),
+        Kind::Static(fixed) => {
+            let mut hosts = fixed.hosts.iter();
+            hosts.any(|host| !host.endpoint.is_documentation())
+        }
+        Kind::Metal => true,
     };
-    let host = |pool: &Pool| match pool {
-        Pool::Dynamic(pool) => entered(&pool.provider),
-        Pool::Static(pool) => pool
-            .hosts
-            .iter()
-            .any(|host| !host.endpoint.is_documentation()),
-        Pool::Metal(_) => true,
+    let counted = machines(cluster.lists(balancers), pools);
+    let (Some((room, of)), Some(counted)) = (cluster.read.value.kubernetes.room(), counted) else {
+        return;
     };
-    let named = || cluster.pools(balancers).filter_map(|name| pools.get(name));
-    let real = named().filter_map(|pool| pool.value.as_ref()).any(host);
-    let (room, count) = (
-        cluster.value.kubernetes.room(),
-        machines(cluster.pools(balancers), pools),
-    );
-    if let (true, Some(room), Some(count)) = (real, room, count)
-        && count >= room
-    {
-        let message = format!(
-            "found {} with room for the pods of {room} machines, allowed: room for {count} \
-             machines and one replacement",
-            cluster.value.kubernetes.pods
-        );
-        let about = room_of(cluster, count);
-        faults.doubt(
-            format!("{}.podNetwork", cluster.path),
-            Code::Range,
-            message,
-            about,
-        );
+    let (machines, wanted) = room_for(counted);
+    if machines >= room && cluster.pools(balancers, pools).any(host) {
+        let message =
+            format!("found {of} with room for the pods of {room} machines, allowed: {wanted}");
+        let about = |cluster| About::Room { cluster, machines };
+        cluster.doubt(cluster.path("podNetwork"), message, about, faults);
     }
 }
 
@@ -188,42 +206,45 @@ fn pod_room(
 fn endpoints_outside(
     cluster: &Placed<'_>,
     balancers: &Balancers,
-    pools: &Pools<'_>,
+    pools: &Parts<Stock>,
     faults: &mut Faults,
 ) {
-    let Cluster {
-        name,
+    let Declared {
         network,
         kubernetes,
         ..
-    } = cluster.value;
+    } = &cluster.read.value;
     let networks = [
         (*network, "the private network"),
         (kubernetes.pods, "the network of pods"),
         (kubernetes.services, "the network of services"),
     ];
+    let whose = match cluster.read.name() {
+        Some(name) => format!("cluster `{name}`"),
+        None => cluster.read.path.clone(),
+    };
     let mut judge = |path: String, endpoint: Ipv4Addr| {
-        let inside = networks.iter().find(|(of, _)| of.contains(endpoint));
-        if let Some((of, what)) = inside {
-            let message = format!(
-                "found {endpoint}, allowed: an address outside {of}, {what} of cluster `{name}`"
-            );
-            let about = About::Endpoint {
-                cluster: name.clone(),
-                endpoint,
-            };
-            faults.doubt(path, Code::Range, message, about);
+        let inside = |of: Option<Network>| of.filter(|of| of.contains(endpoint));
+        let found = networks
+            .iter()
+            .find_map(|(of, what)| Some((inside(*of)?, what)));
+        if let Some((of, what)) = found {
+            let message =
+                format!("found {endpoint}, allowed: an address outside {of}, {what} of {whose}");
+            let about = |cluster| About::Endpoint { cluster, endpoint };
+            cluster.doubt(path, message, about, faults);
         }
     };
-    for pool in cluster.pools(balancers).filter_map(|name| pools.get(name)) {
-        let Some(Pool::Static(fixed)) = &pool.value else {
+    for pool in cluster.pools(balancers, pools) {
+        let Kind::Static(fixed) = &pool.value.kind else {
             continue;
         };
-        for (at, host) in fixed.hosts.iter().enumerate() {
-            judge(format!("{}.nodes[{at}].endpoint", pool.path), host.endpoint);
+        for host in &fixed.hosts {
+            judge(format!("{}.endpoint", host.node), host.endpoint);
         }
-        if let Some(jump) = &fixed.jump {
-            judge(format!("{}.jumpHost.endpoint", pool.path), jump.endpoint);
+        let jump = fixed.jump.as_ref().and_then(|jump| jump.endpoint);
+        if let Some(endpoint) = jump {
+            judge(format!("{}.jumpHost.endpoint", pool.path), endpoint);
         }
     }
 }

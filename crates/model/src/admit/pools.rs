@@ -1,13 +1,17 @@
 //! Machines alike: `nodePools`.
 
 use super::fields::Fields;
-use super::manifest::{ENTRIES_MAX, POOL_NAME_MAX, PROVIDER_NAME_MAX, Read, listed};
+use super::jump::{self, Jump};
+use super::manifest::{ENTRIES_MAX, POOL_NAME_MAX, PROVIDER_NAME_MAX};
 use super::marks::{self, Source};
 use super::metal::metal_of;
-use super::{disruption, hardware, jump, secrets, sizes, upkeep};
+use super::parts::{Names, Parts, Title};
+use super::providers::{Lender, via};
+use super::sizes::{self, Size, Sizes};
+use super::{disruption, hardware, secrets, upkeep};
 use crate::cluster::LITE;
 use crate::fault::{Code, Faults};
-use crate::manifest::{Account, Dynamic, Host, Pool, Static};
+use crate::manifest::{Dynamic, Host, Pool, Static};
 use crate::name::Name;
 use crate::provider::{Cloud, Provider};
 use crate::source::Value;
@@ -20,80 +24,121 @@ const SANDBOX_TYPES: [&str; 2] = [LITE, "systemd"];
 /// Longer than any user of a machine is called.
 const USERNAME_MAX: usize = 64;
 
+/// A pool as read: what it says of its machines counts even where the rest has faults.
+pub(super) struct Stock {
+    pub(super) kind: Kind,
+    /// The fewest and the most machines that it may have.
+    pub(super) size: Option<(u32, u32)>,
+    /// The group that it names.
+    pub(super) group: Names,
+    pub(super) whole: Option<Pool>,
+}
+
+/// Where the machines of a pool come from.
+pub(super) enum Kind {
+    Dynamic(Made),
+    Static(Fixed),
+    Metal,
+}
+
+/// What is known of machines that we make.
+pub(super) struct Made {
+    pub(super) provider: Option<Name>,
+    pub(super) via: Option<Provider>,
+    /// Whether their number changes.
+    pub(super) scaled: bool,
+    /// Whether they may be taken back at any time.
+    pub(super) spot: bool,
+    /// The data disk that they should have.
+    pub(super) disk: Option<u32>,
+}
+
+/// What is known of machines that were given.
+pub(super) struct Fixed {
+    pub(super) hosts: Vec<Standing>,
+    pub(super) ssh_port: Option<u16>,
+    pub(super) jump: Option<Jump>,
+}
+
+/// A machine that was given, and where its address could be read.
+pub(super) struct Standing {
+    /// Its place in the manifest.
+    pub(super) node: String,
+    pub(super) endpoint: Ipv4Addr,
+}
+
 pub(super) fn pools_of(
     value: &Value,
-    providers: &[Read<Account>],
-    groups: &[Read<u32>],
+    providers: &Parts<Lender>,
+    groups: &Parts<Option<u32>>,
     faults: &mut Faults,
-) -> Vec<Read<Pool>> {
+) -> Parts<Stock> {
     let Some(mut fields) = Fields::open(value, "spec.nodePools", faults) else {
-        return Vec::new();
+        return Parts::lost();
     };
-    let mut pools = Vec::new();
-    for (position, (path, value)) in fields
-        .items("dynamic", ENTRIES_MAX, faults)
-        .into_iter()
-        .enumerate()
-    {
-        let (name, pool) = dynamic_of(value, &path, providers, groups, faults);
-        let value = pool.map(|pool| Pool::Dynamic(Dynamic { position, ..pool }));
-        pools.extend(name.map(|name| Read { path, name, value }));
-    }
-    for (path, value) in fields.items("static", ENTRIES_MAX, faults) {
-        let (name, pool) = static_of(value, &path, groups, faults);
-        let value = pool.map(Pool::Static);
-        pools.extend(name.map(|name| Read { path, name, value }));
-    }
-    for (path, value) in fields.items("metal", ENTRIES_MAX, faults) {
-        let (name, pool) = metal_of(value, &path, groups, faults);
-        let value = pool.map(Pool::Metal);
-        pools.extend(name.map(|name| Read { path, name, value }));
-    }
+    let mut position = 0;
+    let mut pools = Parts::of(&mut fields, "dynamic", faults, |fields, path, faults| {
+        // Items that are no mappings have a place, too.
+        position = place(path).unwrap_or(position);
+        dynamic_of(fields, position, providers, groups, faults)
+    });
+    pools.extend(Parts::of(
+        &mut fields,
+        "static",
+        faults,
+        |fields, _, faults| static_of(fields, groups, faults),
+    ));
+    pools.extend(Parts::of(
+        &mut fields,
+        "metal",
+        faults,
+        |fields, _, faults| metal_of(fields, groups, faults),
+    ));
     fields.finish(faults);
     pools
 }
 
+/// The place in its list that a path ends with.
+fn place(path: &str) -> Option<usize> {
+    path.strip_suffix(']')?.rsplit_once('[')?.1.parse().ok()
+}
+
 fn dynamic_of(
-    value: &Value,
-    path: &str,
-    providers: &[Read<Account>],
-    groups: &[Read<u32>],
+    mut fields: Fields<'_>,
+    position: usize,
+    providers: &Parts<Lender>,
+    groups: &Parts<Option<u32>>,
     faults: &mut Faults,
-) -> (Option<Name>, Option<Dynamic>) {
-    let Some(mut fields) = Fields::open(value, path, faults) else {
-        return (None, None);
-    };
-    let name = fields.name("name", POOL_NAME_MAX, faults);
+) -> (Title, Stock) {
+    let title = Title::of(&mut fields, "name", POOL_NAME_MAX, faults);
     let spec_path = fields.path("providerSpec");
     let spec = fields.required("providerSpec", faults);
     let spec = spec.and_then(|spec| provider_spec_of(spec, &spec_path, providers, faults));
-    let size = sizes::of_pool(&mut fields, faults);
+    let Sizes { scaled, size } = sizes::of_pool(&mut fields, faults);
     let server_type = fields.text("serverType", faults).map(str::to_owned);
     let image = fields.text("image", faults).map(str::to_owned);
     let via = spec.as_ref().and_then(|spec| spec.via);
-    if let Some(found) = &server_type
-        && via == Some(Provider::Sandbox)
-        && !SANDBOX_TYPES.contains(&found.as_str())
-    {
-        let message = format!(
-            "found `{found}`, allowed: {} on a provider of type sandbox",
-            SANDBOX_TYPES.join(" or ")
-        );
-        faults.note(fields.path("serverType"), Code::Format, message);
-    }
+    refuse_type(server_type.as_deref(), via, &fields, faults);
     let mut hardware = hardware::of_pool(&mut fields, via, faults);
-    let budget = disruption::of_pool(&mut fields, groups, faults);
+    let (budget, group) = disruption::of_pool(&mut fields, groups, faults);
     let marks = marks::of_pool(&mut fields, Source::Made, faults);
     let replace = upkeep::of_pool(&mut fields, faults);
     fields.finish(faults);
+    let made = Made {
+        provider: spec.as_ref().and_then(|spec| spec.provider.clone()),
+        via,
+        scaled,
+        spot: hardware.spot,
+        disk: hardware.disk,
+    };
     let whole = || {
         let spec = spec?;
         hardware.external_network = spec.network;
         let (size, server_type, image) = (size?, server_type?, image?);
-        Some(Dynamic {
-            position: 0,
-            provider: spec.provider,
-            region: spec.region,
+        Some(Pool::Dynamic(Dynamic {
+            position,
+            provider: spec.provider?,
+            region: spec.region?,
             zone: spec.zone,
             count: size.count,
             autoscaler: size.autoscaler,
@@ -103,16 +148,41 @@ fn dynamic_of(
             budget,
             marks,
             replace,
-        })
+        }))
     };
-    (name, whole())
+    let stock = Stock {
+        kind: Kind::Dynamic(made),
+        size: size.map(Size::bounds),
+        group,
+        whole: whole(),
+    };
+    (title, stock)
+}
+
+/// Types that hosts of the sandbox do not have.
+fn refuse_type(
+    found: Option<&str>,
+    via: Option<Provider>,
+    fields: &Fields<'_>,
+    faults: &mut Faults,
+) {
+    if let Some(found) = found
+        && via == Some(Provider::Sandbox)
+        && !SANDBOX_TYPES.contains(&found)
+    {
+        let message = format!(
+            "found `{found}`, allowed: {} on a provider of type sandbox",
+            SANDBOX_TYPES.join(" or ")
+        );
+        faults.note(fields.path("serverType"), Code::Format, message);
+    }
 }
 
 /// Whose machines a pool has, and where.
 struct Whose {
-    provider: Name,
+    provider: Option<Name>,
     via: Option<Provider>,
-    region: String,
+    region: Option<String>,
     zone: Option<String>,
     network: Option<String>,
 }
@@ -120,7 +190,7 @@ struct Whose {
 fn provider_spec_of(
     value: &Value,
     path: &str,
-    providers: &[Read<Account>],
+    providers: &Parts<Lender>,
     faults: &mut Faults,
 ) -> Option<Whose> {
     let mut fields = Fields::open(value, path, faults)?;
@@ -148,9 +218,9 @@ fn provider_spec_of(
     }
     fields.finish(faults);
     Some(Whose {
-        provider: name?,
+        provider: name,
         via,
-        region: region?,
+        region,
         zone,
         network,
     })
@@ -160,20 +230,11 @@ fn provider_spec_of(
 fn lender(
     name: &Name,
     fields: &Fields<'_>,
-    providers: &[Read<Account>],
+    providers: &Parts<Lender>,
     faults: &mut Faults,
 ) -> Option<Provider> {
-    let Some(named) = providers.iter().find(|provider| provider.name == *name) else {
-        let defined = providers.iter().map(|provider| provider.name.as_str());
-        let defined: Vec<_> = defined.collect();
-        let message = format!(
-            "found `{name}`, allowed: a provider of this manifest ({})",
-            listed(&defined)
-        );
-        faults.note(fields.path("name"), Code::Reference, message);
-        return None;
-    };
-    let via = named.value.as_ref()?.via;
+    providers.refuse_unknown(name, &fields.path("name"), "provider", faults);
+    let via = via(providers, name)?;
     if !via.lends() {
         let message = format!(
             "found `{name}` of type {}, allowed: a provider that lends machines; this one answers for names alone",
@@ -185,53 +246,74 @@ fn lender(
 }
 
 fn static_of(
-    value: &Value,
-    path: &str,
-    groups: &[Read<u32>],
+    mut fields: Fields<'_>,
+    groups: &Parts<Option<u32>>,
     faults: &mut Faults,
-) -> (Option<Name>, Option<Static>) {
-    let Some(mut fields) = Fields::open(value, path, faults) else {
-        return (None, None);
-    };
-    let name = fields.name("name", POOL_NAME_MAX, faults);
+) -> (Title, Stock) {
+    let title = Title::of(&mut fields, "name", POOL_NAME_MAX, faults);
     let ssh_port = port_of(&mut fields, faults);
     let jump = jump::of_pool(&mut fields, faults);
     let nodes = fields.items("nodes", ENTRIES_MAX, faults);
-    if nodes.is_empty() {
+    if !fields.has("nodes") || fields.empty_list("nodes") {
         faults.note(
             fields.path("nodes"),
             Code::Required,
             "found no node, allowed: at least one",
         );
     }
-    let count = nodes.len();
-    let mut hosts = Vec::new();
-    for (path, node) in nodes {
-        hosts.extend(host_of(node, &path, faults));
+    let count = u32::try_from(nodes.len()).unwrap_or(u32::MAX);
+    let (mut standing, mut hosts) = (Vec::new(), Vec::new());
+    for (node, value) in nodes {
+        let (endpoint, host) = host_of(value, &node, faults);
+        standing.extend(endpoint.map(|endpoint| Standing { node, endpoint }));
+        hosts.push(host);
     }
-    let budget = disruption::of_pool(&mut fields, groups, faults);
+    let (budget, group) = disruption::of_pool(&mut fields, groups, faults);
     let marks = marks::of_pool(&mut fields, Source::Given, faults);
     fields.finish(faults);
-    let whole = hosts.len() == count;
-    let pool = jump.ok().filter(|_| whole).map(|jump| Static {
-        hosts,
+    let whole = || {
+        Some(Pool::Static(Static {
+            hosts: hosts.into_iter().collect::<Option<_>>()?,
+            ssh_port: ssh_port?,
+            jump: match &jump {
+                Some(jump) => Some(jump.whole.clone()?),
+                None => None,
+            },
+            budget,
+            marks,
+        }))
+    };
+    let whole = whole();
+    let fixed = Fixed {
+        hosts: standing,
         ssh_port,
         jump,
-        budget,
-        marks,
-    });
-    (name, pool)
+    };
+    let stock = Stock {
+        kind: Kind::Static(fixed),
+        size: (count > 0).then_some((count, count)),
+        group,
+        whole,
+    };
+    (title, stock)
 }
 
 /// The port of an SSH server, the usual one where none is said; 0 says so, in files that people have.
-pub(super) fn port_of(fields: &mut Fields<'_>, faults: &mut Faults) -> u16 {
-    let port = fields.optional_number("sshPort", 0..=65_535, faults);
-    let port = port.and_then(|port| u16::try_from(port).ok());
-    port.filter(|port| *port > 0).unwrap_or(22)
+pub(super) fn port_of(fields: &mut Fields<'_>, faults: &mut Faults) -> Option<u16> {
+    if !fields.has("sshPort") {
+        fields.optional("sshPort");
+        return Some(22);
+    }
+    let port = fields.optional_number("sshPort", 0..=65_535, faults)?;
+    let port = u16::try_from(port).ok()?;
+    Some(if port == 0 { 22 } else { port })
 }
 
-fn host_of(value: &Value, path: &str, faults: &mut Faults) -> Option<Host> {
-    let mut fields = Fields::open(value, path, faults)?;
+/// A machine as it was given, and its address where at least that could be read.
+fn host_of(value: &Value, path: &str, faults: &mut Faults) -> (Option<Ipv4Addr>, Option<Host>) {
+    let Some(mut fields) = Fields::open(value, path, faults) else {
+        return (None, None);
+    };
     let endpoint = fields.parsed("endpoint", faults);
     let endpoint = endpoint.map(|Endpoint(address)| address);
     let username = username_of(&mut fields, faults);
@@ -240,11 +322,12 @@ fn host_of(value: &Value, path: &str, faults: &mut Faults) -> Option<Host> {
         enterable(endpoint, secret.is_some(), &fields, faults);
     }
     fields.finish(faults);
-    Some(Host {
-        endpoint: endpoint?,
-        username: username?,
+    let host = endpoint.zip(username).map(|(endpoint, username)| Host {
+        endpoint,
+        username,
         secret,
-    })
+    });
+    (endpoint, host)
 }
 
 /// Who enters a machine or a jump host, `root` where nobody is said. The name is written into

@@ -1,7 +1,8 @@
 //! Who lends machines: `providers`.
 
 use super::fields::Fields;
-use super::manifest::{ENTRIES_MAX, PROVIDER_NAME_MAX, Read};
+use super::manifest::PROVIDER_NAME_MAX;
+use super::parts::{Parts, Title};
 use super::secrets;
 use super::templates::{self, Described};
 use crate::fault::{Code, Faults};
@@ -10,44 +11,54 @@ use crate::name::Name;
 use crate::provider::Provider;
 use crate::source::Value;
 
+/// A provider as read: whose hands reach it counts even where the rest has faults.
+pub(super) struct Lender {
+    pub(super) via: Option<Provider>,
+    pub(super) whole: Option<Account>,
+}
+
 pub(super) fn providers_of(
     spec: &mut Fields<'_>,
     modules: &mut Described,
     faults: &mut Faults,
-) -> Vec<Read<Account>> {
-    let mut providers = Vec::new();
-    for (path, value) in spec.items("providers", ENTRIES_MAX, faults) {
-        let Some(mut fields) = Fields::open(value, path.as_str(), faults) else {
-            continue;
-        };
-        let name = fields.name("name", PROVIDER_NAME_MAX, faults);
-        let kind = fields.text("providerType", faults);
-        let via = kind.and_then(|kind| provider_of(kind, &path, faults));
-        // A cloud knows which entries it needs.
-        let secret = match via {
-            Some(Provider::Cloud(_)) => secrets::named_whole(&mut fields, faults),
-            Some(Provider::Simulated | Provider::Sandbox) | None => {
-                secrets::named(&mut fields, None, faults)
-            }
-        };
-        identified(via, &fields, faults);
-        let templates = templates::of_provider(&mut fields, via, modules, faults);
-        let value = via.zip(templates.ok()).map(|(via, found)| {
-            let (templates, templates_secret) = found.map(|of| (of.templates, of.secret)).unzip();
-            Account {
-                via,
-                secret,
-                templates,
-                templates_secret: templates_secret.flatten(),
-            }
-        });
-        fields.finish(faults);
-        providers.extend(name.map(|name| Read { path, name, value }));
-    }
-    providers
+) -> Parts<Lender> {
+    Parts::of(spec, "providers", faults, |fields, path, faults| {
+        provider_of(fields, path, modules, faults)
+    })
 }
 
-fn provider_of(kind: &str, path: &str, faults: &mut Faults) -> Option<Provider> {
+fn provider_of(
+    mut fields: Fields<'_>,
+    path: &str,
+    modules: &mut Described,
+    faults: &mut Faults,
+) -> (Title, Lender) {
+    let title = Title::of(&mut fields, "name", PROVIDER_NAME_MAX, faults);
+    let kind = fields.text("providerType", faults);
+    let via = kind.and_then(|kind| kind_of(kind, path, faults));
+    // A cloud knows which entries it needs.
+    let secret = match via {
+        Some(Provider::Cloud(_)) => secrets::named_whole(&mut fields, faults),
+        Some(Provider::Simulated | Provider::Sandbox) | None => {
+            secrets::named(&mut fields, None, faults)
+        }
+    };
+    identified(via, &fields, faults);
+    let templates = templates::of_provider(&mut fields, via, modules, faults);
+    let whole = via.zip(templates.ok()).map(|(via, found)| {
+        let (templates, templates_secret) = found.map(|of| (of.templates, of.secret)).unzip();
+        Account {
+            via,
+            secret,
+            templates,
+            templates_secret: templates_secret.flatten(),
+        }
+    });
+    fields.finish(faults);
+    (title, Lender { via, whole })
+}
+
+fn kind_of(kind: &str, path: &str, faults: &mut Faults) -> Option<Provider> {
     let via = Provider::named(kind);
     if via.is_none() {
         let found = Value::Text(kind.to_owned());
@@ -73,8 +84,7 @@ fn identified(via: Option<Provider>, fields: &Fields<'_>, faults: &mut Faults) {
     }
 }
 
-/// What is said of a provider, where it could be read.
-pub(super) fn account<'a>(providers: &'a [Read<Account>], name: &Name) -> Option<&'a Account> {
-    let provider = providers.iter().find(|provider| provider.name == *name)?;
-    provider.value.as_ref()
+/// Whose hands reach a provider, where that could be read.
+pub(super) fn via(providers: &Parts<Lender>, name: &Name) -> Option<Provider> {
+    providers.get(name)?.value.via
 }

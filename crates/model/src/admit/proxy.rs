@@ -1,9 +1,9 @@
 //! How the hosts of a cluster reach package sources and registries.
 
 use super::fields::Fields;
+use super::kubernetes::Said;
 use crate::fault::{Code, Faults};
 use crate::host::Proxy;
-use crate::kubernetes::Kubernetes;
 use crate::network::Network;
 use crate::source::Value;
 use std::net::Ipv6Addr;
@@ -25,7 +25,7 @@ const DIRECT_MAX: usize = 4_096;
 pub(super) fn of_cluster(
     fields: &mut Fields<'_>,
     network: Option<Network>,
-    (kubernetes, refused): (&Kubernetes, bool),
+    (kubernetes, refused): (&Said, bool),
     faults: &mut Faults,
 ) -> Option<Proxy> {
     let mut proxy = fields.mapping("installationProxy", faults)?;
@@ -45,7 +45,7 @@ pub(super) fn of_cluster(
     let direct = direct_of(&mut proxy, faults);
     proxy.finish(faults);
     let always = ALWAYS_DIRECT.iter().map(|one| (*one).to_owned());
-    let inside = [Some(kubernetes.pods), Some(kubernetes.services), network];
+    let inside = [kubernetes.pods, kubernetes.services, network];
     let inside = inside.into_iter().flatten().map(|one| one.to_string());
     let except = always.chain(inside).chain(direct).collect();
     let endpoint = endpoint.filter(|_| on)?;

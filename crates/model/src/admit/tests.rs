@@ -10,6 +10,8 @@ mod dns;
 mod forty;
 mod gates;
 mod hosts;
+mod idle;
+mod independent;
 mod kubernetes;
 mod marks;
 mod metal;
@@ -108,7 +110,7 @@ fn what_is_written_for_other_tools_is_let_pass() {
             "metadata: {name: hello, namespace: My Team, labels: [a], project: x}",
         )],
         &expect![[r#"
-            metadata.namespace: found `My Team`: name has 'M' at position 0; allowed are a-z, 0-9 and, inside, hyphens
+            metadata.namespace: found `My Team`: `M` is upper case; allowed are a-z, 0-9 and, inside, hyphens
             metadata.labels: found a list, allowed: a mapping
             metadata.project: unknown field; allowed: name, namespace, labels, annotations
         "#]],
@@ -145,9 +147,9 @@ fn all_faults_are_told_at_once() {
         ],
         &expect![[r#"
             metadata.name: found `Hello`: name has capital letters; allowed are a-z, 0-9 and, inside, hyphens, such as `hello`
+            spec.nodePools.dynamic[0].image: found nothing; this field is required
             spec.nodePools.dynamic[0].providerSpec.name: found `lob`, allowed: a provider of this manifest (lab)
             spec.nodePools.dynamic[0].count: found `0`, allowed: a whole number from 1 to 5000
-            spec.nodePools.dynamic[0].image: found nothing; this field is required
             spec.nodePools.dynamic[0].imagee: unknown field; did you mean `image`? allowed: name, providerSpec, count, autoscaler, serverType, image, storageDiskSize, machineSpec, spot, disruption, labels, annotations, taints, replace, surge
             spec.nodePools.dynamic[1].count: found `many` (a text), allowed: a whole number from 1 to 5000
             spec.nodePools.static[0].nodes[0].secretRef: found nothing, allowed: the name of a secret that holds a private SSH key
@@ -168,9 +170,9 @@ fn names_and_references_must_fit_together() {
         ],
         &expect![[r#"
             spec.nodePools.dynamic[1].name: found `brain` again; the pool at spec.nodePools.dynamic[0] has this name
+            spec.kubernetes.clusters[0].pools.control: found 2 control machines, allowed: 1, 3, 5 or 7
             spec.kubernetes.clusters[0].pools.compute[0]: found `nobody`, allowed: a pool of this manifest (attic, brain)
             spec.kubernetes.clusters[0].pools.compute[2]: found `attic` twice in one list
-            spec.kubernetes.clusters[0].pools.control: found 2 control machines, allowed: 1, 3, 5 or 7
         "#]],
     );
 }
@@ -221,8 +223,8 @@ fn a_control_plane_is_not_scaled_and_networks_have_room_for_the_most() {
             ("count: 2", "autoscaler: {min: 1, max: 300}"),
         ],
         &expect![[r#"
-            spec.kubernetes.clusters[0].pools.control[0]: found `brain`, whose size changes (autoscaler), allowed: a pool with a count; a control plane has 1, 3, 5 or 7 machines
             spec.kubernetes.clusters[0].network: found 10.8.0.0/24 with 254 addresses, allowed: room for 304 machines and one replacement
+            spec.kubernetes.clusters[0].pools.control[0]: found `brain`, whose size changes (autoscaler), allowed: a pool with a count; a control plane has 1, 3, 5 or 7 machines
         "#]],
     );
 }
@@ -461,13 +463,13 @@ fn budgets_have_bounds() {
         ),
         &expect![[r#"
             spec.disruption.groups[0].unavailable: found `0`, allowed: a whole number from 1 to 1000
-            spec.disruption.groups[2].name: found `Row`: name has capital letters; allowed are a-z, 0-9 and, inside, hyphens, such as `row`
+            spec.disruption.groups[1].name: found `rack` again; the group at spec.disruption.groups[0] has this name
             spec.disruption.groups[2].unavailable: found nothing; this field is required
+            spec.disruption.groups[2].name: found `Row`: name has capital letters; allowed are a-z, 0-9 and, inside, hyphens, such as `row`
             spec.nodePools.dynamic[1].disruption.unavailable: found `1001`, allowed: a whole number from 1 to 1000
-            spec.nodePools.dynamic[1].disruption.group: found `rick`, allowed: a group of this manifest (rack, rack)
+            spec.nodePools.dynamic[1].disruption.group: found `rick`, allowed: a group of this manifest (rack)
             spec.kubernetes.clusters[0].disruption.unavailable: found `many` (a text), allowed: a whole number from 1 to 1000
             spec.kubernetes.clusters[0].disruption.budget: unknown field; allowed: unavailable, windows
-            spec.disruption.groups[1].name: found `rack` again; the group at spec.disruption.groups[0] has this name
         "#]],
     );
 }
@@ -511,8 +513,8 @@ fn windows_say_what_they_need() {
             spec.kubernetes.clusters[0].disruption.windows[0].start: found `2am`: a time of day has the form HH:MM, from 00:00 to 23:59
             spec.kubernetes.clusters[0].disruption.windows[0].duration: found `4`: a duration has the form 4h, 90m or 1h30m
             spec.kubernetes.clusters[0].disruption.windows[0].offset: found `Berlin`: an offset from UTC has the form +HH:MM or -HH:MM, from -12:00 to +14:00
-            spec.kubernetes.clusters[0].disruption.windows[1].days: found no day, allowed: at least one, or no list for every day
             spec.kubernetes.clusters[0].disruption.windows[1].start: found nothing; this field is required
+            spec.kubernetes.clusters[0].disruption.windows[1].days: found no day, allowed: at least one, or no list for every day
             spec.kubernetes.clusters[0].disruption.windows[1].duration: found `5m`: a window is open for 10m to 168h
             spec.kubernetes.clusters[0].disruption.windows[1].hours: unknown field; allowed: days, start, duration, offset
         "#]],
@@ -534,7 +536,7 @@ fn a_reference_to_a_secret_is_checked() {
         ),
         &expect![[r#"
             spec.providers[0].secretRef.name: found `Lab`: name has capital letters; allowed are a-z, 0-9 and, inside, hyphens, such as `lab`
-            spec.providers[0].secretRef.key: found `a/b`: entry name has '/' at position 1; allowed are a-z, A-Z, 0-9, `.`, `_` and `-`
+            spec.providers[0].secretRef.key: found `a/b`: entry name has `/`; allowed are a-z, A-Z, 0-9, `.`, `_` and `-`
             spec.providers[0].secretRef.namespace: found `A`: name has capital letters; allowed are a-z, 0-9 and, inside, hyphens, such as `a`
             spec.providers[0].secretRef.value: unknown field; allowed: name, key, namespace
             spec.nodePools.static[0].nodes[0].secretRef: found `attic-keys` (a text), allowed: a mapping

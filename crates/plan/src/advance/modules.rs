@@ -139,6 +139,16 @@ fn wished(view: &View<'_>, pool: &Name) -> Option<Commit> {
 
 /// Notes what is to be made from which commit, as far as that was seen.
 pub(super) fn pin(view: &View<'_>) -> Option<(Desired, String)> {
+    let machines = view
+        .desired
+        .machines
+        .iter()
+        .map(|of| (&of.pool, &of.origin));
+    let rolls = view.desired.rolls.iter().map(|of| (&of.pool, &of.origin));
+    let mut all = machines.chain(rolls);
+    if !all.any(|(pool, origin)| to_pin(view, pool, origin).is_some()) {
+        return None;
+    }
     let mut next = view.desired.clone();
     let mut noted = BTreeSet::new();
     let machines = next.machines.iter_mut();
@@ -154,12 +164,15 @@ pub(super) fn pin(view: &View<'_>) -> Option<(Desired, String)> {
     let told = noted.iter();
     let told = told.map(|(reference, commit)| format!("{reference} leads to {}", commit.short()));
     let told: Vec<_> = told.collect();
-    (!noted.is_empty()).then(|| (next, told.join(", ")))
+    Some((next, told.join(", ")))
 }
 
 /// What is to be made from: what others of the pool are made from, else what was seen.
 fn to_pin(view: &View<'_>, pool: &Name, origin: &Origin) -> Option<Commit> {
-    let reference = origin.reference().filter(|_| origin.lacks_commit())?;
+    if !origin.lacks_commit() {
+        return None;
+    }
+    let reference = origin.reference()?;
     let seen = view.observed.commit_of(&reference).cloned();
     beside(view.desired, pool, origin.templates()?).or(seen)
 }

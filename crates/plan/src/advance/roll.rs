@@ -27,7 +27,6 @@ fn step(
     at: usize,
     roll: &Roll,
 ) -> Option<(Desired, String)> {
-    let mut next = view.desired.clone();
     let (coming, rest): (Vec<_>, Vec<_>) =
         of_pool(view, roll).partition(|machine| roll.coming.contains(&machine.id));
     let failures = coming
@@ -55,6 +54,7 @@ fn step(
         if are_missed(view, roll, &ids) {
             return None;
         }
+        let mut next = view.desired.clone();
         dismiss(&mut next, &ids);
         let left = old.iter().any(|machine| !ids.contains(&machine.id));
         settle(&mut next, at, left);
@@ -62,12 +62,14 @@ fn step(
     }
     let [first, ..] = old.as_slice() else {
         let because = format!("pool {} is of the new kind", roll.pool);
+        let mut next = view.desired.clone();
         settle(&mut next, at, false);
         return Some((next, because));
     };
     if !settled(view, roll) || waits(view, roll).is_some() || is_crowded(view) {
         return None;
     }
+    let mut next = view.desired.clone();
     let surge = usize::try_from(roll.surge).unwrap_or(usize::MAX);
     let new: Vec<_> = (0..surge.min(old.len()))
         .map_while(|_| hire(&mut next, first, &roll.origin))

@@ -385,6 +385,13 @@ fn a_kind_that_fails_is_taken_back_and_tried_again_after_growing_pauses() {
     assert_eq!(due.since(life.now), Duration::from_mins(1));
     writeln!(life.told, "{}", waits.held[0]).unwrap();
     life.now = due;
+    // Whoever asks before the planner has looked hears of it all the same.
+    let view = life.view();
+    let asked = crate::why(&view, &plan(&view));
+    let asked: Vec<_> = asked.iter().map(|of| of.fact.clone()).collect();
+    let step = "the next step is due: edge-muscle-03 to come, made as pool muscle now says";
+    assert!(asked.iter().any(|fact| fact == step), "{asked:#?}");
+    assert!(!asked[0].contains(" is done "), "{asked:#?}");
     let waits = life.waits();
     writeln!(life.told, "{}", waits.held[0]).unwrap();
     life.told(&expect![[r#"

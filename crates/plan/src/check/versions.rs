@@ -1,8 +1,8 @@
 //! What a plan must not do to the versions that nodes run.
 
-use super::node;
+use super::{node, ready};
 use crate::planner::View;
-use model::cluster::Role;
+use model::cluster::{Machine, Role};
 use model::id::MachineId;
 use model::observed::NodeFact;
 use model::task::{Action, Kind, Task};
@@ -28,6 +28,11 @@ pub(super) fn check(view: &View<'_>, task: &Task) -> Vec<&'static str> {
         if version > view.desired.version {
             broken.push("an upgrade goes no further than declared");
         }
+    }
+    let stays = |machine: &Machine| machine.id == task.machine.id;
+    let begins = task.action.kind() == Kind::Drain && view.desired.machines.iter().any(stays);
+    if begins && !ready(view, task.machine.id) {
+        broken.push("an upgrade begins on nodes that serve");
     }
     let follows = task.machine.role == Role::Compute || task.action.kind() == Kind::Join;
     let comes = task.action.version().filter(|_| follows);

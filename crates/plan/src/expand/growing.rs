@@ -1,7 +1,7 @@
 //! A cluster on its way from one generation to the next: which machines it keeps, which it
 //! gets, and which have to leave.
 
-use super::{Known, gone, in_service, subnets};
+use super::{Known, gone, in_service, subnets, taken_back};
 use model::cluster::{Desired, Jump, Machine, MetalWanted, Origin, Role};
 use model::fault::{Code, Faults};
 use model::hardware::{DISK_USUAL, Hardware};
@@ -123,9 +123,11 @@ pub(super) struct Growing<'a> {
     pub(super) desired: Desired,
     /// Machines of the previous generation that nobody has asked for yet.
     spare: Vec<Machine>,
-    replaced: BTreeSet<MachineId>,
+    pub(super) replaced: BTreeSet<MachineId>,
     /// Machines that go without another in their place.
-    retired: BTreeSet<MachineId>,
+    pub(super) retired: BTreeSet<MachineId>,
+    /// Machines that should go, and that nobody has begun to take out.
+    pub(super) untouched: BTreeSet<MachineId>,
     /// Machines that do what they are there for, or did when they were last seen.
     serving: BTreeSet<MachineId>,
     scaled: Vec<(&'a Name, u32, u32)>,
@@ -165,6 +167,7 @@ impl<'a> Growing<'a> {
         let serving = before
             .map(|known| in_service(known.observed))
             .unwrap_or_default();
+        let untouched = before.as_ref().map(taken_back::untouched);
         let births = Births::among(&desired, &spare);
         let rolls = std::mem::take(&mut desired.rolls);
         Self {
@@ -172,6 +175,7 @@ impl<'a> Growing<'a> {
             spare,
             replaced,
             retired,
+            untouched: untouched.unwrap_or_default(),
             serving,
             scaled,
             rolls,
@@ -230,6 +234,7 @@ impl<'a> Growing<'a> {
             secret: account.secret.as_ref().map(|named| named.secret.clone()),
         });
         let origin = origin.map(|origin| self.pinned(stand, origin, &kept));
+        self.take_back(stand, origin.as_ref(), (&mut kept, count));
         let mut roll = self.outdate(&mut kept, origin.as_ref(), (stand, pool), faults);
         let (replaced, mut kept): (Vec<_>, Vec<_>) = kept
             .into_iter()
@@ -327,7 +332,8 @@ impl<'a> Growing<'a> {
         let origin = origin?;
         let mut rolls = self.rolls.iter().filter(|roll| stands(roll, stand));
         let same = rolls.find(|roll| roll.origin.made_like(origin));
-        let (mut told, mut old, mut behind) = (false, false, false);
+        let (mut old, mut behind) = (false, false);
+        let path = format!("spec.nodePools.dynamic[{}]", pool.position);
         for machine in kept {
             machine.origin.take_subnet(origin);
             if machine.origin.same_account(origin) {
@@ -346,15 +352,15 @@ impl<'a> Growing<'a> {
                 self.replaced.insert(machine.id);
             } else if pool.replace.is_some() {
                 old = true;
-            } else if !told {
-                told = true;
+            } else if !faults.tells_of(&path, Code::Immutable) {
+                // A pool is one mistake, however many machines and clusters it has.
                 let differs = machine.origin.differs(origin);
                 let differs: Vec<_> = differs
                     .iter()
                     .map(|of| format!("{} {}, which was {}", of.field, of.there, of.here))
                     .collect();
                 faults.note(
-                    format!("spec.nodePools.dynamic[{}]", pool.position),
+                    path.clone(),
                     Code::Immutable,
                     format!(
                         "found {} when {} was made; \
@@ -493,7 +499,7 @@ pub(crate) fn key(machine: &Machine) -> (Role, Option<&Name>, &Name, u32) {
     (machine.role, balancer, &machine.pool, machine.ordinal)
 }
 
-fn made(machine: &Machine) -> bool {
+pub(super) fn made(machine: &Machine) -> bool {
     matches!(machine.origin, Origin::Made { .. })
 }
 

@@ -2,7 +2,7 @@
 //! cluster that is there.
 
 use super::growing::endpoint;
-use super::{Known, nodes, versions};
+use super::{Known, nodes, seen_to_run, versions};
 use model::cluster::{Desired, Machine, Origin, Role};
 use model::fault::{About, Code, Doubt, Faults};
 use model::kubernetes::Kubernetes;
@@ -33,11 +33,17 @@ pub(super) fn refuse_impossible(
     // What nodes run counts, not what was declared: a wrong version can be taken back.
     let newest = versions(known).max();
     if let Some(newest) = newest.filter(|newest| cluster.version < *newest) {
+        let run = seen_to_run(known).any(|version| version == newest);
+        let who = if run {
+            "which nodes run"
+        } else {
+            "to which a node is being brought"
+        };
         faults.note(
             path("version"),
             Code::Immutable,
             format!(
-                "found {}, allowed: {newest} or newer, which nodes run; Kubernetes cannot be downgraded",
+                "found {}, allowed: {newest} or newer, {who}; Kubernetes cannot be downgraded",
                 cluster.version
             ),
         );

@@ -377,7 +377,7 @@ fn a_version_that_is_far_ahead_is_reached_by_stepping_stones() {
         State::Stuck,
     );
     begun.refuse(&at("1.34.3"), &expect![[r#"
-        spec.kubernetes.clusters[0].version: found v1.34.3, allowed: v1.34.4 or newer, which nodes run; Kubernetes cannot be downgraded
+        spec.kubernetes.clusters[0].version: found v1.34.3, allowed: v1.34.4 or newer, to which a node is being brought; Kubernetes cannot be downgraded
     "#]]);
     // Nobody is there who could be too far behind.
     assert_eq!(
@@ -400,7 +400,7 @@ fn a_version_that_no_node_came_to_run_can_be_taken_back() {
     let before = &manifest(1, 1, "1.34.0", &[]);
     begun(init, State::Stuck).next(before);
     let may = expect![[r#"
-        spec.kubernetes.clusters[0].version: found v1.34.0, allowed: v1.35.0 or newer, which nodes run; Kubernetes cannot be downgraded
+        spec.kubernetes.clusters[0].version: found v1.34.0, allowed: v1.35.0 or newer, to which a node is being brought; Kubernetes cannot be downgraded
     "#]];
     begun(init, State::Running).refuse(before, &may);
     begun(|version| Action::Upgrade { version }, State::Stuck).refuse(before, &may);
@@ -447,6 +447,40 @@ fn a_machine_that_serves_keeps_its_type_and_one_that_does_not_is_made_anew() {
     first().joined().refuse(&larger, &expect![[r#"
         spec.nodePools.dynamic[1]: found serverType large, which was small when edge-muscle-01 was made; say replace: true to have the pool's machines replaced, one after the other
     "#]]);
+}
+
+#[test]
+fn a_pool_of_two_clusters_that_should_be_of_another_type_is_one_fault() {
+    let mut both = manifest(1, 1, "1.34.0", &[]);
+    let mut second = both.clusters[0].clone();
+    second.name = "west".parse().unwrap();
+    second.network = "10.9.0.0/24".parse().unwrap();
+    both.clusters.push(second);
+    let project = Name::default_project();
+    let living = expand(&project, &both, &[], &BTreeMap::new(), NOW).unwrap();
+    let histories: Vec<_> = living
+        .into_iter()
+        .map(|expansion| {
+            let mut history = History::new();
+            history.desired = Some(expansion.desired);
+            history.joined()
+        })
+        .collect();
+    let known = histories.iter().map(|history| Known {
+        desired: history.desired.as_ref().unwrap(),
+        observed: &history.observed,
+        intents: &[],
+        open: &[],
+    });
+    let known: Vec<_> = known.collect();
+    if let Some(Pool::Dynamic(pool)) = both.pools.get_mut(&"muscle".parse::<Name>().unwrap()) {
+        pool.server_type = "large".to_owned();
+    }
+    let faults = expand(&project, &both, &known, &BTreeMap::new(), NOW).unwrap_err();
+    let told: String = faults.iter().map(|fault| format!("{fault}\n")).collect();
+    expect![[r#"
+        spec.nodePools.dynamic[1]: found serverType large, which was small when edge-muscle-01 was made; say replace: true to have the pool's machines replaced, one after the other
+    "#]].assert_eq(&told);
 }
 
 #[test]

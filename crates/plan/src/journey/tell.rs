@@ -4,6 +4,7 @@ use super::{Block, Journey, Step, Wait, same};
 use crate::summary::Phase;
 use model::name::Name;
 use model::task::Effect;
+use std::collections::BTreeSet;
 use std::fmt;
 
 impl fmt::Display for Journey {
@@ -49,7 +50,7 @@ impl fmt::Display for Journey {
                 Phase::Gone => "gone",
                 Phase::Pending | Phase::Scheduled | Phase::Error | Phase::Deleting => "waiting",
             };
-            let machines = match self.effects.len() {
+            let machines = match self.touched() {
                 1 => "1 machine".to_owned(),
                 many => format!("{many} machines"),
             };
@@ -66,6 +67,12 @@ impl fmt::Display for Journey {
 }
 
 impl Journey {
+    /// How many machines it does something to. One that goes and another that comes with its name are two.
+    fn touched(&self) -> usize {
+        let of_name = |name: &Name| self.machines.get(name).map_or(1, BTreeSet::len);
+        self.effects.keys().map(of_name).sum()
+    }
+
     /// What it means for others: gates, who is disturbed, ports, what stays behind, and costs.
     fn tell_around(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.gates.is_empty() {
@@ -84,7 +91,8 @@ impl Journey {
         if !self.leaves.is_empty() {
             writeln!(f, "  leaves behind  {}", self.leaves.join("; "))?;
         }
-        if !self.cost.is_free() && !self.blocks.is_empty() {
+        let changes = self.cost.before != self.cost.after;
+        if !self.cost.is_free() && (changes || !self.blocks.is_empty()) {
             writeln!(f, "  costs  {}", self.cost)?;
         }
         Ok(())
@@ -153,6 +161,16 @@ fn row(
     writeln!(f, "  {place:>7}  {line:<60}  {effect:<9}  {span:>8}")
 }
 
+impl Step {
+    /// A pool or a machine, with what its machines do where that needs to be said.
+    fn of(&self, name: &Name) -> String {
+        match self.role {
+            Some(role) => format!("{name} ({})", role.as_str()),
+            None => name.to_string(),
+        }
+    }
+}
+
 impl Block {
     /// How many rounds it stands for.
     fn count(&self) -> u32 {
@@ -204,9 +222,9 @@ impl Block {
             return format!("{} times {machines}: {kinds}", self.repeats);
         }
         let step = |step: &Step| match (step.machines, self.repeats) {
-            (1, 1) => format!("{} {}", step.kind, step.first),
-            (1, _) => format!("{} one of {}", step.kind, step.pool),
-            (many, _) => format!("{} {many} of {}", step.kind, step.pool),
+            (1, 1) => format!("{} {}", step.kind, step.of(&step.first)),
+            (1, _) => format!("{} one of {}", step.kind, step.of(&step.pool)),
+            (many, _) => format!("{} {many} of {}", step.kind, step.of(&step.pool)),
         };
         let round = |round: &Vec<Step>| round.iter().map(step).collect::<Vec<_>>().join(" + ");
         let line = self
@@ -224,17 +242,19 @@ impl Block {
 
     /// The pool whose machines are taken one by one, or so many at a time, where that is what
     /// the block does.
-    fn pool_walked(&self) -> Option<(&Name, u32)> {
-        let Step { pool, machines, .. } = self.rounds.first()?.first()?;
-        let alone = |round: &Vec<Step>| matches!(round.as_slice(), [step] if step.machines == *machines && step.pool == *pool);
-        (self.repeats > 1 && self.rounds.iter().all(alone)).then_some((pool, *machines))
+    fn pool_walked(&self) -> Option<(String, u32)> {
+        let first = self.rounds.first()?.first()?;
+        let place = |step: &Step| (step.of(&step.pool), step.machines);
+        let alone =
+            |round: &Vec<Step>| matches!(round.as_slice(), [step] if place(step) == place(first));
+        (self.repeats > 1 && self.rounds.iter().all(alone)).then(|| place(first))
     }
 
     /// The machines of several pools to which one thing after the other is done, and what is
     /// done, where that is what the block does.
     fn pools_walked(&self) -> Option<(String, String)> {
         let machines = |round: &Vec<Step>| -> Vec<String> {
-            let step = |step: &Step| format!("{} of {}", step.machines, step.pool);
+            let step = |step: &Step| format!("{} of {}", step.machines, step.of(&step.pool));
             round.iter().map(step).collect()
         };
         let first = machines(self.rounds.first()?);

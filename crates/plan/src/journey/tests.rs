@@ -3,7 +3,7 @@
 use super::{journey, journey_by};
 use crate::claims::Claim;
 use crate::fixture::World;
-use crate::hands::Unable;
+use crate::hands::{Hands, Unable};
 use crate::pace::Paces;
 use crate::price::Prices;
 use expect_test::{Expect, expect};
@@ -382,4 +382,113 @@ fn what_nobody_can_do_waits_for_a_person_and_its_cost_is_told() {
     .assert_eq(&told.to_string());
     let able = journey(&world.view());
     assert_eq!((told.made, told.cost), (able.made, able.cost));
+}
+
+#[test]
+fn who_has_to_set_secrets_hears_at_once_what_is_in_the_way_besides_and_what_it_costs() {
+    let mut world = World::new("1.34.0", "c1 w1 w2", "")
+        .at_cloud("c1 w1 w2")
+        .secrets();
+    for machine in &mut world.desired.machines {
+        if let Origin::Made { server_type, .. } = &mut machine.origin {
+            "cpx31".clone_into(server_type);
+        }
+    }
+    let hands = |_: &Machine, kind: Kind| {
+        (kind == Kind::Create).then(|| Unable {
+            because: "nobody here makes such machines".to_owned(),
+            next: "make them yourself".to_owned(),
+        })
+    };
+    let world = world
+        .missing("control/credentials")
+        .missing("compute/credentials");
+    let told = journey_by(&world.view(), &Prices::usual(), &Paces::default(), &hands);
+    let text = told.to_string();
+    for line in [
+        "held  create c1: secret control/credentials is not set",
+        "held  create w1 and 1 more: secret compute/credentials is not set",
+        "held  create c1 and 2 more: nobody here makes such machines",
+        "costs  $0.00 → $",
+    ] {
+        assert!(text.contains(line), "{line} in {text}");
+    }
+    assert_eq!(told.cost.before.cents, 0);
+    assert!(told.cost.after.cents > 0 && told.cost.after.unknown.is_empty());
+    assert_eq!(told.made.len(), 2, "what machines would be made of");
+}
+
+#[test]
+fn what_somebody_agrees_to_is_the_same_however_tasks_stand() {
+    let world = || {
+        let mut world = World::new("1.34.0", "c1 w1 w2", "").at_cloud("c1 w1 w2");
+        for machine in &mut world.desired.machines {
+            if let Origin::Made { server_type, .. } = &mut machine.origin {
+                "cpx31".clone_into(server_type);
+            }
+        }
+        world
+    };
+    let unable = |machine: &Machine, kind: Kind| {
+        (kind == Kind::Create && machine.role == Role::Compute).then(|| Unable {
+            because: "nobody here makes such machines".to_owned(),
+            next: "make them yourself".to_owned(),
+        })
+    };
+    let able = |_: &Machine, _: Kind| None;
+    let told = |world: &World, hands: Hands<'_>| {
+        journey_by(&world.view(), &Prices::usual(), &Paces::default(), hands)
+    };
+    let fresh = told(&world(), &able);
+    assert!(fresh.cost.after.cents > 0);
+    let tasks: [fn(World) -> World; 3] = [
+        |world| world.open("w1", Action::Create, State::Stuck, Some("nobody makes it")),
+        |world| world.open("w1", Action::Create, State::Waiting, Some("out of stock")),
+        |world| {
+            let mut world = world.open("w1", Action::Create, State::Stuck, Some("nobody makes it"));
+            world.open[0].corrected = true;
+            world
+        },
+    ];
+    for task in tasks {
+        let both: [Hands<'_>; 2] = [&able, &unable];
+        for hands in both {
+            let now = told(&task(world()), hands);
+            assert_eq!(
+                (&now.made, &now.ports, &now.cost),
+                (&fresh.made, &fresh.ports, &fresh.cost)
+            );
+        }
+        // Nobody makes what nobody can make, whatever was begun.
+        let now = told(&task(world()), &unable);
+        assert_eq!(now.blocks, told(&world(), &unable).blocks);
+        assert_eq!(now.held, told(&world(), &unable).held);
+    }
+}
+
+#[test]
+fn a_machine_and_its_successor_of_the_same_name_are_two() {
+    let world = World::new("1.34.0", "c1 w1", "");
+    let mut told = journey(&world.view());
+    assert!(told.to_string().contains("2 machines touched"));
+    let other = told.machines.values().next().unwrap().clone();
+    let (_, last) = told.machines.iter_mut().next_back().unwrap();
+    last.extend(other);
+    assert!(told.to_string().contains("3 machines touched"));
+}
+
+#[test]
+fn machines_of_one_pool_that_do_different_things_are_told_apart() {
+    let mut world = World::new("1.34.0", "c1 w1 w2", "");
+    for machine in &mut world.desired.machines {
+        machine.pool = "all".parse().unwrap();
+    }
+    expect![[r#"
+        cluster edge
+                1  create c1 (control) + create 2 of all (compute)               create        2 min
+                2  init c1 (control)                                             create        3 min
+                3  join 2 of all (compute)                                       create        2 min
+          ends ready after about 7 min, 3 machines touched
+    "#]]
+    .assert_eq(&journey(&world.view()).to_string());
 }

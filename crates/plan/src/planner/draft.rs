@@ -36,6 +36,8 @@ pub(super) struct Draft<'a> {
     kept: BTreeSet<TaskId>,
     reopen: Vec<TaskId>,
     held: Vec<Held>,
+    /// Which machines each of those counts.
+    counted: BTreeSet<(usize, MachineId)>,
     /// Machines that a kept or new task touches, and what it does.
     busy: BTreeMap<MachineId, Kind>,
     /// Machines that are out of service, and those that this plan takes out of it.
@@ -75,6 +77,7 @@ impl<'a> Draft<'a> {
             kept: running.map(|open| open.id).collect(),
             reopen: Vec::new(),
             held: Vec::new(),
+            counted: BTreeSet::new(),
             busy: BTreeMap::new(),
             out: out.map(|place| Slot::of(place.machine, budgets)).collect(),
             rows: Vec::new(),
@@ -376,15 +379,15 @@ impl<'a> Draft<'a> {
         self.hold(place, Kind::Mesh, reason);
     }
 
-    /// Notes that `kind` must wait for `reason`; equal reasons become one line.
+    /// Notes that `kind` must wait for `reason`; equal reasons become one line, which counts a machine
+    /// once: two of its needs may be met by one secret.
     pub(super) fn hold(&mut self, place: &Place<'_>, kind: Kind, reason: Reason) {
-        let same = self
-            .held
-            .iter_mut()
-            .rev()
-            .find(|held| held.kind == kind && held.reason == reason);
-        match same {
-            Some(held) => held.machines += 1,
+        let same = |held: &Held| held.kind == kind && held.reason == reason;
+        let known = self.held.iter().rposition(same);
+        let at = known.unwrap_or(self.held.len());
+        let first = self.counted.insert((at, place.machine.id));
+        match known.and_then(|at| self.held.get_mut(at)) {
+            Some(held) => held.machines += u32::from(first),
             None => self.held.push(Held {
                 kind,
                 machine: place.machine.name.clone(),
@@ -459,10 +462,11 @@ impl<'a> Draft<'a> {
             };
             let metal = self.view.desired.metal.iter();
             let unborn: u32 = metal.filter(|of| of.role == role).map(|of| of.count).sum();
-            (
-                count(of_role().filter(|place| place.in_service())),
-                count(of_role()) + unborn,
-            )
+            let wanted = count(of_role()) + unborn;
+            // Who is to go serves until then, in the place of those that are still to come.
+            let all = self.survey.places.iter();
+            let all = all.filter(|place| place.machine.role == role && place.in_service());
+            (count(all).min(wanted), wanted)
         };
         let leaving = count(
             self.survey

@@ -69,7 +69,7 @@ pub(super) fn failed(place: &Place<'_>) -> bool {
 /// Those that serve nobody yet are equipped at once and all together. On one that serves, what
 /// runs its containers may be started again: it takes a row of the ledger and its turn, and
 /// where it fails the others wait, because what fails on one may fail on all.
-pub(super) fn equip(draft: &mut Draft<'_>, cares: &Cares) {
+pub(super) fn equip(draft: &mut Draft<'_>, cares: &Cares<'_>) {
     for place in draft.survey.wanted() {
         if !place.machine.origin.is_host() || place.life != Life::Running {
             continue;
@@ -130,7 +130,7 @@ fn started(draft: &Draft<'_>, place: &Place<'_>) -> Option<Action> {
 
 /// Whether a host that serves has something more urgent to do than to be equipped, which has
 /// failed and may fail for ever.
-fn later(draft: &Draft<'_>, cares: &Cares, place: &Place<'_>) -> bool {
+fn later(draft: &Draft<'_>, cares: &Cares<'_>, place: &Place<'_>) -> bool {
     let failed = place.doing(Kind::Equip) && failed(place);
     // It is ready to serve again.
     let version = draft.version;

@@ -14,7 +14,7 @@ use model::cluster::Role;
 use model::task::{Action, Kind, State};
 
 /// Control machines at clouds whose port is not as it should be, all at once.
-pub(super) fn ports(draft: &mut Draft<'_>, cares: &Cares) {
+pub(super) fn ports(draft: &mut Draft<'_>, cares: &Cares<'_>) {
     let Some(open) = wished(draft, cares) else {
         return;
     };
@@ -38,7 +38,7 @@ pub(super) fn ports(draft: &mut Draft<'_>, cares: &Cares) {
 ///
 /// Where a load balancer should pass the API on and does not for a while, nodes stay with it: then
 /// nothing is opened, unless somebody has to be led and there is no other way.
-fn wished(draft: &Draft<'_>, cares: &Cares) -> Option<bool> {
+fn wished(draft: &Draft<'_>, cares: &Cares<'_>) -> Option<bool> {
     if draft.view.desired.api_balancer().is_none() || cares.needs_port(draft) {
         Some(true)
     } else {
@@ -48,7 +48,7 @@ fn wished(draft: &Draft<'_>, cares: &Cares) -> Option<bool> {
 
 /// Whether a machine that is to be made is made with its port open: unless it should be shut, or
 /// that of another is.
-pub(super) fn made_open(draft: &Draft<'_>, cares: &Cares) -> bool {
+pub(super) fn made_open(draft: &Draft<'_>, cares: &Cares<'_>) -> bool {
     let mut others = draft.survey.places.iter();
     let shut = others.any(|place| seen(place) == Some(false));
     wished(draft, cares).unwrap_or(!shut)
@@ -69,7 +69,7 @@ fn seen(place: &Place<'_>) -> Option<bool> {
 }
 
 /// Why no port is shut yet: a node looks for the API on a machine, or is being led there.
-fn asked_for(draft: &Draft<'_>, cares: &Cares) -> Option<Reason> {
+fn asked_for(draft: &Draft<'_>, cares: &Cares<'_>) -> Option<Reason> {
     let members = || {
         let places = draft.survey.places.iter();
         places.filter(|place| place.machine.role == Role::Control)

@@ -126,12 +126,16 @@ impl Left<'_> {
                 Some(after) => Ends::Due(since.plus(after)),
             },
         };
-        Some(Reason::Leftover {
+        Some(self.waits(ends, heard))
+    }
+
+    fn waits(&self, ends: Ends, heard: bool) -> Reason {
+        Reason::Leftover {
             node: self.node.to_owned(),
             of: self.machine,
             heard,
             ends,
-        })
+        }
     }
 
     fn cleared(&self) -> Leftover {
@@ -159,7 +163,7 @@ pub(super) fn clear(draft: &mut Draft<'_>) {
     let mut leftovers = Vec::new();
     for left in &survey.left {
         let refused = left.kept(draft);
-        let refused = refused.or_else(|| undecided(draft, &place).filter(|_| left.member));
+        let refused = refused.or_else(|| undecided(draft, &place, left).filter(|_| left.member));
         match refused {
             Some(reason) => {
                 if let Reason::Leftover {
@@ -180,13 +184,27 @@ pub(super) fn clear(draft: &mut Draft<'_>) {
 }
 
 /// Why etcd does not lose a member now: another is being changed, or too few of the others decide.
-fn undecided(draft: &Draft<'_>, place: &Place<'_>) -> Option<Reason> {
+fn undecided(draft: &Draft<'_>, place: &Place<'_>, left: &Left<'_>) -> Option<Reason> {
     let survey = draft.survey;
-    let ready = survey.members().filter(|place| place.ready_control());
+    let ready = count(survey.members().filter(|place| place.ready_control()));
     let (votes, counting) = votes(&survey.left);
-    let ready = count(ready) + counting;
-    let needed = quorum(count(survey.voters()) + votes);
-    let silent = (ready < needed).then(|| outnumbered(survey, ready, needed));
+    let voters = count(survey.voters());
+    let (decide, needed) = (ready + counting, quorum(voters + votes));
+    // Where all of ours are well, nothing that they do ends the wait.
+    let ours_are_well = ready == voters;
+    let silent = || {
+        if ours_are_well && members(draft.view).is_empty() {
+            return left.waits(Ends::Told, false);
+        }
+        let mut reason = outnumbered(survey, decide, needed);
+        if let Reason::Quorum { silent, .. } = &mut reason
+            && ours_are_well
+        {
+            *silent += votes - counting;
+        }
+        reason
+    };
+    let silent = (decide < needed).then(silent);
     draft.member_first(place).or(silent)
 }
 

@@ -12,29 +12,57 @@ use super::survey::{Life, Place};
 use crate::care::care;
 use crate::held::Reason;
 use model::care::Care;
-use model::cluster::Role;
+use model::cluster::{Desired, Machine, Role};
 use model::host::Fingerprint;
 use model::name::Name;
 use model::task::{Action, Kind};
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
+use std::rc::Rc;
 
-/// What nodes of a pool may have been told, for each role: the first is what others are told.
-type Told = BTreeMap<Role, BTreeMap<Name, Vec<(Care, Fingerprint)>>>;
+/// What nodes of a pool may have been told, for each role.
+type Told<'a> = BTreeMap<Role, BTreeMap<&'a Name, Lore<'a>>>;
+
+/// What the nodes of a pool may have been told: the first is what others are told.
+struct Lore<'a> {
+    desired: &'a Desired,
+    /// One of them: all machines of a pool are alike.
+    machine: &'a Machine,
+    /// Each by itself. Mostly all were told the first, and nobody asks for the others.
+    known: Vec<Way>,
+}
+
+/// Where a node finds the API, and what it is told then, once somebody has asked.
+type Way = (Rc<[Ipv4Addr]>, OnceCell<(Care, Fingerprint)>);
+
+impl Lore<'_> {
+    /// All of it, worked out as far as somebody asks.
+    fn known(&self) -> impl Iterator<Item = &(Care, Fingerprint)> + Clone {
+        self.known.iter().map(|(api, known)| {
+            known.get_or_init(|| {
+                let care = care(self.desired, self.machine, api);
+                let print = care.fingerprint();
+                (care, print)
+            })
+        })
+    }
+}
 
 /// What nodes should be told.
-pub(super) struct Cares {
-    told: Told,
+pub(super) struct Cares<'a> {
+    told: Told<'a>,
     /// Whether the load balancer that should pass the API on does so.
     passes: bool,
     /// The member whose port opens before anybody can be led anywhere, where that is so.
     shut: Option<Name>,
 }
 
-impl Cares {
-    pub(super) fn of(draft: &Draft<'_>) -> Self {
+impl<'a> Cares<'a> {
+    pub(super) fn of(draft: &Draft<'a>) -> Self {
         let Ways { all, passes, shut } = ways(draft);
-        let own = vec![Vec::new()];
+        let all: Vec<Rc<[Ipv4Addr]>> = all.into_iter().map(Rc::from).collect();
+        let own: Vec<Rc<[Ipv4Addr]>> = vec![Rc::from([])];
         let mut told = Told::new();
         for place in &draft.survey.places {
             let machine = place.machine;
@@ -43,33 +71,39 @@ impl Cares {
                 Role::Compute => &all,
                 Role::Balancer => continue,
             };
-            // All machines of a pool are alike.
-            let pools = told.entry(machine.role).or_default();
-            if !pools.contains_key(&machine.pool) {
-                let cares = ways
+            let lore = told.entry(machine.role).or_default().entry(&machine.pool);
+            lore.or_insert_with(|| Lore {
+                desired: draft.view.desired,
+                machine,
+                known: ways
                     .iter()
-                    .map(|api| care(draft.view.desired, machine, api));
-                let known = cares.map(|care| {
-                    let print = care.fingerprint();
-                    (care, print)
-                });
-                pools.insert(machine.pool.clone(), known.collect());
-            }
+                    .map(|api| (api.clone(), OnceCell::new()))
+                    .collect(),
+            });
         }
         Self { told, passes, shut }
     }
 
-    fn known(&self, place: &Place<'_>) -> &[(Care, Fingerprint)] {
-        let pools = self.told.get(&place.machine.role);
-        let known = pools.and_then(|pools| pools.get(&place.machine.pool));
-        known.map(Vec::as_slice).unwrap_or_default()
+    fn lore(&self, place: &Place<'_>) -> Option<&Lore<'a>> {
+        let pools = self.told.get(&place.machine.role)?;
+        pools.get(&place.machine.pool)
+    }
+
+    fn known(&self, place: &Place<'_>) -> impl Iterator<Item = &(Care, Fingerprint)> + Clone {
+        self.lore(place).into_iter().flat_map(Lore::known)
+    }
+
+    /// Whether there is anything that a node may be told.
+    fn leads(&self, place: &Place<'_>) -> bool {
+        let lore = self.lore(place);
+        lore.is_some_and(|lore| !lore.known.is_empty())
     }
 
     /// What a node should be told. What was begun or told goes on while it leads somewhere.
     pub(super) fn wished(&self, place: &Place<'_>) -> Care {
         let begun = place.open.and_then(|open| open.action.care());
-        let mut known = self.known(place).iter().map(|(care, _)| care);
-        let goes_on = known.clone().find(|care| Some(*care) == begun);
+        let mut known = self.known(place).map(|(care, _)| care);
+        let goes_on = begun.and_then(|begun| known.clone().find(|care| *care == begun));
         let stays = goes_on.or_else(|| self.told(place));
         stays.or_else(|| known.next()).cloned().unwrap_or_default()
     }
@@ -100,8 +134,10 @@ impl Cares {
 
     /// What a node was told of all that it may have been.
     fn told(&self, place: &Place<'_>) -> Option<&Care> {
-        let mut known = self.known(place).iter();
-        let told = known.find(|(_, print)| place.care == Some(print));
+        // Who was told nothing was told none of it.
+        let print = place.care?;
+        let mut known = self.known(place);
+        let told = known.find(|(_, known)| known == print);
         told.map(|(care, _)| care)
     }
 }
@@ -203,14 +239,14 @@ fn members(draft: &Draft<'_>) -> Vec<Vec<Ipv4Addr>> {
 
 /// Nodes that do not carry what they should, look for the API where it is not, or ask for a
 /// certificate. All at once: no workload is touched.
-pub(super) fn tend(draft: &mut Draft<'_>, cares: &Cares) {
+pub(super) fn tend(draft: &mut Draft<'_>, cares: &Cares<'_>) {
     let lost = cannot_join(draft.survey);
     let comes = balancers::api_to_come(draft, cares).map(|door| Reason::Turn {
         after: door.machine.name.clone(),
     });
     let unreached = cares.unreached();
     for place in &draft.survey.places {
-        let nowhere = cares.known(place).is_empty() && cares.shut.is_none();
+        let nowhere = !cares.leads(place) && cares.shut.is_none();
         let asks = place.life == Life::Running && place.node.is_some_and(|node| node.asks);
         if draft.is_busy(place) || nowhere || !asks && !untended(cares, place) {
             continue;
@@ -229,12 +265,16 @@ pub(super) fn tend(draft: &mut Draft<'_>, cares: &Cares) {
 }
 
 /// Whether a node that could be told was told something else.
-fn untended(cares: &Cares, place: &Place<'_>) -> bool {
+fn untended(cares: &Cares<'_>, place: &Place<'_>) -> bool {
     place.node.is_some() && place.life == Life::Running && !cares.met(place)
 }
 
 /// Why a machine may not go yet: nodes may look for the API there, or nobody could anywhere else.
-pub(super) fn still_asked(draft: &Draft<'_>, cares: &Cares, place: &Place<'_>) -> Option<Reason> {
+pub(super) fn still_asked(
+    draft: &Draft<'_>,
+    cares: &Cares<'_>,
+    place: &Place<'_>,
+) -> Option<Reason> {
     // Nodes may still be led to a load balancer that was made anew and knows nothing yet.
     let (api, passes) = match place.machine.role {
         Role::Control => (place.node.is_some(), true),
@@ -252,7 +292,7 @@ pub(super) fn still_asked(draft: &Draft<'_>, cares: &Cares, place: &Place<'_>) -
 /// node of which nobody knows where it looks may look there.
 pub(super) fn asker<'s, 'a>(
     draft: &'s Draft<'a>,
-    cares: &Cares,
+    cares: &Cares<'_>,
     place: &Place<'_>,
     passes: bool,
 ) -> Option<&'s Place<'a>> {

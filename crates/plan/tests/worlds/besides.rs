@@ -141,6 +141,16 @@ fn strangers(world: &World, observed: &mut Observed) {
     observed.machines.extend(strangers);
 }
 
+/// Lets what is left in some worlds be a member of the control plane of which etcd tells nothing: where
+/// ours cannot outvote it, it takes a person to go on.
+pub(crate) fn untold(world: &World, observed: &mut Observed) {
+    let strays = observed.strays.iter_mut();
+    for stray in strays.flat_map(|(nodes, _)| nodes.values_mut()) {
+        let ours = stray.machine.is_some() && world.more.etcd.is_none();
+        stray.control |= ours && world.compute.0 == 1;
+    }
+}
+
 /// Lets some worlds have a node that is left of a machine nobody declares any more, and one that
 /// somebody else has joined; in some it is a member of the control plane, which etcd does not know.
 fn strays(world: &World, desired: &Desired, observed: &mut Observed) {

@@ -3,12 +3,14 @@
 
 use model::admit::admit;
 use model::cluster::Desired;
+use model::manifest::Manifest;
 use model::name::Name;
 use model::source;
 use model::time::Timestamp;
 use plan::{Known, expand};
 use proptest::prelude::*;
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Given hosts: the name of their pool, and how many of them.
 pub(crate) type Hosts = (&'static str, u8);
@@ -197,7 +199,7 @@ fn given((pool, count): Hosts, real: bool) -> (String, String) {
     (fixed, format!(", {pool}"))
 }
 
-pub(crate) fn manifest(declared: &Declared<'_>) -> model::manifest::Manifest {
+pub(crate) fn manifest(declared: &Declared<'_>) -> Manifest {
     let Declared {
         control,
         compute,
@@ -264,14 +266,38 @@ spec:
         {proxy}{balancers}
 "
     );
-    admit(&source::parse(&text).unwrap()).unwrap()
+    read(text)
+}
+
+/// How many texts are remembered: all that the promises of one world are about.
+const LATELY: usize = 4;
+
+thread_local! {
+    /// Texts that were read lately, and what they say, the oldest first.
+    static READ: RefCell<VecDeque<(String, Manifest)>> = const { RefCell::new(VecDeque::new()) };
+}
+
+/// What a manifest says. Every promise of a world is about the same few texts, and reading one takes
+/// longer than several plans.
+fn read(text: String) -> Manifest {
+    READ.with_borrow_mut(|lately| {
+        if let Some((_, known)) = lately.iter().find(|(known, _)| *known == text) {
+            return known.clone();
+        }
+        let manifest = admit(&source::parse(&text).unwrap()).unwrap();
+        lately.push_back((text, manifest.clone()));
+        if lately.len() > LATELY {
+            lately.pop_front();
+        }
+        manifest
+    })
 }
 
 /// What a manifest makes of a cluster, or nothing where it is refused: some edits are. Asked twice
 /// it says the same twice.
 pub(crate) fn grown(
     previous: Option<Known<'_>>,
-    manifest: &model::manifest::Manifest,
+    manifest: &Manifest,
     now: Timestamp,
 ) -> Option<Desired> {
     let known: Vec<_> = previous.into_iter().collect();

@@ -4,6 +4,7 @@
 mod moves;
 
 use crate::NOW;
+use crate::besides::untold;
 use crate::declared::grown;
 use crate::judge::{Told, excess, later, second_start, starting, unfinished};
 use crate::safety::{crowded, robbed, shared, undecided};
@@ -80,6 +81,7 @@ impl<'w> Life<'w> {
     pub(crate) fn of(world: &'w World) -> Self {
         let (desired, mut observed) = made(world);
         let [_, declared] = declared(world);
+        untold(world, &mut observed);
         observed.sick = sick(world, &observed);
         lead(&desired, &mut observed, "a", NOW);
         let (elsewhere, missing) = around(world);

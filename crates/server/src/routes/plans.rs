@@ -88,7 +88,7 @@ pub(crate) async fn plan(
         unread,
         notes: told,
     } = previews;
-    notes.extend(unread.iter().map(ToString::to_string));
+    let unread: Vec<_> = unread.iter().map(ToString::to_string).collect();
     notes.extend(told);
     notes.extend(credentials::refuse_begun(shut, &previews)?);
     let row = app.store().project(&project).await?;
@@ -96,14 +96,14 @@ pub(crate) async fn plan(
     let measures = Measures::of(&app, &previews).await?;
     let (id, mut view) = crate::aside(move || {
         let journeys = measures.journeys(&previews, now);
-        notes.extend(notes::lived_with(&manifest));
+        notes.extend(notes::let_pass(&manifest));
         notes.extend(row.and_then(|row| notes::over_quota(&row, &previews, &journeys)));
         let wished = |preview: &Preview| {
             let intents = &preview.known.intents;
             !plan::wished(&preview.desired, intents, now).is_empty()
         };
         let wished = previews.iter().any(wished);
-        let mut view = show(&journeys, notes, refused, wished);
+        let mut view = show(&journeys, (unread, notes), refused, wished);
         let id = JourneyId::derive(Origin {
             parent: of.as_str(),
             name: &format!("{}\0{text}", view.text),
@@ -220,7 +220,7 @@ impl Measures {
 /// The journeys in the words of the contract; which journey it is, and of what, follows.
 fn show(
     journeys: &[Journey],
-    notes: Vec<String>,
+    (unread, notes): (Vec<String>, Vec<String>),
     refused: Option<Problem>,
     wished: bool,
 ) -> JourneyView {
@@ -240,11 +240,13 @@ fn show(
             still: still.len(),
             wished,
             basis: &basis,
+            unread: &unread,
             notes: &notes,
             refused: refused.as_ref(),
         }
         .to_string(),
-        empty: moving.is_empty(),
+        empty: moving.is_empty() && unread.is_empty(),
+        unread,
         minutes: moving
             .iter()
             .map(|journey| journey.minutes)
@@ -260,4 +262,21 @@ fn show(
 /// Whether there is anything to tell.
 fn moves(journey: &Journey) -> bool {
     !journey.blocks.is_empty() || !journey.held.is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cluster_that_cannot_be_read_is_not_as_declared() {
+        let still = show(&[], (Vec::new(), Vec::new()), None, false);
+        assert!(still.empty);
+        assert_eq!(still.text, "nothing to do: every cluster is as declared\n");
+        let unread = vec!["cluster east stays as it is".to_owned()];
+        let view = show(&[], (unread.clone(), Vec::new()), None, false);
+        assert!(!view.empty);
+        assert_eq!(view.unread, unread);
+        assert_eq!(view.text, "cluster east stays as it is\n");
+    }
 }

@@ -24,7 +24,7 @@ use crate::problem::Problem;
 use crate::routes::manifests::Page;
 use crate::view;
 
-pub(crate) use body::Values;
+pub(crate) use body::{Values, whole};
 
 /// The secrets of a project: their entries, never their values.
 #[utoipa::path(

@@ -9,6 +9,8 @@ mod backup;
 #[cfg(test)]
 mod contract;
 #[cfg(test)]
+mod environments;
+#[cfg(test)]
 mod events;
 #[cfg(test)]
 mod guests;

@@ -60,8 +60,8 @@ async fn all_faults_are_told_at_once_and_nothing_is_stored() {
         &[("count: 3", "count: 0"), ("count: 2", "count: many"), ("image: debian-12}\n      - {name: muscle", "imagee: debian-12}\n      - {name: muscle"), ("v1.34.1", "1.34")],
         &expect![[r#"
             422 INPUT-001: the manifest has 5 faults
-              spec.nodePools.dynamic[0].count [range] found `0`, allowed: a whole number from 1 to 5000
               spec.nodePools.dynamic[0].image [required] found nothing; this field is required
+              spec.nodePools.dynamic[0].count [range] found `0`, allowed: a whole number from 1 to 5000
               spec.nodePools.dynamic[0].imagee [unknown-field] unknown field; did you mean `image`? allowed: name, providerSpec, count, autoscaler, serverType, image, storageDiskSize, machineSpec, spot, disruption, labels, annotations, taints, replace, surge
               spec.nodePools.dynamic[1].count [type] found `many` (a text), allowed: a whole number from 1 to 5000
               spec.kubernetes.clusters[0].version [format] found `1.34`: version is not of the form v1.MINOR.PATCH

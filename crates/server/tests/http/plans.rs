@@ -458,7 +458,8 @@ async fn who_holds_an_address_is_told_by_the_plan_as_it_is_after_apply() {
         let shown = world.post("/plans", second).await.json();
         let held = &shown["clusters"][0]["held"];
         assert_eq!(held[0]["reason"], "claimed", "{shown}");
-        assert_eq!(shown["clusters"][0]["endsIn"], "scheduled", "{shown}");
+        assert_eq!(held[0]["owner"], "person", "{shown}");
+        assert_eq!(shown["clusters"][0]["endsIn"], "error", "{shown}");
         let of = |manifest: &String| {
             if manifest.contains("{name: east}") {
                 "east"
@@ -623,7 +624,8 @@ async fn all_entries_that_a_provider_lacks_are_told_at_once() {
     let told: Vec<_> = held.map(|held| held["text"].as_str().unwrap()).collect();
     expect![[r#"
         create first-brain-01 and 4 more: secret cloud/accesskey is not set
-        create first-brain-01 and 4 more: secret cloud/secretkey is not set"#]]
+        create first-brain-01 and 4 more: secret cloud/secretkey is not set
+        create first-brain-01 and 4 more: nobody here makes machines of aws"#]]
     .assert_eq(&told.join("\n"));
 }
 

@@ -134,6 +134,7 @@ impl World {
             clock: now,
             rehearse,
             enter: Arc::new(crate::guests::Doorman),
+            advise: Arc::new(crate::environments::Oracle),
             prices: Arc::new(plan::Prices::usual()),
             unable: |machine, kind| {
                 let Origin::Made { via, image, .. } = &machine.origin else {
@@ -513,10 +514,12 @@ pub(crate) fn filled(path: &str) -> String {
         path if path.contains("/tasks/") => "task-0000000000000",
         path if path.contains("/intents/") => "intent-0000000000000",
         path if path.contains("/tokens/") => "token-0000000000000",
+        path if path.contains("/actions/") => "action-0000000000000",
         _ => "plan-0000000000000",
     };
     path.replace("{project}", "default")
         .replace("{name}", "nobody")
+        .replace("{source}", "nobody")
         .replace("{generation}", "7")
         .replace("{id}", id)
 }

@@ -3,7 +3,7 @@
 use super::effect::{Change, Computer, Told, endpoint};
 use super::kit::{End, Kit, Passing, ends};
 use super::saved::Saved;
-use super::state::{Course, Duty, Kube, State};
+use super::state::{Course, Duty, Kube, Node, State};
 use crate::world;
 use driver::Error;
 use model::cluster::{Machine, Origin, Role};
@@ -48,6 +48,26 @@ pub(crate) enum Refusal {
     Later(Error),
     /// It will not work until somebody changes something.
     Never(Error),
+}
+
+/// What no simulated provider has of what a machine is to be made of, and what it has instead.
+pub fn lacks(origin: &Origin) -> Option<(String, String)> {
+    let Origin::Made {
+        via: Provider::Simulated,
+        server_type,
+        image,
+        ..
+    } = origin
+    else {
+        return None;
+    };
+    let lacks = |what: &str, found: &String, sold: &[&str]| {
+        let because = format!("the provider has no {what} `{found}`");
+        let next = format!("choose one of {}", sold.join(", "));
+        let sells = sold.contains(&found.as_str());
+        (!sells).then_some((because, next))
+    };
+    lacks("server type", server_type, &SERVER_TYPES).or_else(|| lacks("image", image, &IMAGES))
 }
 
 impl From<world::Error> for Refusal {
@@ -307,7 +327,6 @@ impl State {
         }
     }
 
-    #[expect(clippy::too_many_lines, reason = "an arm for each kind of task")]
     fn step_node(&self, task: &Task, now: Timestamp) -> Result<Step, Refusal> {
         let machine = &task.machine;
         let kube = self.clusters.get(&task.cluster);
@@ -320,65 +339,16 @@ impl State {
             self.reach(task, now)?;
         }
         let Some(node) = node else {
-            return match task.action {
-                Action::Drain | Action::Leave => Ok(Step::Done),
-                Action::Upgrade { .. }
-                | Action::Renew { .. }
-                | Action::Uncordon
-                | Action::Readmit { .. }
-                | Action::Key
-                | Action::Create
-                | Action::CreateExposed
-                | Action::Prepare
-                | Action::Equip { .. }
-                | Action::Mesh { .. }
-                | Action::Balance { .. }
-                | Action::Name { .. }
-                | Action::Expose
-                | Action::Shut
-                | Action::Init { .. }
-                | Action::Join { .. }
-                | Action::Install { .. }
-                | Action::Tend { .. }
-                | Action::Clear { .. }
-                | Action::Snapshot { .. }
-                | Action::Restore { .. }
-                | Action::Delete
-                | Action::Release => Err(later(
-                    format!("{} is no node of {}", machine.name, task.cluster_name),
-                    BY_ITSELF,
-                )),
-            };
-        };
-        let done = match &task.action {
-            Action::Tend { care } => node.told == Told::of(care),
-            Action::Drain => node.duty == Duty::Drained,
-            Action::Uncordon | Action::Readmit { .. } => node.duty == Duty::Serves,
-            Action::Upgrade { version } => {
-                node.version >= *version && node.course != Course::Changing
+            // Who is no node has left, and carries nothing that would have to be moved.
+            if matches!(task.action, Action::Drain | Action::Leave) {
+                return Ok(Step::Done);
             }
-            Action::Renew { end } => node.end > Some(*end) && node.course != Course::Changing,
-            Action::Leave
-            | Action::Key
-            | Action::Create
-            | Action::CreateExposed
-            | Action::Prepare
-            | Action::Equip { .. }
-            | Action::Mesh { .. }
-            | Action::Balance { .. }
-            | Action::Name { .. }
-            | Action::Expose
-            | Action::Shut
-            | Action::Init { .. }
-            | Action::Join { .. }
-            | Action::Install { .. }
-            | Action::Clear { .. }
-            | Action::Snapshot { .. }
-            | Action::Restore { .. }
-            | Action::Delete
-            | Action::Release => false,
+            return Err(later(
+                format!("{} is no node of {}", machine.name, task.cluster_name),
+                BY_ITSELF,
+            ));
         };
-        if done {
+        if is_met(node, &task.action) {
             return Ok(Step::Done);
         }
         let there = changes || matches!(task.action, Action::Tend { .. });
@@ -649,6 +619,36 @@ impl State {
         } else {
             MachineFact::Booting { reference }
         }
+    }
+}
+
+/// Whether a node is already as a task would leave it.
+fn is_met(node: &Node, action: &Action) -> bool {
+    match action {
+        Action::Tend { care } => node.told == Told::of(care),
+        Action::Drain => node.duty == Duty::Drained,
+        Action::Uncordon | Action::Readmit { .. } => node.duty == Duty::Serves,
+        Action::Upgrade { version } => node.version >= *version && node.course != Course::Changing,
+        Action::Renew { end } => node.end > Some(*end) && node.course != Course::Changing,
+        Action::Leave
+        | Action::Key
+        | Action::Create
+        | Action::CreateExposed
+        | Action::Prepare
+        | Action::Equip { .. }
+        | Action::Mesh { .. }
+        | Action::Balance { .. }
+        | Action::Name { .. }
+        | Action::Expose
+        | Action::Shut
+        | Action::Init { .. }
+        | Action::Join { .. }
+        | Action::Install { .. }
+        | Action::Clear { .. }
+        | Action::Snapshot { .. }
+        | Action::Restore { .. }
+        | Action::Delete
+        | Action::Release => false,
     }
 }
 

@@ -116,6 +116,59 @@ impl fmt::Display for Violation {
     }
 }
 
+/// A node that is to be changed, and those beside it.
+struct Beside {
+    /// How many nodes of its cluster are out of service because of us.
+    out: usize,
+    /// Whether another one is being equipped again.
+    equipped: bool,
+    /// What it does for workloads.
+    duty: Duty,
+    /// Whether it has none.
+    drained: bool,
+    /// Whether it can have any.
+    serves: bool,
+}
+
+impl Beside {
+    /// What a change to it breaks.
+    fn broken_by(&self, change: &Change) -> Option<Rule> {
+        let Self {
+            out,
+            equipped,
+            duty,
+            drained,
+            serves,
+        } = *self;
+        let in_service = duty == Duty::Serves;
+        let exceeds = match change {
+            Change::Delete => return Some(Rule::NodeDestroyed),
+            Change::Upgrade { .. } | Change::Leave if !drained => return Some(Rule::NotDrained),
+            Change::Upgrade { .. } | Change::Leave => serves && out > 1,
+            Change::Drain => out > 1 || equipped,
+            Change::Equip { .. } => serves && in_service && (out > 0 || equipped),
+            // It counts itself as soon as it is begun.
+            Change::Renew { .. } => in_service && (out > 1 || equipped),
+            Change::Prepare
+            | Change::Mesh { .. }
+            | Change::Balance { .. }
+            | Change::Name { .. }
+            | Change::Expose
+            | Change::Shut
+            | Change::Init { .. }
+            | Change::Join { .. }
+            | Change::Install { .. }
+            | Change::Tend { .. }
+            | Change::Uncordon
+            | Change::Clear { .. }
+            | Change::Snapshot { .. }
+            | Change::Restore { .. }
+            | Change::Release => false,
+        };
+        exceeds.then_some(Rule::BudgetExceeded)
+    }
+}
+
 impl State {
     pub(super) fn violated(&mut self, at: Timestamp, by: &Bearer, rule: Rule) {
         self.violations.push(Violation {
@@ -185,7 +238,6 @@ impl State {
     }
 
     /// A change has just begun.
-    #[expect(clippy::too_many_lines, reason = "an arm for each kind of task")]
     pub(super) fn watch_begin(&mut self, at: Timestamp, of: &Operation, had_quorum: bool) {
         if !self.watches(&of.by) {
             return;
@@ -212,48 +264,18 @@ impl State {
             idle && node.duty != Duty::Gated && self.carries(node, at)
         });
         let empty = matches!(node.duty, Duty::Drained | Duty::Gated);
-        let (out, drained) = (out.count(), empty || !serves);
-        let steady = serves && node.duty == Duty::Serves;
-        let equipped = self.equipped_beside(of, at);
+        let beside = Beside {
+            out: out.count(),
+            equipped: self.equipped_beside(of, at),
+            duty: node.duty,
+            drained: empty || !serves,
+            serves,
+        };
         let mut broken = Vec::new();
         if matches!(of.change, Change::Leave) && self.is_target(of, at) {
             broken.push(Rule::StillTarget);
         }
-        match &of.change {
-            Change::Delete => broken.push(Rule::NodeDestroyed),
-            Change::Upgrade { .. } | Change::Leave if !drained => broken.push(Rule::NotDrained),
-            Change::Drain if out > 1 || equipped => broken.push(Rule::BudgetExceeded),
-            Change::Equip { .. } if steady && (out > 0 || equipped) => {
-                broken.push(Rule::BudgetExceeded);
-            }
-            // It counts itself as soon as it is begun.
-            Change::Renew { .. } if node.duty == Duty::Serves && (out > 1 || equipped) => {
-                broken.push(Rule::BudgetExceeded);
-            }
-            Change::Upgrade { .. } | Change::Leave if serves && out > 1 => {
-                broken.push(Rule::BudgetExceeded);
-            }
-            Change::Drain
-            | Change::Upgrade { .. }
-            | Change::Leave
-            | Change::Prepare
-            | Change::Equip { .. }
-            | Change::Mesh { .. }
-            | Change::Balance { .. }
-            | Change::Name { .. }
-            | Change::Expose
-            | Change::Shut
-            | Change::Init { .. }
-            | Change::Join { .. }
-            | Change::Install { .. }
-            | Change::Tend { .. }
-            | Change::Renew { .. }
-            | Change::Uncordon
-            | Change::Clear { .. }
-            | Change::Snapshot { .. }
-            | Change::Restore { .. }
-            | Change::Release => {}
-        }
+        broken.extend(beside.broken_by(&of.change));
         // The only member has nobody to keep a quorum with, and is changed in place.
         let in_place = alone && matches!(of.change, Change::Upgrade { .. } | Change::Renew { .. });
         if control && had_quorum && !in_place && !self.quorum(of.by.cluster, at) {

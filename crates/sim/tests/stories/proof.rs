@@ -126,7 +126,8 @@ impl Run<'_> {
             Disturbance::ByChance(..) | Disturbance::None => false,
         };
         let text = &self.calm.text;
-        // A kind that is never sold is tried again just like one that is sold out for a while.
+        // A kind that is never sold is tried again just like one that is sold out for a while. Whether
+        // the machine that was refused is gone by the time the next one is named is a matter of chance.
         let tried = text.contains("provider refuses ") || text.contains(" is shut\n");
         (stuck || tried) && text.contains(" replacing ")
     }

@@ -31,7 +31,11 @@ const REQUEST_MAX: Duration = Duration::from_secs(5);
 
 /// What the demo's own steps on machines get besides them.
 pub(super) fn context(installation: &Installation) -> Context {
-    let means = (&installation.vault, installation.clock());
+    let means = (
+        &installation.store,
+        &installation.vault,
+        installation.clock(),
+    );
     let who = (Name::default_project(), Actor::new("demo", "demo"));
     aside::context(means, who, CancellationToken::new())
 }

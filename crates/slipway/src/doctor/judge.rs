@@ -102,6 +102,8 @@ pub(super) fn judge(seen: &Seen) -> Vec<Finding> {
     findings.push(clock(seen));
     findings.push(port(seen));
     findings.push(server(seen));
+    let unread = seen.unread.iter();
+    findings.extend(unread.map(|trouble| Finding::trouble("clusters", trouble)));
     findings.extend(seen.files_max.map(files));
     findings.push(tools(seen));
     findings

@@ -7,8 +7,8 @@ use super::seen::{
 use crate::failure::Failure;
 use crate::place::Place;
 use crate::roles::Options;
-use api::Client;
-use api::client::Health;
+use api::client::{ClusterFilter, Health, Page};
+use api::{Client, ClusterState};
 use driver::Clock;
 use model::sealed::Wrapped;
 use rustix::fs::Access;
@@ -18,6 +18,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use vault::{KeyConfig, KeySource};
+
+/// What a server says of something stored that it cannot read: it is damaged, or a newer program wrote it.
+const UNREADABLE: [&str; 2] = ["STORE-006", "STORE-007"];
 
 /// Looks at everything.
 pub(super) async fn look(
@@ -49,6 +52,7 @@ pub(super) async fn look(
         port: port(listen).await,
         url: client.server().to_owned(),
         server: server(&client).await,
+        unread: unread(global, &client).await,
         files_max: rustix::process::getrlimit(Resource::Nofile).current,
         tools: TOOLS.map(|tool| (tool, found(&tool))).to_vec(),
     })
@@ -286,6 +290,49 @@ async fn server(client: &Client) -> Server {
         clocks: date.map(|theirs| (theirs.timestamp(), ours)),
         unready,
     }
+}
+
+/// Clusters of which the server says that it cannot read what is stored. Those are told as errors, so nobody
+/// else is asked for.
+async fn unread(global: &cli::Global, client: &Client) -> Vec<Trouble> {
+    let page = Page::default();
+    let projects = match client.projects(&page).await {
+        Ok(listed) => listed.items.into_iter().map(|of| of.name).collect(),
+        Err(_) => vec![client.project().to_owned()],
+    };
+    let filter = ClusterFilter {
+        manifest: None,
+        state: Some(ClusterState::Error),
+    };
+    let mut unread = Vec::new();
+    for project in projects {
+        let mut global = global.clone();
+        global.project = Some(project.clone());
+        let Ok(client) = global.client() else {
+            continue;
+        };
+        let Ok(listed) = client.clusters(&filter, &page).await else {
+            continue;
+        };
+        for head in listed.items {
+            let name = head.summary.name;
+            let asked = client.cluster(&name).await;
+            if let Err(error) = asked
+                && UNREADABLE.contains(&error.code())
+            {
+                unread.push(Trouble {
+                    what: format!(
+                        "nothing is done to {name} of project {project}: {error} ({})",
+                        error.code()
+                    ),
+                    hint: format!(
+                        "`slipway --project {project} cluster recover {name}` sets that aside; nothing else of it is lost"
+                    ),
+                });
+            }
+        }
+    }
+    unread
 }
 
 /// Where a tool is, under any of its names.

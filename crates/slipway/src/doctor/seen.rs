@@ -37,6 +37,8 @@ pub(super) struct Seen {
     pub(super) url: String,
     /// What it said.
     pub(super) server: Server,
+    /// Clusters of which it cannot read what is stored, as far as it lets this user ask.
+    pub(super) unread: Vec<Trouble>,
     /// How many files a process of this user may have open.
     pub(super) files_max: Option<u64>,
     /// Programs that may be needed, and where each was found.

@@ -18,6 +18,7 @@ mod bad;
 mod byhand;
 mod demo;
 mod endpoint;
+mod environments;
 mod gates;
 mod hosts_within;
 mod killed;

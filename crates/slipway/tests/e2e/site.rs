@@ -106,6 +106,15 @@ impl Site {
         let mut command = slipway();
         command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]);
         command.arg(&self.lab.dir).arg("--mirror").arg(&self.mirror);
+        let helm = lab::helm::program(lab::helm::VERSIONS[0]);
+        for (flag, program) in [("--helm", helm), ("--kubectl", lab::helm::kubectl())] {
+            command.args(
+                program
+                    .map(|program| [flag.into(), program.into_os_string()])
+                    .into_iter()
+                    .flatten(),
+            );
+        }
         if self.judged {
             command.arg("--second-look");
         }

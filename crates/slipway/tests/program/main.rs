@@ -21,6 +21,7 @@ mod demo;
 mod doctor;
 #[cfg(feature = "sandbox")]
 mod entering;
+mod environments;
 #[cfg(feature = "sandbox")]
 #[path = "../../../hosts/tests/driver/envoy.rs"]
 mod envoy;

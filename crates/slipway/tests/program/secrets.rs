@@ -28,14 +28,14 @@ spec:
 ";
 
 /// A value that nobody else has.
-fn drawn(len: usize) -> String {
+pub(crate) fn drawn(len: usize) -> String {
     std::iter::repeat_with(fastrand::alphanumeric)
         .take(len)
         .collect()
 }
 
 /// Every file below a directory but the key file.
-fn files(directory: &Path) -> Vec<(String, Vec<u8>)> {
+pub(crate) fn files(directory: &Path) -> Vec<(String, Vec<u8>)> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();

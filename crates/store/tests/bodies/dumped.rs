@@ -387,7 +387,7 @@ async fn a_file_that_is_something_else_is_refused() {
         newer,
         DumpError::Newer {
             found: 99,
-            known: 5
+            known: 8
         }
     ));
     assert_eq!(newer.code(), "BACKUP-004");
@@ -527,7 +527,7 @@ fn of_format_two(contents: &[u8]) -> Vec<u8> {
         ("desired", 2),
     ];
     forged(contents, |lines| {
-        lines[0] = lines[0].replace("\"format\":5", "\"format\":2");
+        lines[0] = lines[0].replace("\"format\":8", "\"format\":2");
         let mut table = String::new();
         for line in std::mem::take(lines) {
             let mut read: serde_json::Value = serde_json::from_str(&line).unwrap();

@@ -4,11 +4,15 @@ use crate::fixture::{
     LEASE, at, cluster, edited, effect, in_a_rack, name, plan, plan_and_hold, project, settle,
     submission, submit, submit_to, text, text_with_given,
 };
+use crate::habitat::{self, create, draft, end, look_at_all, sealed_for, settings, settle_in};
 use model::access::{Role, TokenId};
 use model::id::{JourneyId, Origin};
 use model::intent::Wish;
 use model::sealed::{KeyId, Owner, Place, Sealed, Wrapped};
-use store::{Draft, Ended, Quota, Recorded, SealedChange, SealedRow, Store, TokenDraft};
+use store::{
+    ActionEnded, Draft, Ended, OutputStream, Quota, Recorded, SealedChange, SealedRow, Store,
+    TokenDraft,
+};
 
 /// A data key as its master would have wrapped it.
 pub(crate) fn wrapped(number: u8) -> Wrapped {
@@ -47,6 +51,7 @@ pub(crate) async fn furnish(store: &Store) {
     documents(store).await;
     secrets(store).await;
     work(store).await;
+    environments(store).await;
     let journey = JourneyId::derive(Origin {
         parent: "",
         name: "",
@@ -195,4 +200,36 @@ async fn work(store: &Store) {
     assert_eq!(recorded.await.unwrap(), Recorded::Yes);
     // The others are still under way.
     drop(claims);
+}
+
+/// One that runs and is found by a label, with what its script printed, and one that waits.
+async fn environments(store: &Store) {
+    let project = project();
+    settle_in(store, settings()).await;
+    let mut coming = draft(store, &project, "orange", &["image.tag=v1", "password"]).await;
+    coming.sealed = vec![sealed_for(
+        coming.id,
+        "password",
+        wrapped(2).id,
+        "noise of orange",
+    )];
+    let label = ("team".to_owned(), "web \u{1f6a2}".to_owned());
+    coming.about.labels.extend([label]);
+    coming.about.expires_at = Some(at(100));
+    store.create_environment(coming, at(3)).await.unwrap();
+    let claim = habitat::claim(store, 3).await.remove(0);
+    let lines = vec![(OutputStream::Err, 1, at(3), "mind the step".to_owned())];
+    let ended = store.end_action(&claim, end(ActionEnded::Done, at(4)), lines, at(4));
+    assert_eq!(ended.await.unwrap(), Recorded::Yes);
+    look_at_all(store, 0, 4).await;
+    create(store, "lemon", 4).await;
+    let event = r#"{"repository":"acme/shop","request":12,"action":"opened","open":true,"branch":"b",
+        "sha":"c4295bd74fb0f4fda03689c3df3f2803b658fd85","fork":false,"url":"https://git.example.org","at":1}"#;
+    let event = serde_json::from_str(event).unwrap();
+    let of = (&project, &name("shop"));
+    store.take_in(of, "one", event, at(4)).await.unwrap();
+    assert_eq!(store.tell_of_ends(at(95)).await.unwrap(), 1);
+    let failed = Some("it ended with status 3".to_owned());
+    let record = store.record_init(&project, "here", failed, at(4));
+    record.await.unwrap();
 }

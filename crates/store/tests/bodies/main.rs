@@ -13,8 +13,12 @@ mod dumped;
 #[expect(dead_code, reason = "most of it serves the contract")]
 mod fixture;
 mod furnished;
+#[path = "../contract/habitat.rs"]
+#[expect(dead_code, reason = "most of it serves the contract")]
+mod habitat;
 mod migrated;
 mod recovered;
 mod tampered;
 mod unknown;
+mod unread_environments;
 mod unreadable;

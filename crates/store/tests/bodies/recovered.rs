@@ -158,6 +158,51 @@ async fn what_is_recovered_has_its_machines_and_becomes_what_the_manifest_says()
 }
 
 #[tokio::test]
+async fn a_cluster_whose_only_generation_cannot_be_read_is_made_of_its_manifest_and_its_machines() {
+    let test = "a_cluster_whose_only_generation_cannot_be_read_is_made_of_its_manifest";
+    for place in Place::each(test) {
+        let store = place.open();
+        let east = cluster(&store, "east", 2).await;
+        settle(&store, east, at(1)).await;
+        let before = view(&store, east).await.desired;
+        break_desired(&place, east);
+        // What is applied meanwhile is for later.
+        submit(&store, &text("east", &["east"], 1, 3))
+            .await
+            .unwrap();
+        let recovered = store.recover(recovery("east"), at(3)).await.unwrap();
+        expect![[r#"
+            [
+                "generation 1, what is desired was made from what its manifest said then",
+            ]
+        "#]]
+        .assert_debug_eq(&recovered.aside);
+        let after = view(&store, east).await.desired;
+        for machine in &before.machines {
+            assert!(after.machines.contains(machine), "{}", machine.name);
+        }
+        assert_eq!(
+            (
+                after.network,
+                &after.kubernetes,
+                after.version,
+                after.incarnation
+            ),
+            (
+                before.network,
+                &before.kubernetes,
+                before.version,
+                before.incarnation
+            )
+        );
+        assert_eq!(
+            machines(&after),
+            "east-brain-01 east-muscle-01 east-muscle-02 east-muscle-03"
+        );
+    }
+}
+
+#[tokio::test]
 async fn no_machine_is_left_to_itself_unless_it_is_named() {
     let test = "no_machine_is_left_to_itself_unless_it_is_named";
     for place in Place::each(test) {
@@ -207,6 +252,7 @@ async fn a_cluster_of_which_nothing_is_left_can_be_given_up() {
         "the machines of cluster east are known; recover it, then delete it"
     );
     break_desired(&place, east);
+    break_manifest(&place, "east");
     let refused = reason(store.recover(recovery("east"), at(2)).await);
     assert!(
         refused.starts_with("no generation of cluster east can be read"),

@@ -9,19 +9,27 @@
     reason = "a test that cannot go on has failed"
 )]
 
+mod acted;
 mod audited;
 mod counted;
+mod deployed;
 mod disrupted;
 mod documents;
 mod fixture;
+mod followed;
+mod glimpsed;
+mod habitat;
 mod lists;
 mod observed;
 mod owned;
 mod paced;
 mod planned;
+mod posted;
 mod reasons;
 mod sealed;
+mod slept;
 mod spoken;
+mod taken;
 mod told;
 mod wished;
 mod worked;
@@ -65,6 +73,13 @@ macro_rules! contract {
 }
 
 contract! {
+    followed:
+        what_is_told_twice_or_late_changes_nothing,
+        what_was_made_of_an_earlier_state_is_not_said_of_a_later,
+        a_request_waits_while_its_environment_is_busy_or_rests,
+        an_environment_of_a_fork_has_no_secrets,
+        requests_of_which_nothing_is_heard_are_swept,
+        a_service_is_told_how_the_environment_of_a_commit_is;
     documents:
         a_submission_becomes_a_generation_and_clusters,
         the_same_text_twice_is_one_generation,
@@ -201,4 +216,58 @@ contract! {
         what_waits_is_counted,
         what_is_restored_is_looked_at_first,
         what_changes_nothing_can_be_entered_too;
+    deployed:
+        a_project_says_how_its_environments_are_made,
+        an_environment_comes_with_its_first_action,
+        what_may_not_be_done_now_is_refused_and_changes_nothing,
+        an_update_brings_its_edits_and_a_new_generation,
+        an_update_and_what_is_said_of_it_come_together_or_not_at_all,
+        limits_are_kept,
+        one_that_is_on_its_way_to_rest_counts_once_when_it_comes_back,
+        what_is_deleted_is_gone_at_once_and_its_name_is_free,
+        secrets_are_sealed_for_the_environment_or_refused,
+        what_never_began_is_called_off_at_once,
+        what_may_have_begun_is_ended_by_whoever_is_at_it,
+        what_people_say_of_an_environment_is_changed_whole,
+        a_project_with_environments_stays,
+        one_of_many_begins;
+    acted:
+        an_action_is_claimed_with_all_there_is_to_know,
+        what_was_begun_elsewhere_is_left_until_it_must_have_ended,
+        nobody_waits_for_a_project_with_much_to_do,
+        a_heartbeat_keeps_an_action,
+        what_is_printed_is_stored_once_and_in_order,
+        much_that_is_printed_keeps_its_head_and_its_tail,
+        a_script_that_failed_leaves_a_mark,
+        an_environment_goes_its_whole_way,
+        what_nobody_knows_of_is_judged_by_a_look,
+        what_is_past_its_time_ends_by_itself,
+        what_was_done_is_swept_but_the_last_of_it,
+        nothing_is_begun_again_that_was_restored;
+    glimpsed:
+        whoever_is_due_is_looked_at_by_one,
+        what_was_seen_before_something_began_is_dropped,
+        an_environment_becomes_what_is_seen,
+        one_that_nobody_can_look_at_is_told_so,
+        only_the_newest_changes_are_kept,
+        environments_are_listed_by_what_people_look_for,
+        environments_are_listed_by_their_last_change;
+    slept:
+        what_nobody_uses_is_put_to_sleep,
+        what_sleeps_because_of_the_hour_is_woken_and_kept;
+    posted:
+        what_becomes_of_an_environment_is_told_with_it,
+        what_is_refused_tells_nobody,
+        scripts_are_told_of_statuses_and_of_nothing_else,
+        one_of_a_lane_is_sent_at_a_time_and_in_order,
+        whoever_dies_has_it_sent_again_under_the_same_id,
+        what_was_given_up_is_sent_again_by_hand,
+        messages_that_ended_are_swept,
+        an_end_is_told_once_and_another_end_again,
+        the_script_before_all_others_leaves_its_end;
+    taken:
+        what_is_taken_over_is_as_it_was_and_is_looked_at,
+        the_same_again_changes_nothing_and_what_broke_off_goes_on,
+        names_that_others_have_and_those_that_are_gone_are_left,
+        an_old_log_is_kept_from_the_day_it_came;
 }

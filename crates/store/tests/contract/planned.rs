@@ -6,7 +6,7 @@ use crate::fixture::{
 };
 use expect_test::expect;
 use model::task::State;
-use plan::{Phase, Reason, Slot};
+use plan::{Owner, Phase, Reason, Slot};
 use store::{Claim, CommitError, Ended, MachineFilter, Page, Recorded, Store, TaskFilter};
 
 pub(crate) async fn a_plan_becomes_tasks_once(store: &Store) {
@@ -230,6 +230,7 @@ pub(crate) async fn an_address_belongs_to_one_cluster(store: &Store) {
         reason.to_string(),
         "address 203.0.113.5 is held by east-attic-01 of cluster east in project default"
     );
+    assert_eq!(reason.owner(), Owner::Person, "who has it keeps it");
     wanted.hold_back(machine, &reason);
     store.commit(wanted, at(2)).await.unwrap();
 
@@ -237,10 +238,11 @@ pub(crate) async fn an_address_belongs_to_one_cluster(store: &Store) {
     let less = text_with_given("east", "east", "{endpoint: 203.0.113.6}");
     submit(store, &less).await.unwrap();
     let too_early = plan::plan(&view(store, west).await.view(at(3)));
-    assert!(matches!(
-        store.commit(too_early, at(3)).await.unwrap_err(),
-        CommitError::Refused { .. }
-    ));
+    let refused = store.commit(too_early, at(3)).await.unwrap_err();
+    let CommitError::Refused { reason, .. } = refused else {
+        panic!("{refused}")
+    };
+    assert_eq!(reason.owner(), Owner::Slipway, "who has it goes");
     assert_eq!(store.unplanned().await.unwrap(), [east]);
     settle(store, east, at(4)).await;
     assert_eq!(

@@ -9,10 +9,15 @@
 )]
 
 mod doors;
+mod environments;
 #[path = "../contract/fixture.rs"]
 #[expect(dead_code, reason = "most of it serves the contract")]
 mod fixture;
+#[path = "../contract/habitat.rs"]
+#[expect(dead_code, reason = "most of it serves the contract")]
+mod habitat;
 mod lanes;
+mod octopod;
 mod outages;
 mod races;
 mod streams;

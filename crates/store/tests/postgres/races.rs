@@ -186,7 +186,8 @@ async fn of_two_clusters_one_has_an_address() {
             reason,
             Reason::Claimed {
                 thing: format!("address/203.0.113.{round}"),
-                by: format!("{winner}-attic-01 of cluster {winner} in project default")
+                by: format!("{winner}-attic-01 of cluster {winner} in project default"),
+                goes: false,
             }
         );
     }

@@ -172,7 +172,6 @@ pub(super) fn missing(program: &'static str) -> impl FnOnce(io::Error) -> Error 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::global::Format;
     use expect_test::expect;
 
     fn global() -> Global {
@@ -181,7 +180,7 @@ mod tests {
             token_file: Some("/home/ann/it's 100%".into()),
             data_dir: Some("/srv/slipway".into()),
             project: Some("shop".to_owned()),
-            output: Format::Table,
+            outputs: Vec::new(),
         }
     }
 

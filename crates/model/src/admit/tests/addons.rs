@@ -42,8 +42,8 @@ fn all_that_is_wrong_with_add_ons_is_told_at_once() {
             spec.kubernetes.clusters[0].addons[1].name: found `flannel`, which connects pods, beside cni: routed; allowed: what `cni` names
             spec.kubernetes.clusters[0].addons[2].version: found `latest`, allowed: a version such as v1.2.3
             spec.kubernetes.clusters[0].addons[2].values.retention: found `for ever`, allowed: a span of time such as 30s, 12h or 15d
-            spec.kubernetes.clusters[0].addons[3].values.colour: unknown field; allowed: retention, storage
             spec.kubernetes.clusters[0].addons[3].name: found `prometheus` again; a cluster has an add-on once
+            spec.kubernetes.clusters[0].addons[3].values.colour: unknown field; allowed: retention, storage
             spec.kubernetes.clusters[0].addons[4].values: found values, allowed: none; nothing of dashboard can be set
             spec.kubernetes.clusters[0].addons[5].name: found nothing; this field is required
         "#]],

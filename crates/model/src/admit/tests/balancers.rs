@@ -139,18 +139,18 @@ fn all_faults_of_load_balancers_are_told_at_once() {
             ),
         ],
         &expect![[r#"
-            spec.loadBalancers.clusters[0].roles[3]: found `7`, allowed: the name of a role
-            spec.loadBalancers.clusters[0].pools[3]: found `Gate`: name has capital letters; allowed are a-z, 0-9 and, inside, hyphens, such as `gate`
-            spec.loadBalancers.clusters[0].roles[1]: found `web` on tcp port 443, where `web` listens
-            spec.loadBalancers.clusters[0].roles[2]: found `wob`, allowed: a role of this manifest (web, api, names, a-name-longer-than-pools-may-have)
-            spec.loadBalancers.clusters[1].dns.dnsZone: found `Example.org`: a name of DNS is made of labels with dots between them, and here a name has capital letters; allowed are a-z, 0-9 and, inside, hyphens, such as `example`
-            spec.loadBalancers.clusters[1].dns.provider: found `box` of type sandbox, allowed: a provider that answers for names, of type simulated, gcp, hetzner, aws, oci, azure, cloudflare, exoscale, ovh
-            spec.loadBalancers.clusters[0].name: found `first` again; spec.kubernetes.clusters[0] has this name
             spec.loadBalancers.roles[2].targetPools[1]: found `muscel`, allowed: a pool of this manifest (attic, brain, door, muscle)
             spec.loadBalancers.roles[2].targetPools[2]: found `muscle` twice in one list
+            spec.loadBalancers.clusters[0].name: found `first` again; spec.kubernetes.clusters[0] has this name
+            spec.loadBalancers.clusters[0].targetedK8s: found `third`, allowed: a cluster of this manifest (first, second)
             spec.loadBalancers.clusters[0].pools[1]: found `gate`, allowed: a pool of this manifest (attic, brain, door, muscle)
             spec.loadBalancers.clusters[0].pools[2]: found `door` twice in one list
-            spec.loadBalancers.clusters[0].targetedK8s: found `third`, allowed: a cluster of this manifest (first, second)
+            spec.loadBalancers.clusters[0].pools[3]: found `Gate`: name has capital letters; allowed are a-z, 0-9 and, inside, hyphens, such as `gate`
+            spec.loadBalancers.clusters[0].roles[1]: found `web` twice in one list
+            spec.loadBalancers.clusters[0].roles[2]: found `wob`, allowed: a role of this manifest (a-name-longer-than-pools-may-have, api, names, web)
+            spec.loadBalancers.clusters[0].roles[3]: found `7`, allowed: the name of a role
+            spec.loadBalancers.clusters[1].dns.dnsZone: found `Example.org`: a name of DNS is made of labels with dots between them, and here a name has capital letters; allowed are a-z, 0-9 and, inside, hyphens, such as `example`
+            spec.loadBalancers.clusters[1].dns.provider: found `box` of type sandbox, allowed: a provider that answers for names, of type simulated, gcp, hetzner, aws, oci, azure, cloudflare, exoscale, ovh
         "#]],
     );
 }
@@ -185,15 +185,16 @@ fn roles_say_what_they_need() {
             spec.loadBalancers.roles[0].protocol: found `http`, allowed: tcp or udp
             spec.loadBalancers.roles[0].port: found `64512`, allowed: a whole number from 1 to 64511
             spec.loadBalancers.roles[0].targetPools: found no pool, allowed: at least one
-            spec.loadBalancers.roles[0].settings.proxyProtocol: found `yes`, allowed: true or false
             spec.loadBalancers.roles[0].settings.stickySessions: found nothing; this field is required
+            spec.loadBalancers.roles[0].settings.proxyProtocol: found `yes`, allowed: true or false
             spec.loadBalancers.roles[0].settings.sticky: unknown field; allowed: proxyProtocol, stickySessions
             spec.loadBalancers.roles[1].port: found `443`, allowed: 6443 where the target port is 6443
+            spec.loadBalancers.roles[2].name: found `api` again; the role at spec.loadBalancers.roles[1] has this name
             spec.loadBalancers.roles[2].port: found `0`, allowed: a whole number from 1 to 64511
             spec.loadBalancers.roles[3].targetPort: found `65536`, allowed: a whole number from 1 to 65535
             spec.loadBalancers.roles[3].targetPools: found `muscle` (a text), allowed: a list
-            spec.loadBalancers.clusters[0].roles[1]: found `names`, allowed: a role of this manifest (web, api, api, a-name-longer-than-pools-may-have)
-            spec.loadBalancers.roles[2].name: found `api` again; the role at spec.loadBalancers.roles[1] has this name
+            spec.loadBalancers.clusters[0].roles[1]: found `names`, allowed: a role of this manifest (a-name-longer-than-pools-may-have, api, web)
+            spec.loadBalancers.clusters[1].roles[0]: found role `api` with target pool `muscle`, which its cluster does not use; allowed: a pool of the cluster
         "#]],
     );
 }
@@ -457,9 +458,9 @@ fn machines_of_load_balancers_count_too() {
             ),
         ],
         &expect![[r#"
+            spec.kubernetes.clusters: found 35007 machines in all, allowed: at most 20000 in one manifest
             spec.kubernetes.clusters[0].podNetwork: found 10.244.0.0/16 with room for the pods of 255 machines, allowed: room for 30006 machines and one replacement
             spec.kubernetes.clusters[1].podNetwork: found 10.244.0.0/16 with room for the pods of 255 machines, allowed: room for 5001 machines and one replacement
-            spec.kubernetes.clusters: found 35007 machines in all, allowed: at most 20000 in one manifest
         "#]],
     );
 }

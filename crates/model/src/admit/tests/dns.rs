@@ -42,6 +42,11 @@ fn names_are_read_and_stored() {
     assert_eq!(dns[0].hostname, Some("www".parse().unwrap()));
     assert_eq!((&dns[1].hostname, dns[1].alternatives.len()), (&None, 2));
     let stored = serde_json::to_string(&manifest).unwrap();
+    // What has no effect is told once, and not stored.
+    let manifest = Manifest {
+        remarks: Vec::new(),
+        ..manifest
+    };
     assert_eq!(serde_json::from_str::<Manifest>(&stored).unwrap(), manifest);
     // The same name in two zones is two names.
     admitted(
@@ -61,16 +66,16 @@ fn what_no_name_can_be_is_refused() {
         ),
         &expect![[r#"
             spec.loadBalancers.clusters[0].dns.dnsZone: found `Example.org`: a name of DNS is made of labels with dots between them, and here a name has capital letters; allowed are a-z, 0-9 and, inside, hyphens, such as `example`
-            spec.loadBalancers.clusters[0].dns.provider: found `nobody`, allowed: a provider of this manifest (zones, quiet, lab)
-            spec.loadBalancers.clusters[0].dns.hostname: found `a.b`: name has '.' at position 1; allowed are a-z, 0-9 and, inside, hyphens
+            spec.loadBalancers.clusters[0].dns.provider: found `nobody`, allowed: a provider of this manifest (lab, quiet, zones)
+            spec.loadBalancers.clusters[0].dns.hostname: found `a.b`: name has `.`; allowed are a-z, 0-9 and, inside, hyphens
             spec.loadBalancers.clusters[0].dns.ttl: unknown field; allowed: dnsZone, provider, hostname, alternativeNames
+            spec.loadBalancers.clusters[1].dns.dnsZone: found 243 characters, allowed: at most 235, for a name before it
             spec.loadBalancers.clusters[1].dns.provider: found `quiet` of type verda, allowed: a provider that answers for names, of type simulated, gcp, hetzner, aws, oci, azure, cloudflare, exoscale, ovh
             spec.loadBalancers.clusters[1].dns.hostname: found `7` (a number), allowed: a text
             spec.loadBalancers.clusters[1].dns.alternativeNames[0]: found `7`: a name is a text
-            spec.loadBalancers.clusters[1].dns.alternativeNames[1]: found `a_b`: a name of DNS is made of labels with dots between them, and here a name has '_' at position 1; allowed are a-z, 0-9 and, inside, hyphens
+            spec.loadBalancers.clusters[1].dns.alternativeNames[1]: found `a_b`: a name of DNS is made of labels with dots between them, and here a name has `_`; allowed are a-z, 0-9 and, inside, hyphens
             spec.loadBalancers.clusters[1].dns.alternativeNames[2]: found ``: a name of DNS is made of labels with dots between them, and here a name is empty
             spec.loadBalancers.clusters[1].dns.alternativeNames[3]: found `xxxxxxxxxxxx.aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa`: a name of DNS has at most 253 characters, not 256
-            spec.loadBalancers.clusters[1].dns.dnsZone: found 243 characters, allowed: at most 235, for a name before it
         "#]],
     );
     check(
@@ -90,11 +95,11 @@ fn one_name_belongs_to_one_load_balancer_and_the_api_has_one() {
         "{dnsZone: example.org, provider: zones, hostname: www, alternativeNames: [shop, www, shop]}",
         "{dnsZone: example.org, provider: zones, hostname: shop, alternativeNames: [www]}",
         &expect![[r#"
+            spec.loadBalancers.clusters[0].dns.alternativeNames: found other names, allowed: none on a load balancer with the API (role `api`)
             spec.loadBalancers.clusters[0].dns.alternativeNames[1]: found `www` again in zone example.org; it is at spec.loadBalancers.clusters[0].dns.hostname
             spec.loadBalancers.clusters[0].dns.alternativeNames[2]: found `shop` again in zone example.org; it is at spec.loadBalancers.clusters[0].dns.alternativeNames[0]
             spec.loadBalancers.clusters[1].dns.hostname: found `shop` again in zone example.org; it is at spec.loadBalancers.clusters[0].dns.alternativeNames[2]
             spec.loadBalancers.clusters[1].dns.alternativeNames[0]: found `www` again in zone example.org; it is at spec.loadBalancers.clusters[0].dns.alternativeNames[1]
-            spec.loadBalancers.clusters[0].dns.alternativeNames: found other names, allowed: none on a load balancer with the API (role `api`)
         "#]],
     );
 }

@@ -33,7 +33,7 @@ spec:
   kubernetes:
     clusters:
       - {name: edge, version: v1.20.0, network: 10.8.0.0/24, engine: rke, pools: {control: [brain], compute: [muscle, spare, heavy, marked, attic, cellar, iron, ghost]}}
-      - {name: Core, version: v1.34.0, network: 300.0.0.0/8, pools: {control: [brain]}, installationProxy: {mode: On}}
+      - {name: Core, version: v1.34.0, network: 300.0.0.0/8, pools: {control: [heavy]}, installationProxy: {mode: On}}
   loadBalancers:
     roles:
       - {name: api, protocol: sctp, port: 443, targetPort: 6443, targetPools: []}
@@ -80,8 +80,8 @@ fn what_is_missing_or_there_twice_is_told() {
             required: spec.nodePools.metal[0].selector: found nothing, allowed: at least one label that machines of the pool have
             required: spec.loadBalancers.roles[0].targetPools: found no pool, allowed: at least one
             type: spec.nodePools.metal[0].count: found `many` (a text), allowed: a whole number from 1 to 5000
-            duplicate: spec.nodePools.dynamic[3].machineSpec.nvidiaGpu: found 1, allowed: 2, which nvidiaGpuCount says, or nothing
             duplicate: spec.providers[1].name: found `lab` again; the provider at spec.providers[0] has this name
+            duplicate: spec.nodePools.dynamic[3].machineSpec.nvidiaGpu: found 1, allowed: 2, which nvidiaGpuCount says, or nothing
             duplicate: spec.nodePools.static[0].nodes[1].endpoint: found 203.0.113.5 again; it is at spec.nodePools.static[0].nodes[0].endpoint
         "#]],
     );
@@ -101,14 +101,14 @@ fn what_is_too_much_or_leads_nowhere_is_told() {
             range: spec.nodePools.dynamic[2].count: found `0`, allowed: a whole number from 1 to 5000
             range: spec.nodePools.dynamic[2].storageDiskSize: found 20, allowed: 0 for no disk, or at least 50 (GB)
             range: spec.nodePools.static[0].sshPort: found `70000`, allowed: a whole number from 0 to 65535
+            range: spec.kubernetes.clusters[0].pools.control: found 2 control machines, allowed: 1, 3, 5 or 7
             range: spec.loadBalancers.roles[0].port: found `443`, allowed: 6443 where the target port is 6443
             range: spec.loadBalancers.roles[1].port: found `65000`, allowed: a whole number from 1 to 64511
-            range: spec.kubernetes.clusters[0].pools.control: found 2 control machines, allowed: 1, 3, 5 or 7
-            reference: spec.nodePools.dynamic[3].providerSpec.name: found `nobody`, allowed: a provider of this manifest (lab, lab, cloud, rented)
-            reference: spec.loadBalancers.clusters[0].dns.provider: found `ghost`, allowed: a provider of this manifest (lab, lab, cloud, rented)
-            reference: spec.loadBalancers.clusters[0].roles[0]: found `none`, allowed: a role of this manifest (api, web)
-            reference: spec.loadBalancers.clusters[0].targetedK8s: found `nobody`, allowed: a cluster of this manifest (edge)
+            reference: spec.nodePools.dynamic[3].providerSpec.name: found `nobody`, allowed: a provider of this manifest (cloud, lab, rented)
             reference: spec.kubernetes.clusters[0].pools.compute[7]: found `ghost`, allowed: a pool of this manifest (attic, brain, cellar, heavy, iron, marked, muscle, spare)
+            reference: spec.loadBalancers.clusters[0].targetedK8s: found `nobody`, allowed: a cluster of this manifest (edge)
+            reference: spec.loadBalancers.clusters[0].roles[0]: found `none`, allowed: a role of this manifest (api, web)
+            reference: spec.loadBalancers.clusters[0].dns.provider: found `ghost`, allowed: a provider of this manifest (cloud, lab, rented)
             unsupported: spec.providers[4].providerType: found `nobody`, allowed: simulated, sandbox, gcp, hetzner, aws, oci, azure, cloudflare, openstack, exoscale, cloudrift, verda, ovh
             unsupported: spec.nodePools.dynamic[2].spot: found true on a provider of type hetzner, allowed: on those of type simulated, gcp, aws, oci, azure, verda
             unsupported: spec.kubernetes.clusters[0].engine: found `rke`, allowed: kubeadm (this build has hands for kubeadm alone)
@@ -133,7 +133,7 @@ fn what_is_written_in_a_wrong_form_is_told() {
             format: spec.kubernetes.clusters[1].network: found `300.0.0.0/8`: network is not of the form A.B.C.D/PREFIX with a prefix from 8 to 29
             format: spec.kubernetes.clusters[1].installationProxy.mode: found `On`, allowed: on, off or default
             format: spec.loadBalancers.roles[0].protocol: found `sctp`, allowed: tcp or udp
-            format: spec.loadBalancers.clusters[0].dns.hostname: found `a b`: name has ' ' at position 1; allowed are a-z, 0-9 and, inside, hyphens
+            format: spec.loadBalancers.clusters[0].dns.hostname: found `a b`: name has a blank; allowed are a-z, 0-9 and, inside, hyphens
         "#]],
     );
 }

@@ -51,6 +51,7 @@ fn all_faults_of_gates_are_told() {
         told.collect::<Vec<_>>().join("\n")
     };
     expect![[r#"
+        : found 60m for all gates together, allowed: at most 50m
         [0].command: found nothing, allowed: a command (a list of words) or a job
         [1].command: found no word, allowed: a program and its arguments
         [2].command[0]: found `1` (a number), allowed: a text
@@ -63,8 +64,7 @@ fn all_faults_of_gates_are_told() {
         [7].job.spec.template.spec.restartPolicy: found a pod that never ends, allowed: Never or OnFailure
         [8].job: found `x` (a text), allowed: a Job as Kubernetes knows it
         [10].name: found `h` again; every gate has a name of its own
-        [11].retries: unknown field; allowed: name, command, job, timeout
-        : found 60m for all gates together, allowed: at most 50m"#]].assert_eq(&told(
+        [11].retries: unknown field; allowed: name, command, job, timeout"#]].assert_eq(&told(
         "
           - {name: a}
           - {name: b, command: []}

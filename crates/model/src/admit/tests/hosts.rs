@@ -222,17 +222,17 @@ fn all_faults_of_a_jump_host_are_told() {
         "{endpoint: jump.example.org, port: 22, sshPort: 0, username: 'ann -o ProxyCommand=x', secretRef: {nom: front}}",
         &expect![[r#"
             spec.nodePools.static[0].jumpHost.endpoint: found `jump.example.org`: allowed: an IPv4 address, such as 203.0.113.5; not a name, not IPv6, no port
+            spec.nodePools.static[0].jumpHost.port: unknown field; allowed: endpoint, sshPort, username, secretRef
             spec.nodePools.static[0].jumpHost.username: found `ann -o ProxyCommand=x`, allowed: at most 64 of A-Z, a-z, 0-9, `.`, `_`, `@`, `+` and, inside, `-`
             spec.nodePools.static[0].jumpHost.secretRef.name: found nothing; this field is required
             spec.nodePools.static[0].jumpHost.secretRef.nom: unknown field; allowed: name, key, namespace
-            spec.nodePools.static[0].jumpHost.port: unknown field; allowed: endpoint, sshPort, username, secretRef
         "#]],
     );
     behind(
         "{endpoint: 169.254.0.1, username: -l, sshPort: 2222, secretRef: {name: front}}",
         &expect![[r#"
-            spec.nodePools.static[0].jumpHost.username: found `-l`, allowed: at most 64 of A-Z, a-z, 0-9, `.`, `_`, `@`, `+` and, inside, `-`
             spec.nodePools.static[0].jumpHost.endpoint: found `169.254.0.1`, allowed: an address that one machine has
+            spec.nodePools.static[0].jumpHost.username: found `-l`, allowed: at most 64 of A-Z, a-z, 0-9, `.`, `_`, `@`, `+` and, inside, `-`
         "#]],
     );
     behind(

@@ -28,10 +28,9 @@ fn no_address_means_two_things() {
              cni: weave\n        kubeProxy: none",
         )],
         &expect![[r#"
-            spec.kubernetes.clusters[0].cni: found `weave`, allowed: routed, flannel, calico, cilium
-            spec.kubernetes.clusters[0].kubeProxy: found none, allowed: iptables, nftables or ipvs with routed; only cilium does without
             spec.kubernetes.clusters[0].podNetwork: found 10.8.0.0/16, which overlaps 10.8.0.0/24, the network of machines
             spec.kubernetes.clusters[0].serviceNetwork: found 10.8.128.0/20, which overlaps 10.8.0.0/16, the network of pods
+            spec.kubernetes.clusters[0].cni: found `weave`, allowed: routed, flannel, calico, cilium
         "#]],
     );
 }

@@ -59,26 +59,26 @@ fn every_fault_of_what_nodes_carry_is_told() {
     check(
         &[(POOL, &with(&more))],
         &expect![[r#"
-        spec.nodePools.dynamic[1].labels[n]: found `1` (a number), allowed: a text
-        spec.nodePools.dynamic[1].annotations[list]: found a list, allowed: a text
-        spec.nodePools.dynamic[1].labels[]: found ``, allowed: at most 63 letters, digits and, inside, `-`, `_` and `.`, behind a domain and a slash if wished
-        spec.nodePools.dynamic[1].labels[-a]: found `-a`, allowed: at most 63 letters, digits and, inside, `-`, `_` and `.`, behind a domain and a slash if wished
-        spec.nodePools.dynamic[1].labels[a/b/c]: found `a/b/c`, allowed: at most 63 letters, digits and, inside, `-`, `_` and `.`, behind a domain and a slash if wished
-        spec.nodePools.dynamic[1].labels[Up.org/a]: found `Up.org/a`, allowed before the slash: a domain of at most 253 small letters, digits, `-` and `.`
-        spec.nodePools.dynamic[1].labels[xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx]: found `xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…`, allowed: at most 63 letters, digits and, inside, `-`, `_` and `.`, behind a domain and a slash if wished
-        spec.nodePools.dynamic[1].labels[ok]: found `two words`, allowed: at most 63 letters, digits and, inside, `-`, `_` and `.`
-        spec.nodePools.dynamic[1].labels[kubernetes.io/os]: found `kubernetes.io/os`, allowed: a name that neither Slipway nor Kubernetes keeps to itself
-        spec.nodePools.dynamic[1].labels[slipway.dev/nodepool]: found `slipway.dev/nodepool`, allowed: a name that neither Slipway nor Kubernetes keeps to itself
-        spec.nodePools.dynamic[1].labels[slipway.dev/provider]: found `slipway.dev/provider`, allowed: a name that neither Slipway nor Kubernetes keeps to itself
-        spec.nodePools.dynamic[1].annotations[slipway.dev/ours]: found `slipway.dev/ours`, allowed: a name that neither Slipway nor Kubernetes keeps to itself
-        spec.nodePools.dynamic[1].annotations[a b]: found `a b`, allowed: at most 63 letters, digits and, inside, `-`, `_` and `.`, behind a domain and a slash if wished
-        spec.nodePools.dynamic[1].taints[0].effect: found `Never`, allowed: NoSchedule, PreferNoSchedule, NoExecute
-        spec.nodePools.dynamic[1].taints[2]: found a with NoSchedule a second time
-        spec.nodePools.dynamic[1].taints[3].key: found `node.kubernetes.io/not-ready`, allowed: a name that neither Slipway nor Kubernetes keeps to itself
-        spec.nodePools.dynamic[1].taints[3].value: found `-`, allowed: at most 63 letters, digits and, inside, `-`, `_` and `.`
-        spec.nodePools.dynamic[1].taints[4].key: found nothing; this field is required
-        spec.nodePools.dynamic[1].taints[4].wert: unknown field; allowed: key, value, effect
-    "#]],
+            spec.nodePools.dynamic[1].labels[]: found ``, allowed: at most 63 letters, digits and, inside, `-`, `_` and `.`, behind a domain and a slash if wished
+            spec.nodePools.dynamic[1].labels[-a]: found `-a`, allowed: at most 63 letters, digits and, inside, `-`, `_` and `.`, behind a domain and a slash if wished
+            spec.nodePools.dynamic[1].labels[a/b/c]: found `a/b/c`, allowed: at most 63 letters, digits and, inside, `-`, `_` and `.`, behind a domain and a slash if wished
+            spec.nodePools.dynamic[1].labels[Up.org/a]: found `Up.org/a`, allowed before the slash: a domain of at most 253 small letters, digits, `-` and `.`
+            spec.nodePools.dynamic[1].labels[xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx]: found `xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…`, allowed: at most 63 letters, digits and, inside, `-`, `_` and `.`, behind a domain and a slash if wished
+            spec.nodePools.dynamic[1].labels[ok]: found `two words`, allowed: at most 63 letters, digits and, inside, `-`, `_` and `.`
+            spec.nodePools.dynamic[1].labels[n]: found `1` (a number), allowed: a text
+            spec.nodePools.dynamic[1].labels[kubernetes.io/os]: found `kubernetes.io/os`, allowed: a name that neither Slipway nor Kubernetes keeps to itself
+            spec.nodePools.dynamic[1].labels[slipway.dev/nodepool]: found `slipway.dev/nodepool`, allowed: a name that neither Slipway nor Kubernetes keeps to itself
+            spec.nodePools.dynamic[1].labels[slipway.dev/provider]: found `slipway.dev/provider`, allowed: a name that neither Slipway nor Kubernetes keeps to itself
+            spec.nodePools.dynamic[1].annotations[slipway.dev/ours]: found `slipway.dev/ours`, allowed: a name that neither Slipway nor Kubernetes keeps to itself
+            spec.nodePools.dynamic[1].annotations[a b]: found `a b`, allowed: at most 63 letters, digits and, inside, `-`, `_` and `.`, behind a domain and a slash if wished
+            spec.nodePools.dynamic[1].annotations[list]: found a list, allowed: a text
+            spec.nodePools.dynamic[1].taints[0].effect: found `Never`, allowed: NoSchedule, PreferNoSchedule, NoExecute
+            spec.nodePools.dynamic[1].taints[2]: found a with NoSchedule a second time
+            spec.nodePools.dynamic[1].taints[3].key: found `node.kubernetes.io/not-ready`, allowed: a name that neither Slipway nor Kubernetes keeps to itself
+            spec.nodePools.dynamic[1].taints[3].value: found `-`, allowed: at most 63 letters, digits and, inside, `-`, `_` and `.`
+            spec.nodePools.dynamic[1].taints[4].key: found nothing; this field is required
+            spec.nodePools.dynamic[1].taints[4].wert: unknown field; allowed: key, value, effect
+        "#]],
     );
 }
 

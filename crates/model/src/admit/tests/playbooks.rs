@@ -90,8 +90,8 @@ fn all_faults_of_playbooks_are_told() {
     ];
     expect![[r#"
         : found a list, allowed: a mapping
-        .afterJoining: found a mapping, allowed: a list
         .before: unknown field; allowed: beforeJoining, afterJoining
+        .afterJoining: found a mapping, allowed: a list
         .beforeJoining[0].name: found `A`: name has capital letters; allowed are a-z, 0-9 and, inside, hyphens, such as `a`
         .beforeJoining[1].text: found nothing; this field is required
         .beforeJoining[1].file: unknown field; allowed: name, text

@@ -115,12 +115,12 @@ fn machines_that_cannot_be_made_so_are_refused() {
             ),
         ],
         &expect![[r#"
-            spec.nodePools.dynamic[0].storageDiskSize: found 49, allowed: 0 for no disk, or at least 50 (GB)
             spec.nodePools.dynamic[0].spot: found true on a provider of type hetzner, allowed: on those of type simulated, gcp, aws, oci, azure, verda
+            spec.nodePools.dynamic[0].storageDiskSize: found 49, allowed: 0 for no disk, or at least 50 (GB)
+            spec.nodePools.dynamic[1].spot: found `sometimes`, allowed: true or false
             spec.nodePools.dynamic[1].machineSpec.memory: found nothing, allowed: a number beside cpuCount
             spec.nodePools.dynamic[1].machineSpec.nvidiaGpuCount: found `-1`, allowed: a whole number from 0 to 64
             spec.nodePools.dynamic[1].machineSpec.colour: unknown field; allowed: cpuCount, memory, nvidiaGpuCount, nvidiaGpu, nvidiaGpuType
-            spec.nodePools.dynamic[1].spot: found `sometimes`, allowed: true or false
             spec.kubernetes.clusters[0].pools.control[0]: found `brain`, whose machines may be taken back at any time (spot: true), allowed: a pool whose machines stay
         "#]],
     );
@@ -194,8 +194,8 @@ fn modules_that_cannot_be_fetched_are_refused() {
         told.push("--\n".to_owned());
     }
     expect![[r#"
-        spec.providers[0].templates.repository: found `https://github.com/org/modules`, allowed: a repository without a scheme, for example github.com/org/modules; it is fetched by https
         spec.providers[0].templates.commit: found nothing; this field is required
+        spec.providers[0].templates.repository: found `https://github.com/org/modules`, allowed: a repository without a scheme, for example github.com/org/modules; it is fetched by https
         spec.providers[0].templates.path: found `/x`, allowed: a path within the repository
         spec.providers[0].templates.branch: unknown field; allowed: repository, commit, path, secretRef
         --
@@ -203,11 +203,11 @@ fn modules_that_cannot_be_fetched_are_refused() {
         spec.providers[0].templates.commit: found `-x`, allowed: a hash, a tag or a branch
         spec.providers[0].templates.path: found `../x`, allowed: a path within the repository
         spec.providers[0].templatesRef.name: found nothing; this field is required
+        spec.providers[0].templatesRef: found templatesRef beside templates, allowed: one of them
         spec.providers[0].templatesRef.namespace: found `N`: name has capital letters; allowed are a-z, 0-9 and, inside, hyphens, such as `n`
-        spec.providers[0].templatesRef: found templatesRef beside templates, allowed: one of them
         --
-        spec.providers[0].templatesRef.name: found `ours`, allowed: a TemplateGitReference of the same file (none is defined), or claudie-default-templates
         spec.providers[0].templatesRef: found templatesRef beside templates, allowed: one of them
+        spec.providers[0].templatesRef.name: found `ours`, allowed: a TemplateGitReference of the same file (none is defined), or claudie-default-templates
         --
         spec.providers[0].templatesRef: found `ours` (a text), allowed: a mapping
         --

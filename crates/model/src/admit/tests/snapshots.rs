@@ -49,7 +49,7 @@ fn what_makes_no_sense_is_refused_at_once() {
             spec.kubernetes.clusters[0].etcdBackup.keep.count: found `0`, allowed: a whole number from 1 to 1000
             spec.kubernetes.clusters[0].etcdBackup.keep.age: found `59m`: snapshots are kept for 1h to 3650d
             spec.kubernetes.clusters[0].etcdBackup.keep.size: unknown field; allowed: count, age
-            spec.kubernetes.clusters[0].etcdBackup.to.directory: found `../x`: name has '.' at position 0; allowed are a-z, 0-9 and, inside, hyphens
+            spec.kubernetes.clusters[0].etcdBackup.to.directory: found `../x`: name has `.`; allowed are a-z, 0-9 and, inside, hyphens
         "#]],
     );
     check(

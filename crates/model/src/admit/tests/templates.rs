@@ -87,10 +87,10 @@ fn the_usual_name_without_a_document_means_the_built_in_modules() {
 fn a_name_that_leads_nowhere_is_refused_with_those_that_lead_somewhere() {
     check(
         &[OURS, &named("{name: theirs}")],
-        &expect![[r"
-        reference: spec.providers[0].templatesRef.name: found `theirs`, allowed: a TemplateGitReference of the same file (ours), or claudie-default-templates
-        unused: documents[0]: TemplateGitReference ours is used by no provider; name it in templatesRef, or remove it
-    "]],
+        &expect![[r#"
+            unused: documents[0]: TemplateGitReference ours is used by no provider; name it in templatesRef, or remove it
+            reference: spec.providers[0].templatesRef.name: found `theirs`, allowed: a TemplateGitReference of the same file (ours), or claudie-default-templates
+        "#]],
     );
     check(
         &[&named("{name: ours}")],
@@ -122,9 +122,9 @@ spec:
         &[&named("{name: ours}"), wrong],
         &expect![[r#"
             format: documents[1].apiVersion: found `v1`, allowed: slipway.dev/v1 or claudie.io/v1beta1
+            required: documents[1].spec.commit: found nothing; this field is required
             format: documents[1].spec.endpoint.url: found `https://github.com/org/modules`, allowed: a repository without a scheme, for example github.com/org/modules; it is fetched by https
             format: documents[1].spec.endpoint.protocol: found `ssh`, allowed: https
-            required: documents[1].spec.commit: found nothing; this field is required
             format: documents[1].spec.paths.terraformer: found `../x`, allowed: a path within the repository
             type: documents[1].spec.paths.playbooks: found `3` (a number), allowed: a text
             unknown-field: documents[1].spec.paths.more: unknown field; allowed: terraformer, playbooks, configLb, configK8s, manifestsK8s

@@ -175,3 +175,67 @@ fn what_may_still_come_and_what_nobody_wished_is_not_given_back() {
     let mut counted = History::new().apply(&manifest(1, 2, "1.34.0", &[]));
     assert_eq!(given_back(&mut counted, &stuck), None);
 }
+
+/// Names of those that stay and of those that leave, without the control plane.
+fn names(history: &History) -> (Vec<&str>, Vec<&str>) {
+    fn of(machines: &[model::cluster::Machine]) -> Vec<&str> {
+        let names = machines.iter().map(|machine| machine.name.as_str());
+        names.collect()
+    }
+    let desired = history.desired.as_ref().unwrap();
+    (of(&desired.machines[1..]), of(&desired.leaving))
+}
+
+#[test]
+fn what_was_to_leave_and_is_wanted_again_is_taken_back() {
+    let fewer = || {
+        let three = History::new().apply(&manifest(1, 3, "1.34.0", &[]));
+        three.joined().apply(&manifest(1, 1, "1.34.0", &[]))
+    };
+    let all = ["edge-muscle-01", "edge-muscle-02", "edge-muscle-03"];
+    assert_eq!(names(&fewer()), (all[..1].to_vec(), vec![all[1], all[2]]));
+    let again = fewer().apply(&manifest(1, 3, "1.34.0", &[]));
+    assert_eq!(names(&again), (all.to_vec(), vec![]));
+    let two = fewer().apply(&manifest(1, 2, "1.34.0", &[]));
+    assert_eq!(names(&two), (all[..2].to_vec(), vec![all[2]]));
+}
+
+#[test]
+fn who_is_on_the_way_out_is_not_taken_back() {
+    let fewer = || {
+        let three = History::new()
+            .apply(&manifest(1, 3, "1.34.0", &[]))
+            .joined();
+        three.apply(&manifest(1, 2, "1.34.0", &[]))
+    };
+    let leaver = |history: &History| history.desired.as_ref().unwrap().leaving[0].clone();
+    let again = |history: History| size(&history.apply(&manifest(1, 3, "1.34.0", &[])));
+    assert_eq!(again(fewer()), (3, 0));
+
+    let mut drained = fewer();
+    let machine = leaver(&drained);
+    crate::predict(&mut drained.observed, &machine, &Action::Drain, NOW);
+    assert_eq!(again(drained), (3, 1));
+
+    for (attempts, state, stays) in [
+        (0, State::Waiting, 0),
+        (1, State::Waiting, 1),
+        (1, State::Running, 1),
+    ] {
+        let mut begun = fewer();
+        let machine = leaver(&begun);
+        begun.open.push(Open {
+            id: model::id::TaskId::derive(crate::fixture::origin("t", 0)),
+            machine: machine.id,
+            action: Action::Drain,
+            origin: machine.origin.clone(),
+            through: Vec::new(),
+            state,
+            attempts,
+            not_before: NOW,
+            error: None,
+            corrected: false,
+        });
+        assert_eq!(again(begun), (3, stays), "{attempts} {state:?}");
+    }
+}

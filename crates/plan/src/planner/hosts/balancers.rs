@@ -15,11 +15,12 @@ use crate::planner::survey::{Life, Place, count};
 use crate::planner::tending::{Cares, still_asked, to_open};
 use model::balancer::{API_PORT, Balance, BalanceFact, Listener};
 use model::cluster::{Balancer, Forward, Machine, Role};
+use model::host::Fingerprint;
 use model::task::{Action, Kind, State};
 use std::net::Ipv4Addr;
 
 /// Load balancers that listen to something else than they should, or send it elsewhere.
-pub(in crate::planner) fn balance(draft: &mut Draft<'_>, cares: &Cares) {
+pub(in crate::planner) fn balance(draft: &mut Draft<'_>, cares: &Cares<'_>) {
     for place in &draft.survey.places {
         if draft.is_busy(place) || !is_heard(draft, cares, place) {
             continue;
@@ -40,7 +41,7 @@ fn is_kept(draft: &Draft<'_>, place: &Place<'_>) -> bool {
 
 /// Whether somebody may still be sent to nodes by a machine of a load balancer: it serves for some
 /// time to come, or until those are led away who look for the API there.
-fn is_heard(draft: &Draft<'_>, cares: &Cares, place: &Place<'_>) -> bool {
+fn is_heard(draft: &Draft<'_>, cares: &Cares<'_>, place: &Place<'_>) -> bool {
     let desired = draft.view.desired;
     let declared = || of_machine(&desired.balancers, place.machine);
     let known = || declared().or_else(|| of_machine(&desired.former, place.machine));
@@ -51,7 +52,7 @@ fn is_heard(draft: &Draft<'_>, cares: &Cares, place: &Place<'_>) -> bool {
 /// Whether a load balancer is to be told something now.
 pub(in crate::planner) fn is_to_be_told(
     draft: &Draft<'_>,
-    cares: &Cares,
+    cares: &Cares<'_>,
     place: &Place<'_>,
 ) -> bool {
     place.machine.role == Role::Balancer && matches!(untold(draft, cares, place), Some(Ok(_)))
@@ -59,13 +60,17 @@ pub(in crate::planner) fn is_to_be_told(
 
 /// What a load balancer is to be told, where it could be and was told otherwise; or why it is
 /// not told yet.
-fn untold(draft: &Draft<'_>, cares: &Cares, place: &Place<'_>) -> Option<Result<Balance, Reason>> {
+fn untold(
+    draft: &Draft<'_>,
+    cares: &Cares<'_>,
+    place: &Place<'_>,
+) -> Option<Result<Balance, Reason>> {
     if place.life != Life::Running || !place.connected() {
         return None;
     }
-    let roles = roles(draft, cares, place);
-    let (balance, told) = (wished(draft, place, &roles), told(place));
-    if told.is_some_and(|fact| fact.told == balance.fingerprint()) {
+    let (roles, told) = (roles(draft, cares, place), told(place));
+    let (balance, print) = wished(draft, place, &roles);
+    if told.is_some_and(|fact| fact.told == print) {
         return None;
     }
     let first = told.is_none() && balance.listeners.iter().all(idle);
@@ -142,12 +147,12 @@ fn healthy_api(draft: &Draft<'_>, place: &Place<'_>) -> Option<u32> {
 /// would be led back at once.
 pub(in crate::planner) fn api_to_come<'s, 'a>(
     draft: &'s Draft<'a>,
-    cares: &Cares,
+    cares: &Cares<'_>,
 ) -> Option<&'s Place<'a>> {
     let comes = |place: &&Place<'_>| {
         let api = draft.view.desired.api_role(place.machine).is_some();
-        let comes = is_to_be_told(draft, cares, place) && !failed(place);
-        api && comes && healthy_api(draft, place).is_none()
+        let lacks = api && !failed(place) && healthy_api(draft, place).is_none();
+        lacks && is_to_be_told(draft, cares, place)
     };
     draft.survey.wanted().find(comes)
 }
@@ -175,7 +180,7 @@ fn of_machine<'a>(balancers: &'a [Balancer], machine: &Machine) -> Option<&'a Ba
 /// What a machine of a load balancer listens to: its roles; all that it had where it is declared
 /// no more; and the API for as long as a node may look for it there, whatever else should be on
 /// that port.
-fn roles<'a>(draft: &Draft<'a>, cares: &Cares, place: &Place<'_>) -> Vec<&'a Forward> {
+fn roles<'a>(draft: &Draft<'a>, cares: &Cares<'_>, place: &Place<'_>) -> Vec<&'a Forward> {
     let desired = draft.view.desired;
     let former = of_machine(&desired.former, place.machine);
     let Some(now) = of_machine(&desired.balancers, place.machine) else {
@@ -197,11 +202,11 @@ fn roles<'a>(draft: &Draft<'a>, cares: &Cares, place: &Place<'_>) -> Vec<&'a For
     roles
 }
 
-/// What a machine of a load balancer should be told.
+/// What a machine of a load balancer should be told, and what it then tells.
 ///
 /// Who is being drained is no target any more, unless the load balancer reaches nobody else
 /// yet: then it is one until it is drained. What was taken away is not brought back.
-fn wished(draft: &Draft<'_>, place: &Place<'_>, roles: &[&Forward]) -> Balance {
+fn wished(draft: &Draft<'_>, place: &Place<'_>, roles: &[&Forward]) -> (Balance, Fingerprint) {
     let listener = |forward: &&Forward| Listener {
         role: forward.name.clone(),
         protocol: forward.protocol,
@@ -215,9 +220,11 @@ fn wished(draft: &Draft<'_>, place: &Place<'_>, roles: &[&Forward]) -> Balance {
         address: place.machine.address,
         listeners: roles.iter().map(listener).collect(),
     };
-    let Some(fact) = told(place).filter(|fact| fact.told != balance.fingerprint()) else {
-        return balance;
+    let print = balance.fingerprint();
+    let Some(fact) = told(place).filter(|fact| fact.told != print) else {
+        return (balance, print);
     };
+    let mut kept = false;
     for (listener, forward) in balance.listeners.iter_mut().zip(roles) {
         let drains = |node: &Place<'_>| still_answers(draft, node) || is_drained(draft, node);
         let with = targets(draft, forward, drains);
@@ -225,9 +232,11 @@ fn wished(draft: &Draft<'_>, place: &Place<'_>, roles: &[&Forward]) -> Balance {
         let healthy = fact.healthy.get(&listener.role).copied().unwrap_or(0);
         if (1..=going).contains(&usize::try_from(healthy).unwrap_or(usize::MAX)) {
             listener.targets = with;
+            kept = true;
         }
     }
-    balance
+    let print = if kept { balance.fingerprint() } else { print };
+    (balance, print)
 }
 
 /// Whether nodes on a machine would answer on a port.
@@ -286,14 +295,14 @@ fn coming(draft: &Draft<'_>, forward: &Forward) -> Option<Reason> {
 
 /// Why no node that is to leave is drained or taken out now: a load balancer does not know yet
 /// who came in its place, or still sends to it.
-pub(in crate::planner) fn not_told_yet(draft: &Draft<'_>, cares: &Cares) -> Option<Reason> {
+pub(in crate::planner) fn not_told_yet(draft: &Draft<'_>, cares: &Cares<'_>) -> Option<Reason> {
     let differs = |place: &&Place<'_>| {
         let heard = || place.life == Life::Running && is_heard(draft, cares, place);
         let told = told(place).filter(|_| heard());
         let given_up = || draft.cancelled(place.machine.id, Kind::Balance).is_some();
         let differs = |fact: &BalanceFact| {
-            let wished = wished(draft, place, &roles(draft, cares, place));
-            fact.told != wished.fingerprint()
+            let (_, wished) = wished(draft, place, &roles(draft, cares, place));
+            fact.told != wished
         };
         told.is_some_and(differs) && !given_up()
     };

@@ -10,7 +10,7 @@ use crate::planner::View;
 use crate::planner::draft::Draft;
 use crate::planner::survey::{Life, Place, count, given_up};
 use model::cluster::{Origin, Role};
-use model::mesh::{Member, Mesh};
+use model::mesh::{Face, Member, Mesh, Wishes};
 use model::observed::MachineFact;
 use model::task::{Action, Kind};
 
@@ -21,23 +21,16 @@ use model::task::{Action, Kind};
 /// the others: those that come in its place reach it only if it knows them.
 /// Who tells the key of another one is no part of it, and keeps nobody else waiting.
 pub(in crate::planner) fn mesh(draft: &mut Draft<'_>) {
-    let mut members: Vec<_> = draft
-        .survey
-        .places
-        .iter()
-        .filter(|place| place.twin.is_none())
-        .filter_map(|place| member(draft.view, place))
-        .collect();
+    let members = draft.survey.places.iter();
+    let members = members.filter(|place| place.twin.is_none());
+    let members = members.filter_map(|place| face(draft.view, place));
+    let mut members: Vec<_> = members.collect();
     hold_twins(draft);
     // Who comes and who goes changes nothing for the others but itself.
     members.sort_by_key(|member| member.machine.address);
-    let mut mesh = Mesh {
-        network: draft.view.desired.network,
-        pods: draft.view.desired.kubernetes.through_mesh(),
-        members,
-        to: Vec::new(),
-    };
-    let wishes = mesh.wishes();
+    let network = draft.view.desired.network;
+    let pods = draft.view.desired.kubernetes.through_mesh();
+    let wishes = Wishes::of(network, pods, &members);
     let unmet = |place: &&Place<'_>| {
         let seen = place.host.and_then(|host| host.mesh.as_ref());
         place.life == Life::Running && wishes.unmet(place.machine.id, seen)
@@ -53,7 +46,7 @@ pub(in crate::planner) fn mesh(draft: &mut Draft<'_>) {
     let on_the_way_out = draft.survey.leaving().filter(unmet);
     let on_the_way_out = on_the_way_out.filter(|place| serves_on(draft, place));
     let told = stale.iter().copied().chain(on_the_way_out);
-    mesh.to = told.map(|place| place.machine.id).collect();
+    let to: Vec<_> = told.map(|place| place.machine.id).collect();
     let Some(anchor) = anchor(draft, &stale) else {
         return;
     };
@@ -72,6 +65,12 @@ pub(in crate::planner) fn mesh(draft: &mut Draft<'_>) {
         };
         draft.hold_mesh(anchor, reason);
     } else {
+        let mesh = Mesh {
+            network,
+            pods,
+            members: members.iter().map(Face::member).collect(),
+            to,
+        };
         draft.want(anchor, Action::Mesh { mesh });
     }
 }
@@ -144,9 +143,14 @@ fn locked(draft: &Draft<'_>, place: &Place<'_>) -> Option<Reason> {
     missing.map(Into::into)
 }
 
+/// A machine as its peers know it, to be kept.
+fn member(view: &View<'_>, place: &Place<'_>) -> Option<Member> {
+    face(view, place).map(|face| face.member())
+}
+
 /// A machine as its peers know it: those on their way out too, for as long as they are there
 /// and somebody means to clean them.
-fn member(view: &View<'_>, place: &Place<'_>) -> Option<Member> {
+fn face<'a>(view: &View<'a>, place: &Place<'a>) -> Option<Face<'a>> {
     if !place.wanted && given_up(view, place) {
         return None;
     }
@@ -156,9 +160,9 @@ fn member(view: &View<'_>, place: &Place<'_>) -> Option<Member> {
         MachineFact::Running { address, .. } => Some(address),
         MachineFact::Absent | MachineFact::Booting { .. } | MachineFact::Unreachable { .. } => None,
     });
-    Some(Member {
-        machine: place.machine.clone(),
-        key: host.mesh_key.clone()?,
+    Some(Face {
+        machine: place.machine,
+        key: host.mesh_key.as_ref()?,
         at: host.at.or(shown)?,
         pods: view.desired.pods_of(place.machine),
     })

@@ -161,8 +161,8 @@ fn what_is_sick_spends_a_larger_budget_too() {
         World::new("1.35.0", "c1 w1 w2 w3", "c1@35 w1 w2? w3"),
         &expect![[r#"
             drain    w1
-            drain    w2
             held     join w2: the machine does not answer
+            held     upgrade w2: the machine does not answer
             held     upgrade w3: 2 of 2 already out of service (w2)
             error
         "#]],

@@ -20,7 +20,7 @@ use model::cluster::{MetalWanted, Origin, Role};
 use model::id::{MachineId, TaskId};
 use model::intent::Wish;
 use model::kubernetes::Cni;
-use model::observed::{CertificatesFact, MachineFact, NodeFact, UnresolvedFact, Wellbeing};
+use model::observed::{CertificatesFact, MachineFact, Member, NodeFact, UnresolvedFact, Wellbeing};
 use model::provider::{Cloud, Provider};
 use model::snapshot::SnapshotId;
 use model::task::{Action, Kind, Open, State, Task};
@@ -296,6 +296,19 @@ fn cleared(world: &mut World) {
     world.observed.strays = None;
 }
 
+/// Etcd tells of its members at last, and none of those that are left is one.
+fn told_of_others(world: &mut World) {
+    let wellbeing = Wellbeing {
+        etcd: vec![Member {
+            name: "c1".to_owned(),
+            healthy: true,
+            learner: false,
+        }],
+        ..Wellbeing::default()
+    };
+    world.observed.wellbeing = Some((wellbeing, world.now));
+}
+
 fn own_key(world: &mut World) {
     world.host("w1").mesh_key = format!("{:B<43}=", "own").parse().ok();
 }
@@ -360,7 +373,7 @@ fn waits() -> Vec<(World, Owner, Deed)> {
     let secrets = new("1.34.0", "c1 w1", "c1").secrets().missing("compute");
     let addons = new("1.34.0", "c1", "c1").addons(Cni::Routed, "node-exporter", "node-exporter!");
     let windows = new("1.35.0", "c1 w1", "c1@35 w1").allow(LATER);
-    vec![
+    let waits: Vec<(World, Owner, Deed)> = vec![
         (new("1.35.0", "c1 w1 w2", "c1@35 w1 w2!"), Slipway, mend),
         (
             new("1.34.0", "c1 c2 c3 w1", "c1 c2! c3! w1~"),
@@ -405,9 +418,28 @@ fn waits() -> Vec<(World, Owner, Deed)> {
         (new("1.34.0", "c1 c2 c3", "c1 c2+ c3+"), Person, put_back),
         (followed(false), Slipway, led),
         (followed(true), Person, led),
+    ];
+    waits.into_iter().chain(waits_for_what_is_left()).collect()
+}
+
+/// The same where a node is left of a machine that the cluster does not have.
+fn waits_for_what_is_left() -> Vec<(World, Owner, Deed)> {
+    use Owner::{Person, Slipway};
+    let new = World::new;
+    vec![
         (new("1.34.0", "c1", "c1").strays("w9,"), Slipway, nothing),
         (new("1.34.0", "c1", "c1").strays("w9"), Person, cleared),
         (new("1.34.0", "c1", "c1 w9x").strays("w9"), Slipway, cleared),
+        (
+            new("1.34.0", "c1 w1", "c1 w1~").strays("c9!"),
+            Person,
+            cleared,
+        ),
+        (
+            new("1.34.0", "c1 w1", "c1 w1~").strays("c9!"),
+            Person,
+            told_of_others,
+        ),
         (
             new("1.34.0", "c1 w1", "c1 w1~").strays("w1'!"),
             Slipway,
@@ -449,6 +481,7 @@ fn held_from_outside() -> Vec<usize> {
         Reason::Claimed {
             thing: "10.8.0.1".to_owned(),
             by: "west".to_owned(),
+            goes: false,
         },
         Reason::Quota {
             what: "machines".to_owned(),

@@ -181,6 +181,75 @@ fn a_worker_that_was_drained_serves_while_the_control_plane_goes_first() {
 }
 
 #[test]
+fn an_upgrade_does_not_begin_on_a_machine_that_is_sick_whoever_is_the_first() {
+    for have in [
+        "c1? c2 c3 w1",
+        "c1! c2 c3 w1",
+        "c1 c2? c3 w1",
+        "c1 c2 c3 w1?",
+    ] {
+        let world = World::new("1.35.0", "c1 c2 c3 w1", have);
+        let plan = plan(&world.view());
+        assert_eq!(plan.tasks, [], "{have}");
+        assert_eq!(crate::check::check(&world.view(), &plan), [], "{have}");
+    }
+    drawn(
+        &World::new("1.35.0", "c1 c2 c3 w1", "c1? c2 c3 w1"),
+        &expect![[r#"
+            held     join c1: the machine does not answer
+            held     upgrade c1: the machine does not answer
+            held     upgrade c2: 1 of 1 already out of service (c1)
+            held     upgrade c3 and 1 more: one at a time, after c2
+            error
+        "#]],
+    );
+    drawn(
+        &World::new("1.35.0", "c1 c2 c3 w1", "c1! c2 c3 w1"),
+        &expect![[r#"
+            held     join c1: the node is not ready
+            held     upgrade c1: the node is not ready
+            held     upgrade c2: 1 of 1 already out of service (c1)
+            held     upgrade c3 and 1 more: one at a time, after c2
+            scheduled
+        "#]],
+    );
+    // Emptied, and not reached since.
+    drawn(
+        &World::new("1.35.0", "c1 c2 c3 w1", "c1?/ c2 c3 w1"),
+        &expect![[r#"
+            held     join c1: the machine does not answer
+            held     upgrade c1: the machine does not answer
+            held     upgrade c2 and 2 more: one at a time, after c1
+            error
+        "#]],
+    );
+    // What has been at work on it already mends it, perhaps.
+    let upgrade = Action::Upgrade {
+        version: "1.35.0".parse().unwrap(),
+    };
+    let halfway = World::new("1.35.0", "c1 c2 c3 w1", "c1!/ c2 c3 w1");
+    drawn(
+        &halfway.open("c1", upgrade, State::Waiting, Some("no answer")),
+        &expect![[r#"
+            held     upgrade c1: tried 1×: no answer
+            held     upgrade c2 and 2 more: one at a time, after c1
+            scheduled
+        "#]],
+    );
+}
+
+#[test]
+fn the_checker_knows_on_whom_an_upgrade_begins() {
+    judged(
+        &World::new("1.35.0", "c1 c2 c3 w1", "c1 c2 c3 w1"),
+        &World::new("1.35.0", "c1 c2 c3 w1", "c1? c2 c3 w1"),
+        &expect![[r#"
+            c1: an upgrade begins on nodes that serve
+        "#]],
+    );
+}
+
+#[test]
 fn a_pause_holds_a_cluster_on_its_stone_and_says_so() {
     let paused = toward("1.34.4", "c1@34.4 w1@34.4").wish(Wish::Pause);
     moves(&paused, &expect!["stays"]);

@@ -1,13 +1,14 @@
 //! Nodes that are left of machines: cleared, or told, and those of others left alone.
 
 use super::{drawn, judged};
-use crate::fixture::{World, machine};
+use crate::fixture::{NOW, World, machine};
 use crate::journey::journey;
 use crate::planner::plan;
 use crate::why::why;
 use expect_test::{Expect, expect};
 use model::id::TaskId;
 use model::intent::Wish;
+use model::observed::{Member, Wellbeing};
 use model::task::{Action, Kind, State};
 use model::upkeep::Repair;
 
@@ -191,6 +192,62 @@ fn a_member_of_etcd_goes_with_its_node_while_the_others_decide() {
         clear    c1 (c9)
         held     join c3: the node is not ready
         scheduled
+    "#]],
+    );
+}
+
+/// What only a person may ever end says so. Joins wait for it meanwhile.
+#[test]
+fn a_vote_of_which_etcd_tells_nothing_is_a_persons_where_ours_cannot_outvote_it() {
+    let alone = || world("c1 w1", "c1 w1~", "c9!");
+    drawn(
+        &alone(),
+        &expect![[r#"
+        held     join w1: other control nodes ready: 1, needed: 2
+        held     clear c1: node c9 is not ready, and left of machine-392z9fub3snm8, which is no machine of the cluster; etcd does not tell whether it counts on it
+        error
+    "#]],
+    );
+    let plan = plan(&alone().view());
+    let held = plan.held.iter().find(|held| held.kind == Kind::Clear);
+    expect!["is cleared by itself when etcd tells of its members; if it never does, have its member removed with `etcdctl member remove`, where it has one, and run `kubectl delete node c9`"].assert_eq(&held.unwrap().next_action());
+    // Etcd tells that it has no such member.
+    drawn(
+        &alone().etcd(&[]),
+        &expect![[r#"
+        join     w1
+        clear    c1 (c9)
+        scheduled
+    "#]],
+    );
+    check(
+        ("c1 c2", "c1 c2"),
+        "c8! c9!",
+        &expect![[r#"
+        held     clear c1: node c8 is not ready, and left of machine-2nsc3tzncvgdr, which is no machine of the cluster; etcd does not tell whether it counts on it
+        held     clear c1: node c9 is not ready, and left of machine-392z9fub3snm8, which is no machine of the cluster; etcd does not tell whether it counts on it
+        error
+    "#]],
+    );
+    // Etcd tells of a member that will never answer again.
+    let mut told = alone();
+    let (wellbeing, _) = told
+        .observed
+        .wellbeing
+        .get_or_insert_with(|| (Wellbeing::default(), NOW));
+    wellbeing.etcd = ["c1", "c9"]
+        .map(|name| Member {
+            name: name.to_owned(),
+            healthy: name == "c1",
+            learner: false,
+        })
+        .to_vec();
+    drawn(
+        &told,
+        &expect![[r#"
+        held     join w1: other control nodes ready: 1, needed: 2
+        held     clear c1: other control nodes ready: 1, needed: 2
+        error
     "#]],
     );
 }

@@ -5,15 +5,16 @@ use model::task::Kind;
 use plan::{Change, Journey};
 use store::{Preview, ProjectRow};
 
-/// What clusters live with that no new one may have.
-pub(crate) fn lived_with(manifest: &Manifest) -> Vec<String> {
+/// What was let pass: what has no effect, and what clusters live with that no new one may have.
+pub(crate) fn let_pass(manifest: &Manifest) -> Vec<String> {
+    let idle = manifest.remarks.iter().map(ToString::to_string);
     let told = manifest.doubts.iter().map(|doubt| {
         format!(
             "{}; it stays so because the cluster lives with it, and no new one may have it",
             doubt.fault
         )
     });
-    told.collect()
+    idle.chain(told).collect()
 }
 
 /// That the project may not have all the machines that would be made.

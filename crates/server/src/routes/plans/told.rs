@@ -16,6 +16,8 @@ pub(super) struct Told<'a> {
     /// Whether wishes hold pools at other sizes than manifests name.
     pub(super) wished: bool,
     pub(super) basis: &'a Basis,
+    /// Clusters of which something cannot be read, a sentence each.
+    pub(super) unread: &'a [String],
     pub(super) notes: &'a [String],
     pub(super) refused: Option<&'a api::Problem>,
 }
@@ -76,7 +78,11 @@ impl fmt::Display for Told<'_> {
         if untold > 0 {
             writeln!(f, "and {untold} more clusters")?;
         }
-        match (self.moving.is_empty(), self.still) {
+        for unread in self.unread {
+            writeln!(f, "{unread}")?;
+        }
+        let nothing = self.moving.is_empty() && self.unread.is_empty();
+        match (nothing, self.still) {
             (true, _) if self.wished => {
                 writeln!(f, "nothing to do: every cluster is as declared and wished")?;
             }

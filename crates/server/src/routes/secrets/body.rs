@@ -40,7 +40,7 @@ impl<S: Send + Sync> FromRequest<S> for Values {
 }
 
 /// The whole body, in memory that does not grow: that would leave copies behind.
-async fn whole(request: Request) -> Result<Secret, Problem> {
+pub(crate) async fn whole(request: Request) -> Result<Secret, Problem> {
     let declared = request.headers().get(header::CONTENT_LENGTH);
     let declared = declared.and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
     let size = declared.map_or(BODY_BYTES_MAX, |size| size.min(BODY_BYTES_MAX));
@@ -422,7 +422,7 @@ mod tests {
               entries.b.text: unknown field; allowed: base64
               entries.c.base64: found a list, allowed: a text in base64
             {"entries": {"a/b": "hunter2", "..": "hunter2", "": "hunter2"}}
-              entries.a/b: entry name has '/' at position 1; allowed are a-z, A-Z, 0-9, `.`, `_` and `-`
+              entries.a/b: entry name has `/`; allowed are a-z, A-Z, 0-9, `.`, `_` and `-`
               entries...: entry name must not be `.` nor begin with `..`
               entries.: entry name is empty
             {"entries": {"a": "hunter2", "a": "hunter3"}}

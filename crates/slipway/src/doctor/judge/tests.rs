@@ -78,6 +78,7 @@ fn healthy() -> Seen {
             clocks: Some((NOW, NOW)),
             unready: None,
         },
+        unread: Vec::new(),
         files_max: Some(65_536),
         tools: TOOLS
             .map(|tool| (tool, Some("/usr/bin/it".into())))
@@ -401,6 +402,22 @@ fn clocks_may_differ_by_a_third_of_a_lease() {
         &expect![[r#"
             wrong clock: this machine believes that it is 1970-01-01T00:00:00Z
               → set the clock, and keep it right with NTP (chrony, systemd-timesyncd)
+        "#]],
+    );
+}
+
+#[test]
+fn a_cluster_that_cannot_be_read_is_wrong() {
+    check(
+        |seen| {
+            seen.unread.push(Trouble {
+                what: "nothing is done to east: it cannot be read".to_owned(),
+                hint: "recover it".to_owned(),
+            });
+        },
+        &expect![[r#"
+            wrong clusters: nothing is done to east: it cannot be read
+              → recover it
         "#]],
     );
 }

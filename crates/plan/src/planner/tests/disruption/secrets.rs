@@ -45,6 +45,25 @@ fn nothing_is_begun_without_its_secret() {
     );
 }
 
+#[test]
+fn a_machine_that_needs_one_secret_twice_is_one_machine() {
+    let mut world = behind(World::new("1.34.0", "c1 s1 s2", "c1").secrets(), "root");
+    let machines = world.desired.machines.iter_mut();
+    for (at, machine) in machines.enumerate() {
+        if let Origin::Given { endpoint, jump, .. } = &mut machine.origin {
+            *endpoint = [203, 0, 113, u8::try_from(at).unwrap()].into();
+            jump.as_mut().unwrap().secret = Some(secret("attic"));
+        }
+    }
+    drawn(
+        &world.missing("attic"),
+        &expect![[r#"
+            held     prepare s1 and 1 more: secret attic is not set
+            error
+        "#]],
+    );
+}
+
 /// A given machine behind a jump host that is entered as somebody.
 fn behind(mut world: World, username: &str) -> World {
     for machine in &mut world.desired.machines {

@@ -1,0 +1,233 @@
+//! One action, from the claim to the record.
+
+use super::Shared;
+use super::beating::Ears;
+use super::configuring::context;
+use super::initialising::initialised;
+use super::lines::Lines;
+use driver::Context;
+use driver::deploy::{Acted, Because, Deployer, Following, Subject, Work};
+use futures_util::FutureExt as _;
+use model::environment::status::Seen;
+use plan::environment::{Ended, proof, verified};
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+use store::{ActionClaim, ActionEnd, ActionEnded, Recorded};
+
+/// How long whoever follows a script may take to let go of it.
+const LET_GO_WITHIN: Duration = Duration::from_secs(5);
+
+/// When somebody follows a script again of which we had to let go.
+const FOLLOW_AGAIN_AFTER: Duration = Duration::from_secs(5);
+
+/// How long to wait before an end is recorded again.
+const RECORD_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// What a look may take besides its script.
+const LOOK_MARGIN: Duration = Duration::from_secs(5);
+
+/// Has one action done and records how it ended.
+pub(super) async fn run<D: Deployer>(shared: Arc<Shared<D>>, claim: ActionClaim, ears: Ears) {
+    let beat = shared.beats.hold((claim.action, claim.fence()));
+    let origin = format!("action/{}", claim.action);
+    let key = (ears.leave.clone(), claim.fence());
+    let cx = context(&shared, &claim.project, origin, key);
+    if claim.cancel {
+        ears.end.cancel();
+    }
+    let ready = initialised(&shared, &claim.project, &claim.settings, &ears.leave);
+    tokio::select! {
+        biased;
+        () = ears.leave.cancelled() => {
+            let_go(&shared, &claim, &cx).await;
+            return;
+        }
+        () = ready => {}
+    }
+    let lines = Lines::new(shared.clock, claim.lines);
+    let work = work(&claim);
+    let acted = follow(&shared, &cx, (&claim, &work), &lines, &ears).await;
+    let end = match acted {
+        Acted::Left => {
+            lines.flush(&shared.store, &claim).await;
+            let_go(&shared, &claim, &cx).await;
+            return;
+        }
+        Acted::Lost => lost(&shared, &cx, &work).await,
+        Acted::Exited { .. } | Acted::Killed { .. } | Acted::Unbegun(_) => ended(acted, &claim),
+    };
+    let recorded = record(&shared, &claim, end, &lines, &ears).await;
+    // What has ended has no lease to lose.
+    drop(beat);
+    if recorded == Some(Recorded::Yes) {
+        shared.deployer.forget(claim.action).await;
+    }
+    shared.bell.notify_one();
+}
+
+fn work(claim: &ActionClaim) -> Work {
+    Work {
+        action: claim.action,
+        deed: claim.deed,
+        subject: Subject {
+            id: Some(claim.environment),
+            project: claim.project.clone(),
+            name: claim.name.clone(),
+            settings: claim.settings.clone(),
+            application: claim.application.clone(),
+            deployment: claim.deployment.clone(),
+        },
+        begun_at: claim.begun_at.clone(),
+        deadline: claim.deadline,
+    }
+}
+
+/// Follows what is done to its end, while what it prints is stored for people to read.
+async fn follow<D: Deployer>(
+    shared: &Shared<D>,
+    cx: &Context,
+    (claim, work): (&ActionClaim, &Work),
+    lines: &Lines,
+    ears: &Ears,
+) -> Acted {
+    let following = Following {
+        output: lines,
+        end: ears.end.clone(),
+    };
+    let acted = AssertUnwindSafe(shared.deployer.act(cx, work, &following)).catch_unwind();
+    tokio::pin!(acted);
+    let given_up = async {
+        ears.leave.cancelled().await;
+        tokio::time::sleep(LET_GO_WITHIN).await;
+    };
+    tokio::pin!(given_up);
+    loop {
+        tokio::select! {
+            biased;
+            acted = &mut acted => return acted.unwrap_or_else(|_| {
+                // What it had begun may run: somebody finds it again.
+                tracing::error!("the deployer broke down; this is a defect of Slipway");
+                Acted::Left
+            }),
+            () = &mut given_up => return Acted::Left,
+            () = lines.due() => lines.flush(&shared.store, claim).await,
+        }
+    }
+}
+
+/// Lets somebody else follow it, or us again.
+async fn let_go<D>(shared: &Shared<D>, claim: &ActionClaim, cx: &Context) {
+    let now = shared.clock.now();
+    let again = if cx.is_cancelled() {
+        now
+    } else {
+        now.plus(FOLLOW_AGAIN_AFTER)
+    };
+    if let Err(error) = shared.store.release_action(claim, again, now).await {
+        let action = claim.action;
+        tracing::error!(%error, %action, "could not give {action} back: {error}");
+    }
+}
+
+/// What a script that ended leaves to be recorded.
+fn ended(acted: Acted, claim: &ActionClaim) -> ActionEnd {
+    let (ended, exit, error, links) = match acted {
+        Acted::Exited { status: 0, links } => (ActionEnded::Done, Some(0), None, links),
+        Acted::Exited { status, links } => {
+            let error = format!("its script exited with status {status}");
+            (ActionEnded::Failed, Some(status), Some(error), links)
+        }
+        Acted::Killed {
+            because: Because::Cancelled,
+        } => {
+            let error = "somebody called it off".to_owned();
+            (ActionEnded::Cancelled, None, Some(error), None)
+        }
+        Acted::Killed { because } => {
+            let minutes = claim.settings.patience.action.as_secs() / 60;
+            let error = match because {
+                Because::Signal(signal) => format!("its script was killed by signal {signal}"),
+                Because::TimedOut | Because::Cancelled => {
+                    format!("it took longer than {minutes} minutes and was ended")
+                }
+            };
+            (ActionEnded::Failed, None, Some(error), None)
+        }
+        Acted::Unbegun(error) => (ActionEnded::Failed, None, Some(error.to_string()), None),
+        Acted::Lost | Acted::Left => {
+            let error = "nobody knows how it ended".to_owned();
+            (ActionEnded::Lost(Ended::Failed), None, Some(error), None)
+        }
+    };
+    ActionEnd {
+        ended,
+        exit,
+        error,
+        links,
+        look_at: model::time::Timestamp::default(),
+    }
+}
+
+/// Looks what became of something of which nobody knows how it ended.
+async fn lost<D: Deployer>(shared: &Shared<D>, cx: &Context, work: &Work) -> ActionEnd {
+    let (seen, said) = match proof(work.deed) {
+        None => (None, "it cannot be seen whether it was done".to_owned()),
+        Some(look) => {
+            let limit = work.subject.settings.patience.check + LOOK_MARGIN;
+            let looked = AssertUnwindSafe(shared.deployer.look(cx, &work.subject, look));
+            match tokio::time::timeout(limit, looked.catch_unwind()).await {
+                Ok(Ok(Ok(looked))) if looked.seen == Seen::Good => {
+                    (Some(looked.seen), "a look found it done".to_owned())
+                }
+                Ok(Ok(Ok(looked))) => (Some(looked.seen), "a look found it not done".to_owned()),
+                Ok(Ok(Err(error))) => (None, format!("and nobody could look: {error}")),
+                Ok(Err(_)) | Err(_) => (None, "and nobody could look in time".to_owned()),
+            }
+        }
+    };
+    ActionEnd {
+        ended: ActionEnded::Lost(verified(seen)),
+        exit: None,
+        error: Some(format!("nobody knows how its script ended; {said}")),
+        links: None,
+        look_at: model::time::Timestamp::default(),
+    }
+}
+
+/// Records how it ended, for as long as it is ours: what a script did is not lost because the
+/// database is away for a moment.
+async fn record<D>(
+    shared: &Shared<D>,
+    claim: &ActionClaim,
+    mut end: ActionEnd,
+    lines: &Lines,
+    ears: &Ears,
+) -> Option<Recorded> {
+    loop {
+        lines.flush(&shared.store, claim).await;
+        let now = shared.clock.now();
+        end.look_at = now;
+        let ended = shared
+            .store
+            .end_action(claim, end.clone(), lines.copy(), now);
+        match ended.await {
+            Ok(recorded) => {
+                if recorded == Recorded::LeaseLost {
+                    let action = claim.action;
+                    tracing::warn!(%action, "{action} ended after its lease; somebody else records it");
+                }
+                return Some(recorded);
+            }
+            Err(error) => {
+                let action = claim.action;
+                tracing::error!(%error, %action, "could not record {action}: {error}");
+            }
+        }
+        tokio::select! {
+            biased;
+            () = ears.leave.cancelled() => return None,
+            () = tokio::time::sleep(RECORD_AGAIN_AFTER) => {}
+        }
+    }
+}

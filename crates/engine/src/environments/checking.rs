@@ -1,0 +1,212 @@
+//! Looks at every environment now and then, each by itself.
+//!
+//! What was seen is recorded in batches: most looks show what the last one did, and cost little.
+
+use super::Shared;
+use super::configuring::{configuration, context_of_look};
+use driver::Context;
+use driver::deploy::{Deployer, Looked, Subject};
+use futures_util::FutureExt as _;
+use model::environment::settings::Settings;
+use model::environment::status::{Failure, Seen};
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+use store::{DueCheck, LookRecord};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// Looks that are recorded at once.
+const RECORDS_MAX: usize = 500;
+
+/// How long a look may wait to be recorded.
+const RECORD_WITHIN: Duration = Duration::from_millis(500);
+
+/// The shortest pause between two questions who is due: those that fall due one by one are taken
+/// together.
+const TAKE_EVERY: Duration = Duration::from_millis(20);
+
+/// The longest pause: whoever falls due earlier has been busy until now.
+const TAKE_WITHIN: Duration = Duration::from_secs(1);
+
+/// What a look may take besides its script.
+const MARGIN: Duration = Duration::from_secs(5);
+
+/// How far a look may be from when it would be due, of the time between two: so many that were
+/// made together shall not be looked at together for ever.
+const JITTER: f64 = 0.2;
+
+/// Looks at whoever is due, many at once, none of them waiting for another.
+pub(super) async fn run<D: Deployer>(shared: Arc<Shared<D>>, stop: CancellationToken) {
+    let mut random = fastrand::Rng::with_seed(shared.settings.seed ^ 0x000E_7A11);
+    let mut looks = JoinSet::new();
+    let mut seen: Vec<LookRecord> = Vec::new();
+    let mut oldest = Instant::now();
+    let mut take_at = Instant::now();
+    loop {
+        if Instant::now() >= take_at {
+            let taken = take(&shared, &stop, &mut looks, &mut random).await;
+            take_at = Instant::now() + if taken { TAKE_EVERY } else { TAKE_WITHIN };
+        }
+        let record_at = oldest + RECORD_WITHIN;
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => break,
+            Some(looked) = looks.join_next(), if !looks.is_empty() => {
+                if seen.is_empty() {
+                    oldest = Instant::now();
+                }
+                seen.extend(looked);
+                // There is room for others again.
+                take_at = take_at.min(Instant::now() + TAKE_EVERY);
+            }
+            () = tokio::time::sleep_until(record_at), if !seen.is_empty() => {}
+            () = tokio::time::sleep_until(take_at) => {}
+        }
+        if seen.len() >= RECORDS_MAX || (!seen.is_empty() && Instant::now() >= record_at) {
+            record(&shared, std::mem::take(&mut seen)).await;
+        }
+    }
+    record(&shared, seen).await;
+}
+
+/// Takes who is due, as many as there is room for; answers whether there may be more.
+async fn take<D: Deployer>(
+    shared: &Arc<Shared<D>>,
+    stop: &CancellationToken,
+    looks: &mut JoinSet<LookRecord>,
+    random: &mut fastrand::Rng,
+) -> bool {
+    let busy = u32::try_from(looks.len()).unwrap_or(u32::MAX);
+    let room = shared.settings.looks_max.saturating_sub(busy);
+    if room == 0 {
+        return false;
+    }
+    let due = match shared.store.due_checks(room, shared.clock.now()).await {
+        Ok(due) => due,
+        Err(error) => {
+            tracing::error!(%error, "could not read which environments are due: {error}");
+            return false;
+        }
+    };
+    let taken = !due.checks.is_empty();
+    for check in due.checks {
+        if let Some(settings) = due.settings.get(&check.project) {
+            let (shared, settings) = (shared.clone(), settings.clone());
+            let every = jittered(settings.patience.every, random);
+            looks.spawn(look(shared, check, settings, every, stop.child_token()));
+        }
+    }
+    taken
+}
+
+/// The time between two looks, more or less.
+fn jittered(every: Duration, random: &mut fastrand::Rng) -> Duration {
+    every.mul_f64(1.0 - JITTER / 2.0 + JITTER * random.f64())
+}
+
+/// Looks at one environment, within the time that is given to it.
+async fn look<D: Deployer>(
+    shared: Arc<Shared<D>>,
+    check: DueCheck,
+    settings: Settings,
+    every: Duration,
+    leave: CancellationToken,
+) -> LookRecord {
+    // Whoever takes too long is told, and left if that does not help.
+    let cx = context_of_look(&shared, &check, leave.clone());
+    let limit = settings.patience.check;
+    let looked = AssertUnwindSafe(seen(&shared, &cx, &check, settings)).catch_unwind();
+    // Two scripts for what it is configured with, and one to look.
+    let bound = limit.saturating_mul(3) + MARGIN;
+    let (seen, said) = match tokio::time::timeout(bound, looked).await {
+        Ok(Ok(seen)) => seen,
+        Ok(Err(_)) => (
+            None,
+            "the look broke down; this is a defect of Slipway".to_owned(),
+        ),
+        Err(_) => (Some(Seen::Bad(Failure::Generic)), too_long(limit)),
+    };
+    leave.cancel();
+    LookRecord {
+        environment: check.id,
+        generation: check.generation,
+        held: check.held,
+        seen,
+        said,
+        due: shared.clock.now().plus(every),
+    }
+}
+
+fn too_long(limit: Duration) -> String {
+    format!("the look took longer than {} seconds", limit.as_secs())
+}
+
+/// What a look shows; nothing where nobody knows how the environment is configured.
+async fn seen<D: Deployer>(
+    shared: &Shared<D>,
+    cx: &Context,
+    check: &DueCheck,
+    settings: Settings,
+) -> (Option<Seen>, String) {
+    let limit = settings.patience.check;
+    let configured = configuration(&*shared.deployer, cx, &settings, &check.edits);
+    let configured = tokio::time::timeout(limit.saturating_mul(2), configured);
+    let configured = match configured.await {
+        Ok(Ok(configured)) => configured,
+        Ok(Err(error)) => return (None, format!("could not look: {error}")),
+        Err(_) => {
+            return (
+                None,
+                "could not look: its defaults took too long".to_owned(),
+            );
+        }
+    };
+    let subject = Subject {
+        id: Some(check.id),
+        project: check.project.clone(),
+        name: check.name.clone(),
+        settings,
+        application: configured.application,
+        deployment: configured.deployment,
+    };
+    let looked = shared.deployer.look(cx, &subject, check.look);
+    match tokio::time::timeout(limit + MARGIN, looked).await {
+        Ok(Ok(Looked { seen, said })) => (Some(seen), said),
+        Ok(Err(error)) => (Some(Seen::Bad(Failure::Generic)), error.to_string()),
+        Err(_) => (Some(Seen::Bad(Failure::Generic)), too_long(limit)),
+    }
+}
+
+async fn record<D>(shared: &Shared<D>, seen: Vec<LookRecord>) {
+    let looks = u64::try_from(seen.len()).unwrap_or(u64::MAX);
+    if looks == 0 {
+        return;
+    }
+    match shared.store.record_looks(seen, shared.clock.now()).await {
+        Ok(recorded) => tracing::debug!(
+            unchanged = recorded.unchanged,
+            changed = recorded.changed,
+            dropped = recorded.dropped,
+            "looked at environments"
+        ),
+        // They are due again when nobody holds them any more.
+        Err(error) => tracing::error!(%error, "could not record {looks} looks: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_are_spread_around_their_time() {
+        let mut random = fastrand::Rng::with_seed(7);
+        let every = Duration::from_secs(10);
+        let times: Vec<_> = (0..1000).map(|_| jittered(every, &mut random)).collect();
+        let (least, most) = (times.iter().min().unwrap(), times.iter().max().unwrap());
+        assert!(*least >= Duration::from_secs(9) && *most <= Duration::from_secs(11));
+        assert!(*most > *least + Duration::from_secs(1));
+    }
+}

@@ -1,0 +1,151 @@
+//! Runs what a project wants to be run before everything else: once for each directory of scripts
+//! and what they are told of the project, here, since the program began.
+//!
+//! How it ends stops nothing: it is recorded, and people are told.
+
+use super::Shared;
+use super::configuring::context;
+use driver::deploy::Deployer;
+use futures_util::FutureExt as _;
+use model::environment::settings::{Deploy, Settings};
+use model::name::Name;
+use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::OnceCell;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// The shortest pause between two looks at what projects say, however much happens.
+const LOOK_MIN: Duration = Duration::from_secs(2);
+
+/// The longest: what changes is news.
+const LOOK_EVERY: Duration = Duration::from_mins(5);
+
+/// How long to wait before an end is recorded again.
+const RECORD_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// How often that is tried.
+const RECORDS_MAX: u32 = 30;
+
+/// Whose, and what it depends on.
+type Which = (Name, String);
+
+/// What was run, and is not run again.
+#[derive(Default)]
+pub(super) struct Inits(Mutex<BTreeMap<Which, Arc<OnceCell<()>>>>);
+
+impl Inits {
+    fn of(&self, project: &Name, settings: &Settings) -> Arc<OnceCell<()>> {
+        let depends = format!("{}\0{:?}", settings.scripts, settings.place);
+        let mut inits = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        inits.entry((project.clone(), depends)).or_default().clone()
+    }
+}
+
+/// Runs it for every project at the start, and again when one says something else.
+pub(super) async fn run<D: Deployer>(shared: Arc<Shared<D>>, stop: CancellationToken) {
+    let mut known: BTreeMap<Name, u64> = BTreeMap::new();
+    let mut running = JoinSet::new();
+    let mut news = shared.store.subscribe();
+    loop {
+        news.mark_unchanged();
+        while running.try_join_next().is_some() {}
+        look(&shared, &stop, &mut known, &mut running).await;
+        let pause = async {
+            tokio::time::sleep(LOOK_MIN).await;
+            tokio::select! {
+                biased;
+                _ = news.changed() => {}
+                () = tokio::time::sleep(LOOK_EVERY) => {}
+            }
+        };
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => return,
+            () = pause => {}
+        }
+    }
+}
+
+async fn look<D: Deployer>(
+    shared: &Arc<Shared<D>>,
+    stop: &CancellationToken,
+    known: &mut BTreeMap<Name, u64>,
+    running: &mut JoinSet<()>,
+) {
+    let versions = match shared.store.environment_settings_versions().await {
+        Ok(versions) => versions,
+        Err(error) => {
+            tracing::error!(%error, "could not read what projects say of environments: {error}");
+            return;
+        }
+    };
+    for (project, version) in versions {
+        if known.get(&project) == Some(&version) {
+            continue;
+        }
+        match shared.store.environment_settings(&project).await {
+            Ok(Some(row)) => {
+                known.insert(project.clone(), version);
+                let (shared, stop) = (shared.clone(), stop.clone());
+                running.spawn(async move {
+                    initialised(&shared, &project, &row.settings, &stop).await;
+                });
+            }
+            Ok(None) => {}
+            // It is read when somebody writes it anew.
+            Err(error) => {
+                known.insert(project.clone(), version);
+                tracing::error!(%error, %project, "could not read what {project} says: {error}");
+            }
+        }
+    }
+}
+
+/// Has it been run, here and for these settings, when this completes.
+pub(super) async fn initialised<D: Deployer>(
+    shared: &Shared<D>,
+    project: &Name,
+    settings: &Settings,
+    leave: &CancellationToken,
+) {
+    if settings.deploy != Deploy::Scripts {
+        return;
+    }
+    let cell = shared.inits.of(project, settings);
+    cell.get_or_init(async || {
+        let origin = format!("project/{project}");
+        let cx = context(shared, project, origin, (leave.child_token(), 0));
+        let ran = AssertUnwindSafe(shared.deployer.init(&cx, settings)).catch_unwind();
+        let error = match ran.await {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) => Some(error.to_string()),
+            Err(_) => Some("it broke down; this is a defect of Slipway".to_owned()),
+        };
+        if let Some(error) = &error {
+            tracing::warn!(%project, "the script init of {project} failed: {error}");
+        }
+        record(shared, project, error).await;
+    })
+    .await;
+}
+
+async fn record<D: Deployer>(shared: &Shared<D>, project: &Name, error: Option<String>) {
+    let place = shared.deployer.place();
+    for _ in 0..RECORDS_MAX {
+        let now = shared.clock.now();
+        match shared
+            .store
+            .record_init(project, place, error.clone(), now)
+            .await
+        {
+            Ok(()) => return,
+            Err(error) => {
+                tracing::error!(%error, "could not record how a script init ended: {error}");
+            }
+        }
+        tokio::time::sleep(RECORD_AGAIN_AFTER).await;
+    }
+}

@@ -1,0 +1,210 @@
+//! What is called off, what takes too long, what nobody can look at, and what ends by itself.
+
+use crate::{Stage, name, play, settings, tagged, well};
+use model::environment::action::State;
+use model::environment::settings::Settings;
+use model::environment::status::{Deed, Failure, Status};
+use model::name::Name;
+use std::time::Duration;
+use store::{About, Cancelled};
+
+#[tokio::test(start_paused = true)]
+async fn what_is_called_off_is_ended_soon() {
+    let stage = Stage::set().await;
+    stage
+        .world
+        .state()
+        .takes
+        .insert(Deed::Create, Duration::from_mins(20));
+    let story = async {
+        let begun = stage.create("orange", "v1").await;
+        while stage.action(begun.action).await.state != State::Running {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        let project = Name::default_project();
+        let asked_at = stage.now();
+        let asked = stage
+            .store
+            .cancel_action(&project, begun.action, "bob".into(), asked_at)
+            .await;
+        assert_eq!(asked.unwrap(), Cancelled::Asked);
+        let action = stage.ended(begun.action).await;
+        assert_eq!(action.state, State::Cancelled);
+        let took = action.ended_at.unwrap().since(asked_at);
+        assert!(took <= Duration::from_secs(3), "{took:?}");
+        // What is left of it is there, and everything may be tried again.
+        stage
+            .until("orange", Some(Status::Failure(Failure::Generic)))
+            .await;
+        let again = stage
+            .begin("orange", Deed::Update, Some(tagged("v2")))
+            .await;
+        well(&stage, again).await;
+        stage.until("orange", Some(Status::Running)).await;
+    };
+    play(&stage, None, story).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_takes_too_long_is_ended() {
+    let stage = Stage::set().await;
+    stage
+        .world
+        .state()
+        .takes
+        .insert(Deed::Create, Duration::from_hours(9));
+    let story = async {
+        let begun = stage.create("orange", "v1").await;
+        let action = stage.ended(begun.action).await;
+        assert_eq!(action.state, State::Failed);
+        let error = action.error.unwrap();
+        assert_eq!(error, "it took longer than 30 minutes and was ended");
+        let took = action.ended_at.unwrap().since(action.started_at.unwrap());
+        assert!(took < Duration::from_mins(31), "{took:?}");
+    };
+    play(&stage, None, story).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_hangs_delays_nobody_else() {
+    let stage = Stage::set().await;
+    stage.world.state().hanging.insert("bad".to_owned());
+    let story = async {
+        for called in ["bad", "good", "fine"] {
+            stage.create(called, "v1").await;
+        }
+        stage.until("good", Some(Status::Running)).await;
+        stage.until("fine", Some(Status::Running)).await;
+        let before = stage.world.state().looks.clone();
+        tokio::time::sleep(Duration::from_mins(10)).await;
+        let after = stage.world.state().looks.clone();
+        for called in ["good", "fine"] {
+            let looks = after[called] - before[called];
+            assert!(
+                (36..=44).contains(&looks),
+                "{called} was looked at {looks} times"
+            );
+        }
+        stage
+            .until("bad", Some(Status::Failure(Failure::Generic)))
+            .await;
+        let said = stage.show("bad").await.unwrap().checked.unwrap().said;
+        assert_eq!(said, "the look took longer than 60 seconds");
+    };
+    play(&stage, None, story).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn defaults_that_nobody_can_tell_are_no_reason_to_think_ill_of_an_environment() {
+    let stage = Stage::set().await;
+    let story = async {
+        let created = stage.create("orange", "v1").await;
+        well(&stage, created).await;
+        stage.until("orange", Some(Status::Running)).await;
+        stage.world.state().speechless = true;
+        tokio::time::sleep(Duration::from_mins(2)).await;
+        let row = stage.show("orange").await.unwrap();
+        assert_eq!(row.status, Status::Running);
+        let checked = row.checked.unwrap();
+        assert_eq!(checked.seen, None);
+        assert_eq!(
+            checked.said,
+            "could not look: the script of the defaults exited with status 9; mend it"
+        );
+        stage.world.state().speechless = false;
+        stage.world.state().up.remove("orange");
+        stage
+            .until("orange", Some(Status::Failure(Failure::Generic)))
+            .await;
+    };
+    play(&stage, None, story).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_has_been_there_for_long_enough_ends_by_itself() {
+    let stage = Stage::set().await;
+    let short = Settings {
+        retention: Duration::from_hours(2),
+        ..settings()
+    };
+    stage.say(short).await;
+    let story = async {
+        let created = stage.create("orange", "v1").await;
+        well(&stage, created).await;
+        stage.until("orange", Some(Status::Running)).await;
+        stage.create("lasting", "v1").await;
+        let about = About {
+            expires_at: Some(stage.now().plus(Duration::from_hours(1))),
+            ..About::default()
+        };
+        let project = Name::default_project();
+        let of = (&project, &name("orange"));
+        let amended = stage
+            .store
+            .amend_environment(of, None, about, "ana".into(), stage.now());
+        amended.await.unwrap();
+        let began = stage.now();
+        stage.until("orange", Some(Status::Archived)).await;
+        let up = stage.now().since(began);
+        assert!(
+            up >= Duration::from_hours(1) && up < Duration::from_mins(70),
+            "{up:?}"
+        );
+        stage.until("orange", None).await;
+        let all = stage.now().since(began);
+        assert!(
+            all >= Duration::from_hours(3) && all < Duration::from_mins(200),
+            "{all:?}"
+        );
+        stage.until("lasting", Some(Status::Running)).await;
+        let audit = stage.store.audit_after(0, 100).await.unwrap();
+        let own = audit.iter().filter(|entry| entry.actor == "slipway");
+        let own: Vec<_> = own.map(|entry| entry.action.as_str()).collect();
+        assert_eq!(own, ["environment.archive", "environment.cleanup"]);
+    };
+    play(&stage, None, story).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn init_runs_once_before_everything_and_again_for_other_scripts() {
+    let stage = Stage::set().await;
+    let project = Name::default_project();
+    let story = async {
+        let (one, two) = (
+            stage.create("orange", "v1").await,
+            stage.create("lemon", "v1").await,
+        );
+        well(&stage, one).await;
+        well(&stage, two).await;
+        assert_eq!(stage.world.state().inits.len(), 1);
+        // What it does not depend on changes, and it is not run again.
+        let other = Settings {
+            up_max: Some(7),
+            ..settings()
+        };
+        stage.say(other).await;
+        tokio::time::sleep(Duration::from_mins(20)).await;
+        assert_eq!(stage.world.state().inits.len(), 1);
+        // Other scripts have another, which is run before anybody asks; how it ends stops nothing.
+        let broken = Settings {
+            scripts: "/broken".to_owned(),
+            ..settings()
+        };
+        stage.say(broken).await;
+        while stage.world.state().inits.len() < 2 {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        let update = stage
+            .begin("orange", Deed::Update, Some(tagged("v2")))
+            .await;
+        well(&stage, update).await;
+        let inits = stage.store.inits(&project).await.unwrap();
+        assert_eq!(inits.len(), 1);
+        let error = inits[0].error.as_deref().unwrap();
+        assert!(error.contains("init ended with status 3"), "{error}");
+        assert_eq!(stage.world.state().inits.len(), 2);
+        assert_eq!(stage.world.state().wrong, Vec::<String>::new());
+    };
+    play(&stage, None, story).await;
+}

@@ -1,0 +1,103 @@
+//! What an environment would be configured with, and what its project's check says to that.
+
+use axum::http::StatusCode;
+use model::environment::config::{Edits, effective};
+use model::environment::settings::Settings;
+use model::name::Name;
+use model::secret::{EntryName, Secret};
+use std::sync::Arc;
+use store::{ActionRow, Actor, Effective, EnvironmentRow, Page};
+
+use super::view;
+use crate::advise::{Candidate, Of, Verdict};
+use crate::app::App;
+use crate::problem::Problem;
+
+/// How far back is looked for what an environment was made with: more than anybody cancels in a
+/// row.
+const LOOKED_AT: u32 = 100;
+
+/// What the project says of environments, which has to be something.
+pub(crate) async fn settings(app: &App, project: &Name) -> Result<Settings, Problem> {
+    let row = app.store().environment_settings(project).await?;
+    let none = || Problem::no_environment_settings(project, StatusCode::CONFLICT);
+    Ok(row.ok_or_else(none)?.settings)
+}
+
+/// What comes of edits and defaults: first how it is deployed, on which the rest depends.
+pub(crate) async fn worked_out(
+    app: &App,
+    settings: &Settings,
+    edits: &Edits,
+) -> Result<Effective, Problem> {
+    let advise = app.advise();
+    let told = advise.defaults(settings, Of::Deployment).await;
+    let deployment = effective(&told.map_err(Problem::unadvised)?, &edits.deployment);
+    let told = advise
+        .defaults(settings, Of::Application(&deployment))
+        .await;
+    let application = effective(&told.map_err(Problem::unadvised)?, &edits.application);
+    Ok(Effective {
+        application,
+        deployment,
+    })
+}
+
+/// What an environment was last deployed with. What is to go is told what it was made with, also
+/// when nobody can tell what would be the defaults now.
+pub(crate) async fn recorded(
+    app: &App,
+    row: &EnvironmentRow,
+    settings: &Settings,
+) -> Result<Effective, Problem> {
+    let page = Page {
+        limit: LOOKED_AT,
+        after: None,
+    };
+    // Of what was done elsewhere nobody knows what the defaults were.
+    let begun = |action: &ActionRow| action.started_at.is_some() && !action.taken;
+    let mut actions = app.store().actions(row.id, page).await?.items.into_iter();
+    match actions.find(|action| begun(action) && action.edits == row.edits) {
+        Some(action) => Ok(action.effective),
+        None => worked_out(app, settings, &row.edits).await,
+    }
+}
+
+/// An environment as scripts are told of it.
+pub(crate) fn subject(
+    row: &EnvironmentRow,
+    settings: &Settings,
+    effective: &Effective,
+    fresh: &Arc<Vec<(EntryName, Secret)>>,
+    actor: &Actor,
+) -> Candidate {
+    Candidate {
+        project: row.project.clone(),
+        name: row.name.clone(),
+        id: row.id,
+        settings: settings.clone(),
+        application: effective.application.clone(),
+        deployment: effective.deployment.clone(),
+        fresh: Arc::clone(fresh),
+        actor: actor.clone(),
+    }
+}
+
+/// What the project's check says.
+pub(crate) async fn judged(app: &App, candidate: &Candidate) -> Result<Verdict, Problem> {
+    let judged = app.advise().judge(candidate).await;
+    judged.map_err(Problem::unadvised)
+}
+
+/// What would come of something that is only tried.
+pub(crate) fn tried(effective: Effective, verdict: Verdict) -> api::TrialView {
+    let (accepted, said) = match verdict {
+        Verdict::Good => (true, None),
+        Verdict::Bad(said) => (false, Some(said)),
+    };
+    api::TrialView {
+        configuration: view::configuration(effective),
+        accepted,
+        said,
+    }
+}

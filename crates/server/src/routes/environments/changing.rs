@@ -1,0 +1,471 @@
+//! Environments that come, and those that become another: what is asked is judged, then stored
+//! whole or not at all.
+
+use api::{
+    CloneRequest, EnvironmentAccepted, EnvironmentChangeRequest, EnvironmentRequest, ExtendRequest,
+    TrialView,
+};
+use axum::Json;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse, Response};
+use model::environment::EnvironmentName;
+use model::environment::config::Edits;
+use model::environment::git::Origin;
+use model::environment::settings::Settings;
+use model::environment::status::Deed;
+use model::name::Name;
+use model::secret::{EntryName, Secret};
+use serde::Deserialize;
+use std::sync::Arc;
+use store::{ActionDraft, EnvironmentDraft, EnvironmentError, EnvironmentRow};
+use utoipa::IntoParams;
+
+use super::body::Whispered;
+use crate::access::Caller;
+use crate::advise::{Candidate, Verdict};
+use crate::app::App;
+use crate::environments::{self, About, TRIES_MAX, Wanted};
+use crate::extract::{self, Project, Query, Within};
+use crate::problem::Problem;
+
+/// Whether something is only tried.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct TryQuery {
+    /// Whether to answer what would come of it, and change nothing.
+    dry_run: Option<bool>,
+}
+
+/// An environment on its way in.
+struct Coming {
+    project: Name,
+    name: EnvironmentName,
+    settings: Settings,
+    edits: Edits,
+    fresh: Arc<Vec<(EntryName, Secret)>>,
+    about: About,
+    /// Where it comes from, where that counts for it, too.
+    origin: Option<Origin>,
+}
+
+/// Creates an environment.
+///
+/// With `dryRun`, nothing is created: the answer is what it would be configured with, and what the
+/// project's check says to that.
+#[utoipa::path(
+    post, path = "/environments", operation_id = "createEnvironment", tag = "environments", params(TryQuery), request_body = EnvironmentRequest,
+    responses(
+        (status = 200, description = "what would come of it", body = TrialView),
+        (status = 202, description = "begun; the work follows", body = EnvironmentAccepted, headers(("Location" = String, description = "the action to follow"))),
+        (status = 409, description = "there is one of that name, or the project has no settings for environments", body = api::Problem, content_type = "application/problem+json"),
+        (status = 422, description = "the project's check does not take the configuration", body = api::Problem, content_type = "application/problem+json"),
+        (status = 502, description = "the scripts did not answer as they should", body = api::Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn create(
+    State(app): State<App>,
+    caller: Caller,
+    Project(project): Project,
+    Query(query): Query<TryQuery>,
+    Whispered(mut request): Whispered<EnvironmentRequest>,
+) -> Result<Response, Problem> {
+    let name = request.name.take().unwrap_or_default();
+    let name = new_name(&app, &project, &name).await?;
+    let settings = environments::settings(&app, &project).await?;
+    let wanted = Wanted::whole(&project, &settings, &mut request)?;
+    let nothing = Edits::default();
+    let coming = Coming {
+        edits: wanted.applied(&nothing, &nothing)?,
+        fresh: wanted.fresh,
+        about: said(&app, request)?,
+        origin: None,
+        project,
+        name,
+        settings,
+    };
+    come(&app, &caller, coming, query.dry_run.unwrap_or(false)).await
+}
+
+/// A name that nobody has.
+async fn new_name(app: &App, project: &Name, text: &str) -> Result<EnvironmentName, Problem> {
+    let name = text.parse::<EnvironmentName>();
+    let name = name.map_err(|error| Problem::environment_name(&error))?;
+    match app.store().environment(project, &name).await? {
+        Some(row) => Err(Problem::environment_exists(&name, row.status)),
+        None => Ok(name),
+    }
+}
+
+/// What a whole request says of an environment besides its settings.
+fn said(app: &App, request: EnvironmentRequest) -> Result<About, Problem> {
+    let expires = request.expires_in_seconds;
+    environments::about(About {
+        owner: request.owner.unwrap_or_default(),
+        labels: request.labels,
+        notes: request.notes.unwrap_or_default(),
+        protected: request.protected.unwrap_or(false),
+        expires_at: environments::expiry("expiresInSeconds", expires, app.now())?,
+    })
+}
+
+/// Creates an environment that the project's check takes.
+async fn come(app: &App, caller: &Caller, coming: Coming, dry: bool) -> Result<Response, Problem> {
+    let Coming {
+        project,
+        name,
+        settings,
+        edits,
+        fresh,
+        about,
+        origin,
+    } = coming;
+    environments::lent(&name, origin.as_ref(), &edits)?;
+    let effective = environments::worked_out(app, &settings, &edits).await?;
+    let candidate = Candidate {
+        project: project.clone(),
+        name: name.clone(),
+        id: app.store().environment_to_be(&project, &name).await?,
+        settings,
+        application: effective.application.clone(),
+        deployment: effective.deployment.clone(),
+        fresh: Arc::clone(&fresh),
+        actor: caller.actor.clone(),
+    };
+    let verdict = environments::judged(app, &candidate).await?;
+    if dry {
+        return Ok(Json(environments::tried(effective, verdict)).into_response());
+    }
+    if let Verdict::Bad(said) = verdict {
+        return Err(Problem::environment_judged(&said));
+    }
+    for _ in 0..TRIES_MAX {
+        let id = app.store().environment_to_be(&project, &name).await?;
+        let draft = EnvironmentDraft {
+            project: project.clone(),
+            name: name.clone(),
+            id,
+            about: about.clone(),
+            edits: edits.clone(),
+            sealed: environments::sealed(app, &project, id, &fresh).await?,
+            effective: effective.clone(),
+            actor: caller.actor.clone(),
+            origin: origin.clone(),
+        };
+        match app.store().create_environment(draft, app.now()).await {
+            Ok(begun) => {
+                let of = (&project, &name);
+                return Ok(environments::accepted(of, Deed::Create, begun).into_response());
+            }
+            Err(EnvironmentError::KeyGone { .. }) => app.vault().refresh().await?,
+            // Somebody of that name came and went meanwhile.
+            Err(EnvironmentError::Elsewhere) => {}
+            Err(error) => return Err(Problem::environment(&name, error)),
+        }
+    }
+    Err(Problem::busy("others changed the same things"))
+}
+
+/// What is to become of an environment that is there.
+struct Becoming {
+    row: EnvironmentRow,
+    settings: Settings,
+    edits: Edits,
+    fresh: Arc<Vec<(EntryName, Secret)>>,
+    about: About,
+}
+
+/// Changes an environment: settings are set, sealed, left out or forgotten, all of it or nothing.
+///
+/// What says nothing of settings has nothing done to it. With `dryRun`, nothing is changed: the
+/// answer is what it would be configured with, and what the project's check says to that.
+#[utoipa::path(
+    patch, path = "/environments/{name}", operation_id = "changeEnvironment", tag = "environments",
+    params(TryQuery, ("If-Match" = Option<u64>, Header, description = "the generation it is meant for")),
+    request_body = EnvironmentChangeRequest,
+    responses(
+        (status = 200, description = "what would come of it", body = TrialView),
+        (status = 202, description = "noted, or begun; the work follows", body = EnvironmentAccepted, headers(("Location" = String, description = "the action to follow"))),
+        (status = 409, description = "it is busy, or not possible now", body = api::Problem, content_type = "application/problem+json"),
+        (status = 412, description = "it has another generation", body = api::Problem, content_type = "application/problem+json"),
+        (status = 422, description = "the project's check does not take the configuration", body = api::Problem, content_type = "application/problem+json"),
+        (status = 502, description = "the scripts did not answer as they should", body = api::Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn change(
+    State(app): State<App>,
+    caller: Caller,
+    Within(project, name): Within<EnvironmentName>,
+    Query(query): Query<TryQuery>,
+    headers: HeaderMap,
+    Whispered(mut request): Whispered<EnvironmentChangeRequest>,
+) -> Result<Response, Problem> {
+    let expected = environments::if_match(&headers)?;
+    let dry = query.dry_run.unwrap_or(false);
+    let edited = request.edits();
+    environments::find(&app, &project, &name).await?;
+    let settings = environments::settings(&app, &project).await?;
+    let wanted = Wanted::change(&project, &settings, &mut request)?;
+    for _ in 0..TRIES_MAX {
+        let row = environments::find(&app, &project, &name).await?;
+        environments::current(&row, expected)?;
+        let about = environments::about(patched(&request, &row.about))?;
+        let becoming = Becoming {
+            edits: wanted.applied(&row.edits, &row.edits)?,
+            fresh: Arc::clone(&wanted.fresh),
+            settings: settings.clone(),
+            about,
+            row,
+        };
+        let answer = if edited || dry {
+            become_another(&app, &caller, &becoming, dry).await?
+        } else {
+            amend(&app, &caller, &becoming.row, becoming.about.clone()).await?
+        };
+        match answer {
+            Some(answer) => return Ok(answer),
+            None if expected.is_some() => {
+                return Err(overtaken(&app, &project, &name, expected).await);
+            }
+            None => {}
+        }
+    }
+    Err(Problem::busy("others changed the same environment"))
+}
+
+/// What is said of an environment after a change.
+fn patched(request: &EnvironmentChangeRequest, before: &About) -> About {
+    let mut about = before.clone();
+    for (label, value) in &request.labels {
+        match value {
+            Some(value) => drop(about.labels.insert(label.clone(), value.clone())),
+            None => drop(about.labels.remove(label)),
+        }
+    }
+    if let Some(owner) = &request.owner {
+        about.owner.clone_from(owner);
+    }
+    if let Some(notes) = &request.notes {
+        about.notes.clone_from(notes);
+    }
+    about.protected = request.protected.unwrap_or(about.protected);
+    about
+}
+
+/// Puts all that is said in place of what there is: edits that are not named are forgotten.
+///
+/// With `dryRun`, nothing is changed: the answer is what it would be configured with, and what the
+/// project's check says to that.
+#[utoipa::path(
+    put, path = "/environments/{name}", operation_id = "putEnvironment", tag = "environments",
+    params(TryQuery, ("If-Match" = Option<u64>, Header, description = "the generation it is meant for")),
+    request_body = EnvironmentRequest,
+    responses(
+        (status = 200, description = "what would come of it", body = TrialView),
+        (status = 202, description = "begun; the work follows", body = EnvironmentAccepted, headers(("Location" = String, description = "the action to follow"))),
+        (status = 409, description = "it is busy, or not possible now", body = api::Problem, content_type = "application/problem+json"),
+        (status = 412, description = "it has another generation", body = api::Problem, content_type = "application/problem+json"),
+        (status = 422, description = "the project's check does not take the configuration", body = api::Problem, content_type = "application/problem+json"),
+        (status = 502, description = "the scripts did not answer as they should", body = api::Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn put(
+    State(app): State<App>,
+    caller: Caller,
+    Within(project, name): Within<EnvironmentName>,
+    Query(query): Query<TryQuery>,
+    headers: HeaderMap,
+    Whispered(mut request): Whispered<EnvironmentRequest>,
+) -> Result<Response, Problem> {
+    let expected = environments::if_match(&headers)?;
+    if request
+        .name
+        .as_ref()
+        .is_some_and(|said| said != name.as_str())
+    {
+        let detail = "allowed: nothing, or the name in the path; names do not change";
+        return Err(Problem::parameter("name", detail));
+    }
+    environments::find(&app, &project, &name).await?;
+    let settings = environments::settings(&app, &project).await?;
+    let wanted = Wanted::whole(&project, &settings, &mut request)?;
+    let about = said(&app, request)?;
+    for _ in 0..TRIES_MAX {
+        let row = environments::find(&app, &project, &name).await?;
+        environments::current(&row, expected)?;
+        let becoming = Becoming {
+            edits: wanted.applied(&Edits::default(), &row.edits)?,
+            fresh: Arc::clone(&wanted.fresh),
+            settings: settings.clone(),
+            about: about.clone(),
+            row,
+        };
+        let dry = query.dry_run.unwrap_or(false);
+        match become_another(&app, &caller, &becoming, dry).await? {
+            Some(answer) => return Ok(answer),
+            None if expected.is_some() => {
+                return Err(overtaken(&app, &project, &name, expected).await);
+            }
+            None => {}
+        }
+    }
+    Err(Problem::busy("others changed the same environment"))
+}
+
+/// The problem of whoever named a generation that is not the current one any more.
+async fn overtaken(
+    app: &App,
+    project: &Name,
+    name: &EnvironmentName,
+    expected: Option<u64>,
+) -> Problem {
+    match environments::find(app, project, name).await {
+        Ok(row) => Problem::environment_stale(expected.unwrap_or_default(), row.generation),
+        Err(problem) => problem,
+    }
+}
+
+/// Has an environment become another that the project's check takes; nothing where somebody was
+/// quicker.
+async fn become_another(
+    app: &App,
+    caller: &Caller,
+    becoming: &Becoming,
+    dry: bool,
+) -> Result<Option<Response>, Problem> {
+    let Becoming {
+        row,
+        settings,
+        edits,
+        fresh,
+        about,
+    } = becoming;
+    let standing = row.standing();
+    if let Err(refusal) = standing.permit(Deed::Update, false) {
+        let exits = standing.exits();
+        return Err(Problem::environment_refused(&row.name, &refusal, &exits));
+    }
+    environments::lent(&row.name, row.origin.as_ref(), edits)?;
+    let effective = environments::worked_out(app, settings, edits).await?;
+    let candidate = environments::subject(row, settings, &effective, fresh, &caller.actor);
+    let verdict = environments::judged(app, &candidate).await?;
+    if dry {
+        return Ok(Some(
+            Json(environments::tried(effective, verdict)).into_response(),
+        ));
+    }
+    if let Verdict::Bad(said) = verdict {
+        return Err(Problem::environment_judged(&said));
+    }
+    let draft = ActionDraft {
+        project: row.project.clone(),
+        name: row.name.clone(),
+        deed: Deed::Update,
+        force: false,
+        generation: Some(row.generation),
+        edits: Some(edits.clone()),
+        sealed: environments::sealed(app, &row.project, row.id, fresh).await?,
+        effective,
+        actor: caller.actor.clone(),
+        cause: None,
+        origin: None,
+    };
+    let changed = app
+        .store()
+        .change_environment(draft, about.clone(), app.now());
+    match changed.await {
+        Ok(begun) => {
+            let of = (&row.project, &row.name);
+            let answer = environments::accepted(of, Deed::Update, begun);
+            Ok(Some(answer.into_response()))
+        }
+        Err(EnvironmentError::KeyGone { .. }) => {
+            app.vault().refresh().await?;
+            Ok(None)
+        }
+        Err(EnvironmentError::Stale { .. } | EnvironmentError::Elsewhere) => Ok(None),
+        Err(error) => Err(Problem::environment(&row.name, error)),
+    }
+}
+
+/// Notes what is said of an environment; nothing where somebody was quicker.
+async fn amend(
+    app: &App,
+    caller: &Caller,
+    row: &EnvironmentRow,
+    about: About,
+) -> Result<Option<Response>, Problem> {
+    let of = (&row.project, &row.name);
+    let actor = caller.actor.clone();
+    let amended = app
+        .store()
+        .amend_environment(of, Some(row.generation), about, actor, app.now());
+    match amended.await {
+        Ok(generation) => Ok(Some(environments::amended(of, generation).into_response())),
+        Err(EnvironmentError::Stale { .. }) => Ok(None),
+        Err(error) => Err(Problem::environment(&row.name, error)),
+    }
+}
+
+/// Creates another environment with the same edits, secret ones included.
+#[utoipa::path(
+    post, path = "/environments/{name}/clone", operation_id = "cloneEnvironment", tag = "environments", request_body = CloneRequest,
+    responses(
+        (status = 202, description = "begun; the work follows", body = EnvironmentAccepted, headers(("Location" = String, description = "the action to follow"))),
+        (status = 409, description = "there is one of that name", body = api::Problem, content_type = "application/problem+json"),
+        (status = 422, description = "the project's check does not take the configuration", body = api::Problem, content_type = "application/problem+json"),
+        (status = 502, description = "the scripts did not answer as they should", body = api::Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(crate) async fn clone(
+    State(app): State<App>,
+    caller: Caller,
+    Within(project, name): Within<EnvironmentName>,
+    extract::Json(request): extract::Json<CloneRequest>,
+) -> Result<Response, Problem> {
+    let row = environments::find(&app, &project, &name).await?;
+    let copy = new_name(&app, &project, &request.name).await?;
+    let settings = environments::settings(&app, &project).await?;
+    let fresh = environments::copied(&app, &row, &caller.actor).await?;
+    let coming = Coming {
+        project,
+        name: copy,
+        settings,
+        edits: row.edits,
+        fresh: Arc::new(fresh),
+        about: About {
+            protected: false,
+            expires_at: None,
+            ..row.about
+        },
+        // A copy of what a fork deploys is no more to be trusted.
+        origin: row.origin.filter(|origin| origin.fork),
+    };
+    come(&app, &caller, coming, false).await
+}
+
+/// Says how long an environment may be up, from now on.
+#[utoipa::path(
+    post, path = "/environments/{name}/extend", operation_id = "extendEnvironment", tag = "environments", request_body = ExtendRequest,
+    responses((status = 202, description = "noted", body = EnvironmentAccepted, headers(("Location" = String, description = "the environment")))),
+)]
+pub(crate) async fn extend(
+    State(app): State<App>,
+    caller: Caller,
+    Within(project, name): Within<EnvironmentName>,
+    extract::Json(request): extract::Json<ExtendRequest>,
+) -> Result<Response, Problem> {
+    let expires_at = environments::expiry("seconds", request.seconds, app.now())?;
+    for _ in 0..TRIES_MAX {
+        let row = environments::find(&app, &project, &name).await?;
+        let about = About {
+            expires_at,
+            ..row.about.clone()
+        };
+        if let Some(answer) = amend(&app, &caller, &row, about).await? {
+            return Ok(answer);
+        }
+    }
+    Err(Problem::busy("others changed the same environment"))
+}

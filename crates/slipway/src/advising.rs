@@ -1,0 +1,115 @@
+//! Tells the server what environments would be configured with, by the hands of those who deploy
+//! them.
+
+use crate::aside;
+use driver::deploy::{self, Deployer, Judged, Looked, Subject};
+use driver::{Clock, Context, Error};
+use futures_util::FutureExt as _;
+use model::environment::config::Defaults;
+use model::environment::settings::Settings;
+use model::environment::status::Look;
+use model::name::Name;
+use model::sealed::Owner;
+use server::{Advice, Advise, Candidate, Glance, Of, Unadvised, Verdict};
+use std::sync::Arc;
+use store::{Actor, Store};
+use tokio_util::sync::CancellationToken;
+use vault::Vault;
+
+/// Those who deploy environments, asked for their advice.
+pub(crate) struct Advisers<D> {
+    pub(crate) deployer: Arc<D>,
+    pub(crate) store: Store,
+    pub(crate) vault: Vault,
+    pub(crate) clock: Clock,
+    pub(crate) stop: CancellationToken,
+}
+
+impl<D> Advisers<D> {
+    /// What they get to tell defaults: nothing that is secret.
+    fn context(&self) -> Context {
+        let nobody = (Name::default_project(), Actor::from("environments"));
+        aside::context(
+            (&self.store, &self.vault, self.clock),
+            nobody,
+            self.stop.clone(),
+        )
+    }
+
+    /// What they get to judge one environment: secrets are opened in the name of who asks, and
+    /// those that nobody has stored yet are given.
+    fn about(&self, candidate: &Candidate) -> Context {
+        let who = (candidate.project.clone(), candidate.actor.clone());
+        let stored = engine::opener(self.store.clone(), self.vault.clone(), who.0, who.1);
+        let owner = Owner::Environment(candidate.id);
+        let opener = engine::given(owner, Arc::clone(&candidate.fresh), stored);
+        aside::context_with(self.clock, opener, self.stop.clone())
+    }
+}
+
+impl<D: Deployer> Advise for Advisers<D> {
+    fn defaults<'a>(&'a self, settings: &'a Settings, of: Of<'a>) -> Advice<'a, Defaults> {
+        async move {
+            let cx = self.context();
+            let told = self.deployer.defaults(&cx, settings, which(of));
+            told.await.map_err(unadvised)
+        }
+        .boxed()
+    }
+
+    fn keys<'a>(&'a self, settings: &'a Settings, of: Of<'a>) -> Advice<'a, Vec<String>> {
+        async move {
+            let cx = self.context();
+            let told = self.deployer.keys(&cx, settings, which(of));
+            told.await.map_err(unadvised)
+        }
+        .boxed()
+    }
+
+    fn judge<'a>(&'a self, candidate: &'a Candidate) -> Advice<'a, Verdict> {
+        async move {
+            let (cx, subject) = (self.about(candidate), subject(candidate));
+            let judged = self.deployer.judge(&cx, &subject).await;
+            Ok(match judged.map_err(unadvised)? {
+                Judged::Good => Verdict::Good,
+                Judged::Bad(said) => Verdict::Bad(said),
+            })
+        }
+        .boxed()
+    }
+
+    fn look<'a>(&'a self, candidate: &'a Candidate, look: Look) -> Advice<'a, Glance> {
+        async move {
+            let (cx, subject) = (self.about(candidate), subject(candidate));
+            let looked = self.deployer.look(&cx, &subject, look).await;
+            let Looked { seen, said } = looked.map_err(unadvised)?;
+            Ok(Glance { seen, said })
+        }
+        .boxed()
+    }
+}
+
+const fn which(of: Of<'_>) -> deploy::Of<'_> {
+    match of {
+        Of::Deployment => deploy::Of::Deployment,
+        Of::Application(deployment) => deploy::Of::Application(deployment),
+    }
+}
+
+fn subject(candidate: &Candidate) -> Subject {
+    Subject {
+        id: Some(candidate.id),
+        project: candidate.project.clone(),
+        name: candidate.name.clone(),
+        settings: candidate.settings.clone(),
+        application: candidate.application.clone(),
+        deployment: candidate.deployment.clone(),
+    }
+}
+
+fn unadvised(Error { attempted, hint }: Error) -> Unadvised {
+    Unadvised {
+        what: attempted,
+        hint,
+    }
+}

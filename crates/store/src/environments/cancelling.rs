@@ -1,0 +1,157 @@
+//! Calling off what was asked.
+
+use super::history::action_order;
+use super::{
+    EnvironmentError, Known, Order, enter, forget_unnamed, known_by_id, let_go, note_action,
+    note_change,
+};
+use crate::Store;
+use crate::audit::Actor;
+use crate::body::{FORMAT, Scope, Tx, encode, first};
+use crate::error::Error;
+use crate::events::note;
+use model::environment::action::State;
+use model::environment::status::Deed;
+use model::id::{ActionId, EnvironmentId};
+use model::name::Name;
+use model::time::Timestamp;
+use plan::environment::{Became, withdrawn};
+
+/// What becomes of an action that somebody called off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cancelled {
+    /// It had not begun, and never will: the environment is as it was before.
+    AtOnce,
+    /// It may have begun: whoever is at it ends it.
+    Asked,
+}
+
+impl Store {
+    /// Calls off an action of a project that has not ended.
+    ///
+    /// What never began leaves the environment with the status and the edits that it had before. A
+    /// secret value that was replaced stays replaced: nobody has the old one any more.
+    pub async fn cancel_action(
+        &self,
+        project: &Name,
+        action: ActionId,
+        actor: Actor,
+        now: Timestamp,
+    ) -> Result<Cancelled, EnvironmentError> {
+        let project = project.clone();
+        self.runner
+            .write(Scope::Rows, move |tx| {
+                cancel(tx, &project, action, &actor, now)
+            })
+            .await
+    }
+}
+
+fn cancel(
+    tx: &mut dyn Tx,
+    project: &Name,
+    action: ActionId,
+    actor: &Actor,
+    now: Timestamp,
+) -> Result<Cancelled, EnvironmentError> {
+    let row = first(
+        tx,
+        "SELECT environment, deed, state, begun_at FROM environment_actions WHERE id = $1 AND project = $2
+         FOR UPDATE",
+        &[action.into(), project.into()],
+    )?;
+    let Some(mut row) = row else {
+        return Err(EnvironmentError::NoAction { action });
+    };
+    let (environment, deed): (EnvironmentId, Deed) = (row.take()?, row.take()?);
+    let (state, begun_at): (State, Option<String>) = (row.take()?, row.take()?);
+    if state.is_ended() {
+        return Err(EnvironmentError::Ended { action, state });
+    }
+    // Whoever is busy is not gone.
+    let Some(known) = known_by_id(tx, environment)? else {
+        return Err(EnvironmentError::NoAction { action });
+    };
+    let began = state == State::Running || begun_at.is_some();
+    if began {
+        tx.execute(
+            "UPDATE environment_actions SET cancel = 1 WHERE id = $1",
+            &[action.into()],
+        )?;
+        // Whoever is at it is told by its next heartbeat, and makes it soon when there is news.
+        let message = format!("{deed} {} is to be ended", known.name);
+        let object = super::action_object(action);
+        note(tx, (project, now), "action.cancelling", object, message);
+    } else {
+        tx.execute(
+            "UPDATE environment_actions SET state = 'cancelled', cancel = 1, ended_at = $2 WHERE id = $1",
+            &[action.into(), now.into()],
+        )?;
+        let order = action_order(tx, action)?;
+        let because = format!("{} called off {deed} before it began", actor.name);
+        fall_back(tx, &known, order, &because, now)?;
+        let of = (action, deed, &known.name);
+        let told = (State::Cancelled, "before it began");
+        note_action(tx, project, of, told, now);
+    }
+    // Whoever calls something off wants it as it is: it is not put to sleep again at once.
+    tx.execute(
+        "UPDATE environments SET used_at = $2 WHERE id = $1",
+        &[known.id.into(), now.into()],
+    )?;
+    let by = (actor, "environment.cancel");
+    let detail = format!("{deed} {action}");
+    let generations = (Some(known.generation), None);
+    enter(tx, (project, &known.name), by, generations, detail, now);
+    Ok(if began {
+        Cancelled::Asked
+    } else {
+        Cancelled::AtOnce
+    })
+}
+
+/// Has an environment be as it was before something was asked.
+fn fall_back(
+    tx: &mut dyn Tx,
+    known: &Known,
+    order: Option<Order>,
+    because: &str,
+    now: Timestamp,
+) -> Result<(), Error> {
+    let before = order.and_then(|order| order.before);
+    let status = match withdrawn(before.as_ref().map(|before| before.status)) {
+        Became::Gone => return let_go(tx, known, because, now),
+        Became::Is(status) => status,
+    };
+    let Some(before) = before else {
+        return Ok(());
+    };
+    let body = super::Body {
+        edits: before.edits,
+        ..known.body.clone()
+    };
+    tx.execute(
+        "UPDATE environments SET generation = generation + 1, status = $2, status_since = $3, failed = $4,
+             updated_at = $5, format = $6, body = $7 WHERE id = $1",
+        &[
+            known.id.into(),
+            status.into(),
+            before.since.into(),
+            before.failed.into(),
+            now.into(),
+            FORMAT.into(),
+            encode(&body)?,
+        ],
+    )?;
+    forget_unnamed(tx, known, &body.edits)?;
+    tx.execute(
+        "UPDATE environment_checks SET due = $2 WHERE environment = $1",
+        &[known.id.into(), now.into()],
+    )?;
+    let was = known.standing.status;
+    if status == was {
+        return Ok(());
+    }
+    let of = (known.id, &known.project, &known.name);
+    note_change(tx, of, (Some(was), Some(status)), because, now)
+}

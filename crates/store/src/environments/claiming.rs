@@ -1,0 +1,384 @@
+//! Who does what to environments, and for how long.
+//!
+//! A claim is a lease with a fence, as with tasks. Besides, it names the place where a script may
+//! have been begun: what was begun there is found there alone, so others leave it alone until it
+//! must have ended.
+
+use super::{Order, note_action, output};
+use crate::Store;
+use crate::body::{Row, Scope, Tx, Value, first};
+use crate::error::Error;
+use model::environment::EnvironmentName;
+use model::environment::action::State;
+use model::environment::config::Setting;
+use model::environment::settings::Settings;
+use model::environment::status::Deed;
+use model::id::{ActionId, EnvironmentId};
+use model::name::Name;
+use model::time::Timestamp;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// How long after its deadline something that was begun elsewhere has certainly ended: whoever
+/// watches over it there kills it at its deadline, and is given a moment for that.
+const ENDED_AFTER: Duration = Duration::from_mins(1);
+
+/// How long an action that this program cannot read is left alone.
+const ASIDE_FOR: Duration = Duration::from_mins(10);
+
+/// The right to do something to an environment until the lease runs out.
+#[derive(Debug)]
+#[must_use = "a claim dropped unrecorded blocks its environment until the lease runs out"]
+pub struct ActionClaim {
+    /// Which action.
+    pub action: ActionId,
+    /// Which environment.
+    pub environment: EnvironmentId,
+    /// Who owns it.
+    pub project: Name,
+    /// What it is called.
+    pub name: EnvironmentName,
+    /// What is done.
+    pub deed: Deed,
+    /// Where it may have been begun before.
+    pub begun_at: Option<String>,
+    /// When it is ended, whether or not it is done.
+    pub deadline: Timestamp,
+    /// Whether somebody called it off.
+    pub cancel: bool,
+    /// How many lines of either stream are stored: what it printed, and what it complained about.
+    pub lines: (u64, u64),
+    /// What its project said when it was asked.
+    pub settings: Settings,
+    /// What the application is given.
+    pub application: Vec<Setting>,
+    /// How it is deployed.
+    pub deployment: Vec<Setting>,
+    /// Who asked.
+    pub author: String,
+    pub(super) fence: u64,
+    pub(super) worker: String,
+}
+
+impl ActionClaim {
+    /// Grows with every claim of the action.
+    pub const fn fence(&self) -> u64 {
+        self.fence
+    }
+}
+
+/// What became of leases.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ActionBeat {
+    /// Those that still hold, each an action and its fence.
+    pub held: BTreeSet<(ActionId, u64)>,
+    /// Those of them that somebody called off.
+    pub cancelled: BTreeSet<(ActionId, u64)>,
+}
+
+impl Store {
+    /// Claims actions that are due, at most `room`, the oldest first; of several projects the one
+    /// of which the fewest run.
+    pub async fn claim_actions(
+        &self,
+        (worker, place): (&str, &str),
+        room: u32,
+        lease: Duration,
+        now: Timestamp,
+    ) -> Result<Vec<ActionClaim>, Error> {
+        let (worker, place) = (worker.to_owned(), place.to_owned());
+        let question =
+            move |tx: &mut dyn Tx| claim(tx, (&worker, &place), room, now.plus(lease), now);
+        self.runner.write(Scope::Rows, question).await
+    }
+
+    /// Extends leases, each of an action and its fence.
+    pub async fn beat_actions(
+        &self,
+        worker: &str,
+        actions: BTreeSet<(ActionId, u64)>,
+        lease: Duration,
+        now: Timestamp,
+    ) -> Result<ActionBeat, Error> {
+        let worker = worker.to_owned();
+        let question = move |tx: &mut dyn Tx| beat(tx, &worker, &actions, now.plus(lease));
+        self.runner.write(Scope::Rows, question).await
+    }
+
+    /// Gives an action back that goes on without anybody who follows it, until somebody does
+    /// again, at that time at the earliest.
+    pub async fn release_action(
+        &self,
+        claim: &ActionClaim,
+        not_before: Timestamp,
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        let (action, fence, worker) = (claim.action, claim.fence, claim.worker.clone());
+        let question = move |tx: &mut dyn Tx| {
+            let rows = tx.query(
+                &format!(
+                    "{GIVE_BACK}, not_before = $1 WHERE id = $2 AND fence = $3 AND worker = $4
+                     AND state = 'running' {RETURNED}"
+                ),
+                &[
+                    not_before.into(),
+                    action.into(),
+                    fence.into(),
+                    (&worker).into(),
+                ],
+            )?;
+            told(tx, rows, "it was given back", now)?;
+            Ok(())
+        };
+        self.runner.write(Scope::Rows, question).await
+    }
+
+    /// Has those actions taken up by others whose workers fell silent; answers how many.
+    pub async fn expire_actions(&self, now: Timestamp) -> Result<u32, Error> {
+        let question = move |tx: &mut dyn Tx| {
+            let rows = tx.query(
+                &format!(
+                    "{GIVE_BACK}, not_before = $1 WHERE state = 'running' AND lease_until <= $1 {RETURNED}"
+                ),
+                &[now.into()],
+            )?;
+            told(tx, rows, "the worker fell silent", now)
+        };
+        self.runner.write(Scope::Rows, question).await
+    }
+
+    /// Ends every lease of an action: for the start of a process that knows to be the only one.
+    pub async fn void_actions(&self, now: Timestamp) -> Result<u32, Error> {
+        self.runner
+            .write(Scope::Rows, move |tx| void(tx, now))
+            .await
+    }
+
+    /// When the next action is due, or its lease ends; in the past where one is due that nobody has
+    /// room for, or that only another place may take up.
+    pub async fn next_action(&self) -> Result<Option<Timestamp>, Error> {
+        let question = |tx: &mut dyn Tx| {
+            let mut next: Option<Timestamp> = None;
+            for sql in [
+                "SELECT MIN(not_before) FROM environment_actions WHERE state = 'waiting'",
+                "SELECT MIN(lease_until) FROM environment_actions WHERE state = 'running'",
+            ] {
+                let found = first(tx, sql, &[])?.map(|mut row| row.take::<Option<Timestamp>>());
+                next = next.into_iter().chain(found.transpose()?.flatten()).min();
+            }
+            Ok(next)
+        };
+        self.runner.read(question).await
+    }
+}
+
+const GIVE_BACK: &str =
+    "UPDATE environment_actions SET state = 'waiting', lease_until = NULL, worker = NULL";
+
+const RETURNED: &str = "RETURNING id, project, name, deed";
+
+/// Tells of actions that wait again; answers how many.
+fn told(tx: &mut dyn Tx, rows: Vec<Row>, why: &str, now: Timestamp) -> Result<u32, Error> {
+    let count = u32::try_from(rows.len()).unwrap_or(u32::MAX);
+    for mut row in rows {
+        let (id, project): (ActionId, Name) = (row.take()?, row.take()?);
+        let (name, deed): (EnvironmentName, Deed) = (row.take()?, row.take()?);
+        note_action(tx, &project, (id, deed, &name), (State::Waiting, why), now);
+    }
+    Ok(count)
+}
+
+fn void(tx: &mut dyn Tx, now: Timestamp) -> Result<u32, Error> {
+    let rows = tx.query(
+        &format!("{GIVE_BACK}, not_before = $1 WHERE state = 'running' {RETURNED}"),
+        &[now.into()],
+    )?;
+    told(tx, rows, "the last run ended in the middle of it", now)
+}
+
+/// Doubts every action that has not ended: it may have been begun, somewhere, by somebody who
+/// could not tell us. Nobody begins it again; what came of it is looked at.
+pub(crate) fn doubt(tx: &mut dyn Tx, now: Timestamp) -> Result<(), Error> {
+    void(tx, now)?;
+    tx.execute(
+        "UPDATE environment_actions SET begun_at = 'before the backup',
+             started_at = COALESCE(started_at, $1), deadline = $2 WHERE state = 'waiting'",
+        &[now.into(), now.minus(ENDED_AFTER).into()],
+    )?;
+    // What was seen is long past; what is not busy is looked at again.
+    tx.execute(
+        "UPDATE environment_checks SET due = $1 WHERE due IS NOT NULL",
+        &[now.into()],
+    )?;
+    Ok(())
+}
+
+fn beat(
+    tx: &mut dyn Tx,
+    worker: &str,
+    actions: &BTreeSet<(ActionId, u64)>,
+    until: Timestamp,
+) -> Result<ActionBeat, Error> {
+    let sets: Vec<Vec<Value>> = actions
+        .iter()
+        .map(|(action, fence)| {
+            vec![
+                (*action).into(),
+                (*fence).into(),
+                worker.into(),
+                until.into(),
+            ]
+        })
+        .collect();
+    let extended = tx.queries(
+        "UPDATE environment_actions SET lease_until = $4
+         WHERE id = $1 AND fence = $2 AND worker = $3 AND state = 'running' RETURNING cancel",
+        &sets,
+    )?;
+    let mut beat = ActionBeat::default();
+    for (action, rows) in actions.iter().zip(extended) {
+        for mut row in rows {
+            beat.held.insert(*action);
+            if row.take()? {
+                beat.cancelled.insert(*action);
+            }
+        }
+    }
+    Ok(beat)
+}
+
+fn claim(
+    tx: &mut dyn Tx,
+    by: (&str, &str),
+    room: u32,
+    until: Timestamp,
+    now: Timestamp,
+) -> Result<Vec<ActionClaim>, Error> {
+    let mut claimed = Vec::new();
+    for seq in fair(tx, by.1, room, now)? {
+        claimed.extend(take(tx, seq, by, until, now)?);
+    }
+    Ok(claimed)
+}
+
+/// What somebody at this place may take up. What was begun elsewhere is not ours before it must
+/// have ended.
+const DUE: &str = "state = 'waiting' AND not_before <= $1
+     AND (begun_at IS NULL OR begun_at = $2 OR deadline <= $3)";
+
+/// Which actions come next: as if each went to the project of which the fewest run then.
+fn fair(tx: &mut dyn Tx, place: &str, room: u32, now: Timestamp) -> Result<Vec<u64>, Error> {
+    let ended: Value = now.minus(ENDED_AFTER).into();
+    let due: [Value; 3] = [now.into(), place.into(), ended];
+    let sql = format!("SELECT DISTINCT project FROM environment_actions WHERE {DUE}");
+    let projects = tx.query(&sql, &due)?;
+    let sql = format!(
+        "SELECT seq FROM environment_actions WHERE {DUE} AND project = $4 ORDER BY seq LIMIT $5
+         FOR UPDATE SKIP LOCKED"
+    );
+    let mut lanes: BTreeMap<String, (u64, std::vec::IntoIter<u64>)> = BTreeMap::new();
+    for mut row in projects {
+        let project: String = row.take()?;
+        let more: [Value; 2] = [(&project).into(), room.into()];
+        let waiting = tx.query(&sql, &[due.as_slice(), &more].concat())?;
+        let waiting = waiting.into_iter().map(|mut row| row.take());
+        let waiting = waiting.collect::<Result<Vec<u64>, _>>()?;
+        lanes.insert(project, (0, waiting.into_iter()));
+    }
+    let running = "SELECT project, COUNT(*) FROM environment_actions WHERE state = 'running' GROUP BY project";
+    for mut row in tx.query(running, &[])? {
+        if let Some((running, _)) = lanes.get_mut(&row.take::<String>()?) {
+            *running = row.take()?;
+        }
+    }
+    let mut chosen = Vec::new();
+    while chosen.len() < usize::try_from(room).unwrap_or(usize::MAX) {
+        let least = lanes
+            .values_mut()
+            .filter(|(_, waiting)| waiting.len() > 0)
+            .min_by_key(|(running, waiting)| (*running, waiting.as_slice().first().copied()));
+        let Some((running, waiting)) = least else {
+            break;
+        };
+        *running += 1;
+        chosen.extend(waiting.next());
+    }
+    Ok(chosen)
+}
+
+fn take(
+    tx: &mut dyn Tx,
+    seq: u64,
+    (worker, place): (&str, &str),
+    until: Timestamp,
+    now: Timestamp,
+) -> Result<Option<ActionClaim>, Error> {
+    let row = first(
+        tx,
+        "SELECT id, environment, project, name, deed, begun_at, deadline, cancel, author, fence, format, body
+         FROM environment_actions WHERE seq = $1",
+        &[seq.into()],
+    )?;
+    let Some(mut row) = row else {
+        return Ok(None);
+    };
+    let (action, environment) = (row.take()?, row.take()?);
+    let (project, name, deed): (Name, EnvironmentName, Deed) =
+        (row.take()?, row.take()?, row.take()?);
+    let begun_at: Option<String> = row.take()?;
+    let deadline: Option<Timestamp> = row.take()?;
+    let (cancel, author, fence) = (row.take()?, row.take()?, row.take::<u64>()?);
+    let order: Order = match row.document() {
+        Err(error) if error.is_unreadable() => {
+            set_aside(tx, action, &error, now)?;
+            return Ok(None);
+        }
+        read => read?,
+    };
+    // It counts from the first time on: whoever takes it up again has no more time for it.
+    let deadline = deadline.unwrap_or_else(|| now.plus(order.settings.patience.action));
+    tx.execute(
+        "UPDATE environment_actions SET state = 'running', fence = $2, worker = $3, lease_until = $4,
+             begun_at = COALESCE(begun_at, $5), deadline = $6, started_at = COALESCE(started_at, $7),
+             error = NULL WHERE seq = $1",
+        &[
+            seq.into(),
+            (fence + 1).into(),
+            worker.into(),
+            until.into(),
+            place.into(),
+            deadline.into(),
+            now.into(),
+        ],
+    )?;
+    let of = (action, deed, &name);
+    note_action(tx, &project, of, (State::Running, ""), now);
+    Ok(Some(ActionClaim {
+        action,
+        environment,
+        lines: output::lengths(tx, action)?,
+        project,
+        name,
+        deed,
+        begun_at,
+        deadline,
+        cancel,
+        settings: order.settings,
+        application: order.application,
+        deployment: order.deployment,
+        author,
+        fence: fence + 1,
+        worker: worker.to_owned(),
+    }))
+}
+
+/// Lets an action wait that another version of the program wrote, and says so: others go on.
+fn set_aside(tx: &mut dyn Tx, id: ActionId, error: &Error, now: Timestamp) -> Result<(), Error> {
+    let told = format!("{error} ({}); {}", error.code(), error.hint());
+    tracing::error!(action = %id, error.code = error.code(), "{id} is set aside: {told}");
+    tx.execute(
+        "UPDATE environment_actions SET not_before = $2, error = $3 WHERE id = $1",
+        &[id.into(), now.plus(ASIDE_FOR).into(), told.into()],
+    )?;
+    Ok(())
+}

@@ -1,0 +1,152 @@
+//! Environments that have been what they are for long enough.
+
+use super::settings;
+use crate::Store;
+use crate::body::{Row, Tx, Value};
+use crate::error::Error;
+use model::environment::EnvironmentName;
+use model::environment::config::Edits;
+use model::environment::settings::Settings;
+use model::environment::status::{Deed, Sleep};
+use model::id::EnvironmentId;
+use model::name::Name;
+use model::time::Timestamp;
+use plan::environment::{Cause, Span, Standing};
+
+/// An environment whose time has come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outlived {
+    /// Which.
+    pub id: EnvironmentId,
+    /// Who owns it.
+    pub project: Name,
+    /// What it is called.
+    pub name: EnvironmentName,
+    /// Its generation.
+    pub generation: u64,
+    /// What is to be done to it.
+    pub deed: Deed,
+    /// Why.
+    pub cause: Cause,
+    /// What people made of its defaults.
+    pub edits: Edits,
+    /// What its project says.
+    pub settings: Settings,
+}
+
+impl Store {
+    /// Environments that have rested, or been up, for long enough; at most so many of each kind
+    /// and project, the longest first.
+    pub async fn outlived_environments(
+        &self,
+        limit: u32,
+        now: Timestamp,
+    ) -> Result<Vec<Outlived>, Error> {
+        self.runner.read(move |tx| outlived(tx, limit, now)).await
+    }
+}
+
+const COLUMNS: &str =
+    "SELECT id, name, generation, status, status_since, failed, archived_at, expires_at,
+     used_at, asleep, format, body FROM environments
+     WHERE project = $1 AND gone = 0 AND protected = 0 AND NOT EXISTS (
+         SELECT 1 FROM environment_actions a
+         WHERE a.environment = environments.id AND a.state IN ('waiting', 'running'))";
+
+fn outlived(tx: &mut dyn Tx, limit: u32, now: Timestamp) -> Result<Vec<Outlived>, Error> {
+    let mut all = Vec::new();
+    for mut row in tx.query(
+        "SELECT project FROM environment_settings ORDER BY project",
+        &[],
+    )? {
+        let project: Name = row.take()?;
+        let settings = match settings::of_project(tx, &project) {
+            Err(error) if error.is_unreadable() => continue,
+            read => read?,
+        };
+        let Some(settings) = settings else { continue };
+        let mut rows = Vec::new();
+        for (which, end) in due(&settings, now) {
+            let params: [Value; 3] = [(&project).into(), end.into(), limit.into()];
+            rows.extend(tx.query(&format!("{COLUMNS} AND {which} LIMIT $3"), &params)?);
+        }
+        for row in rows {
+            all.extend(read(row, &project, &settings, now)?);
+        }
+    }
+    Ok(all)
+}
+
+/// Who may have outlived something: a condition, in which `$2` is the point in time, and that.
+fn due(settings: &Settings, now: Timestamp) -> Vec<(&'static str, Timestamp)> {
+    let mut due = vec![
+        (
+            "status = 'archived' AND archived_at <= $2 AND (asleep IS NULL OR asleep <> 'hours'
+             OR expires_at IS NOT NULL) ORDER BY archived_at",
+            now.minus(settings.retention),
+        ),
+        (
+            "expires_at IS NOT NULL AND expires_at <= $2
+             AND status NOT IN ('archived', 'archive-pending', 'cleanup-failed') ORDER BY expires_at",
+            now,
+        ),
+    ];
+    if settings.hours.opens(now).is_none() {
+        due.push((
+            "status = 'archived' AND asleep = 'hours' AND archived_at <= $2 ORDER BY archived_at",
+            now,
+        ));
+    }
+    // Whoever was used after both is awake.
+    let idle = settings.idle.map(|idle| now.minus(idle));
+    if let Some(end) = idle.max(settings.hours.shut(now)) {
+        due.push((
+            "used_at <= $2 AND status NOT IN ('archived', 'archive-pending', 'cleanup-failed')
+             ORDER BY used_at",
+            end,
+        ));
+    }
+    due
+}
+
+fn read(
+    mut row: Row,
+    project: &Name,
+    settings: &Settings,
+    now: Timestamp,
+) -> Result<Option<Outlived>, Error> {
+    let (id, name, generation) = (row.take()?, row.take()?, row.take()?);
+    let (status, since, failed) = (row.take()?, row.take()?, row.take()?);
+    let (archived_at, expires_at, used_at) = (row.take()?, row.take()?, row.take()?);
+    let asleep: Option<String> = row.take()?;
+    let span = Span {
+        archived_at,
+        retention: settings.retention,
+        expires_at,
+        asleep: asleep.and_then(|word| Sleep::ALL.into_iter().find(|one| one.as_str() == word)),
+        used_at,
+        idle: settings.idle,
+        hours: &settings.hours,
+    };
+    let standing = Standing {
+        status,
+        since,
+        busy: None,
+        failed,
+        protected: false,
+    };
+    let body: Option<super::Body> = row.readable()?;
+    let (Some((deed, cause)), Some(body)) = (standing.outlived(&span, now), body) else {
+        return Ok(None);
+    };
+    Ok(Some(Outlived {
+        id,
+        project: project.clone(),
+        name,
+        generation,
+        deed,
+        cause,
+        edits: body.edits,
+        settings: settings.clone(),
+    }))
+}

@@ -1,0 +1,254 @@
+//! How actions end, and what becomes of environments by that.
+
+use super::output::{self, OutputStream};
+use super::telling::{Happened, tell};
+use super::{
+    ActionClaim, Known, forget_unnamed, known_by_id, let_go, note_action, note_change, store_body,
+};
+use crate::Store;
+use crate::audit;
+use crate::body::{Scope, Tx, first};
+use crate::error::Error;
+use crate::queue::Recorded;
+use model::environment::action::State;
+use model::environment::link::Link;
+use model::environment::notify::Action;
+use model::environment::status::{Deed, Status};
+use model::id::ActionId;
+use model::time::Timestamp;
+use plan::environment::{Became, Ended, ended};
+use plan::notify::Happening;
+
+/// A line that an action printed, with its stream and its number there.
+type Line = (OutputStream, u64, Timestamp, String);
+
+/// How an action ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ActionEnded {
+    /// It did what it should.
+    Done,
+    /// It did not.
+    Failed,
+    /// Somebody called it off.
+    Cancelled,
+    /// Nobody knows, and this is what it looks like.
+    Lost(Ended),
+}
+
+impl ActionEnded {
+    const fn state(self) -> State {
+        match self {
+            Self::Done => State::Done,
+            Self::Failed => State::Failed,
+            Self::Cancelled => State::Cancelled,
+            Self::Lost(_) => State::Lost,
+        }
+    }
+
+    /// Whether somebody should be told: who called it off knows.
+    const fn is_failure(self) -> bool {
+        matches!(self, Self::Failed | Self::Lost(Ended::Failed))
+    }
+
+    const fn verdict(self) -> Ended {
+        match self {
+            Self::Done | Self::Lost(Ended::Done) => Ended::Done,
+            Self::Failed | Self::Cancelled | Self::Lost(Ended::Failed) => Ended::Failed,
+        }
+    }
+}
+
+/// How an action ended, and what there is to record of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ActionEnd {
+    /// How.
+    pub ended: ActionEnded,
+    /// The status of its script, where that exited.
+    pub exit: Option<i32>,
+    /// What went wrong, as a sentence.
+    pub error: Option<String>,
+    /// Where the environment is reached from now on; none leaves that as it is.
+    pub links: Option<Vec<Link>>,
+    /// When somebody is to look at it.
+    pub look_at: Timestamp,
+}
+
+impl Store {
+    /// Adds what an action printed.
+    pub async fn append_output(
+        &self,
+        claim: &ActionClaim,
+        lines: Vec<Line>,
+    ) -> Result<Recorded, Error> {
+        let (action, fence) = (claim.action, claim.fence);
+        let question = move |tx: &mut dyn Tx| {
+            let held = first(
+                tx,
+                "SELECT 1 FROM environment_actions WHERE id = $1 AND fence = $2 AND state = 'running' FOR UPDATE",
+                &[action.into(), fence.into()],
+            )?;
+            if held.is_none() {
+                return Ok(Recorded::LeaseLost);
+            }
+            output::append(tx, action, &lines)?;
+            Ok(Recorded::Yes)
+        };
+        self.runner.write(Scope::Rows, question).await
+    }
+
+    /// Records how an action ended, with what it printed last: all of it, or nothing.
+    ///
+    /// Whoever is not sure whether it was recorded records again: twice is once.
+    pub async fn end_action(
+        &self,
+        claim: &ActionClaim,
+        end: ActionEnd,
+        lines: Vec<Line>,
+        now: Timestamp,
+    ) -> Result<Recorded, Error> {
+        let held = Held {
+            action: claim.action,
+            fence: claim.fence,
+            worker: claim.worker.clone(),
+        };
+        self.runner
+            .write(Scope::Rows, move |tx| record(tx, &held, &end, &lines, now))
+            .await
+    }
+}
+
+/// What proves that somebody may record.
+struct Held {
+    action: ActionId,
+    fence: u64,
+    worker: String,
+}
+
+fn record(
+    tx: &mut dyn Tx,
+    held: &Held,
+    end: &ActionEnd,
+    lines: &[Line],
+    now: Timestamp,
+) -> Result<Recorded, Error> {
+    let error = end.error.clone().map(audit::kept);
+    let row = first(
+        tx,
+        "UPDATE environment_actions SET state = $4, exit_status = $5, error = $6, ended_at = $7,
+             lease_until = NULL, worker = NULL
+         WHERE id = $1 AND fence = $2 AND worker = $3 AND state = 'running' RETURNING environment, deed",
+        &[
+            held.action.into(),
+            held.fence.into(),
+            (&held.worker).into(),
+            end.ended.state().into(),
+            end.exit.map(i64::from).into(),
+            error.clone().into(),
+            now.into(),
+        ],
+    )?;
+    let Some(mut row) = row else {
+        return Ok(Recorded::LeaseLost);
+    };
+    output::append(tx, held.action, lines)?;
+    let (environment, deed) = (row.take()?, row.take()?);
+    let Some(known) = known_by_id(tx, environment)? else {
+        return Ok(Recorded::Yes);
+    };
+    let error = error.unwrap_or_default();
+    let of = (held.action, deed, &known.name);
+    let told = (end.ended.state(), error.as_str());
+    note_action(tx, &known.project, of, told, now);
+    match ended(known.standing.status, deed, end.ended.verdict()) {
+        Became::Gone => let_go(tx, &known, &format!("{deed} is done"), now)?,
+        Became::Is(status) => {
+            let because = format!("{deed} has ended: {error}");
+            // That it became another says it already.
+            if end.ended.is_failure() && status == known.standing.status {
+                let failed = Failed {
+                    action: held.action,
+                    deed,
+                    error: &error,
+                };
+                tell_failed(tx, &known, &failed, now)?;
+            }
+            stay(tx, known, (status, &because), end, now)?;
+        }
+    }
+    Ok(Recorded::Yes)
+}
+
+/// An action that did not do what it should.
+struct Failed<'a> {
+    action: ActionId,
+    deed: Deed,
+    error: &'a str,
+}
+
+/// Tells of it.
+fn tell_failed(
+    tx: &mut dyn Tx,
+    known: &Known,
+    failed: &Failed<'_>,
+    now: Timestamp,
+) -> Result<(), Error> {
+    let because = format!("{} has failed: {}", failed.deed, failed.error);
+    let happened = Happened {
+        id: known.id,
+        project: &known.project,
+        name: &known.name,
+        what: Happening::ActionFailed,
+        // Each action has a generation of its own.
+        number: known.generation,
+        because: &because,
+        action: Some(Action {
+            id: failed.action,
+            deed: failed.deed,
+            error: failed.error.to_owned(),
+        }),
+    };
+    tell(tx, &happened, now)
+}
+
+/// Has an environment be what an action that has ended makes of it, until somebody looks.
+fn stay(
+    tx: &mut dyn Tx,
+    mut known: Known,
+    (became, because): (Status, &str),
+    end: &ActionEnd,
+    now: Timestamp,
+) -> Result<(), Error> {
+    let was = known.standing.status;
+    // Who is on the way is given time from here on.
+    let since = if became != was || became.is_pending() {
+        now
+    } else {
+        known.standing.since
+    };
+    tx.execute(
+        "UPDATE environments SET status = $2, status_since = $3, failed = $4, updated_at = $5 WHERE id = $1",
+        &[
+            known.id.into(),
+            became.into(),
+            since.into(),
+            (end.ended.verdict() == Ended::Failed).into(),
+            now.into(),
+        ],
+    )?;
+    let links = end.links.as_ref();
+    if let Some(links) = links.filter(|links| **links != known.body.links) {
+        known.body.links.clone_from(links);
+        store_body(tx, known.id, &known.body)?;
+    }
+    forget_unnamed(tx, &known, &known.body.edits)?;
+    let due = (became != Status::CleanupFailed).then_some(end.look_at);
+    tx.execute(
+        "UPDATE environment_checks SET due = $2 WHERE environment = $1",
+        &[known.id.into(), due.into()],
+    )?;
+    if became == was {
+        return Ok(());
+    }
+    let of = (known.id, &known.project, &known.name);
+    note_change(tx, of, (Some(was), Some(became)), because, now)
+}

@@ -1,0 +1,208 @@
+//! What a manifest makes of its clusters, before anything is stored.
+
+use super::{Clash, SubmitError};
+use crate::blast::{Allowed, judge, lost};
+use crate::body::{Tx, first};
+use crate::clusters::{self, ClusterView, Unread};
+use crate::error::Error;
+use crate::{notes, projects, stems, wish};
+use model::cluster::Desired;
+use model::fault::{Code, Fault};
+use model::id::MachineId;
+use model::intent::Wish;
+use model::manifest::Manifest;
+use model::name::Name;
+use model::time::Timestamp;
+use plan::{Change, Limits};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What a manifest would make of its clusters.
+#[derive(Debug, Clone, Default)]
+pub struct Previews {
+    /// Those that it can change.
+    pub clusters: Vec<Preview>,
+    /// Those that stay as they are because they cannot be read.
+    pub unread: Vec<Unread>,
+    /// What else there is to know of them.
+    pub notes: Vec<String>,
+}
+
+/// One cluster as a manifest would have it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Preview {
+    /// As it would be.
+    pub desired: Desired,
+    /// All that is known of it; for a new cluster, only how it would be.
+    pub known: ClusterView,
+    /// Compared with before.
+    pub change: Change,
+}
+
+impl Preview {
+    /// What the planner would be given.
+    pub fn view(&self, now: Timestamp) -> plan::View<'_> {
+        plan::View {
+            desired: &self.desired,
+            ..self.known.view(now)
+        }
+    }
+}
+
+/// Expands a manifest against what there is, and judges the result.
+pub(super) fn expand(
+    tx: &mut dyn Tx,
+    project: &Name,
+    manifest: &Manifest,
+    allow: Allowed,
+    now: Timestamp,
+) -> Result<Previews, SubmitError> {
+    let (views, unread) = clusters::of_manifest(tx, project, &manifest.name)?;
+    let aside: Vec<_> = unread.iter().map(|unread| unread.cluster.clone()).collect();
+    let mut lives = BTreeMap::new();
+    let mut clashes = Vec::new();
+    for cluster in &manifest.clusters {
+        clashes.extend(taken_name(tx, project, &manifest.name, &cluster.name)?);
+        lives.insert(cluster.name.clone(), lives_of(tx, project, &cluster.name)?);
+    }
+    let called = stems::taken(tx, project, manifest)?.into_iter();
+    // Whose name is taken has machines whose names are, too.
+    let named = |owner: &Name| {
+        let mut clashes = clashes.iter();
+        clashes.any(|of| matches!(of, Clash::Cluster { cluster, .. } if cluster == owner))
+    };
+    let besides = |clash: &Clash| !matches!(clash, Clash::Machines { owner, .. } if named(owner));
+    let called: Vec<_> = called.filter(besides).collect();
+    clashes.extend(called);
+    if !clashes.is_empty() {
+        return Err(SubmitError::Taken { clashes });
+    }
+    let known: Vec<_> = views.iter().map(ClusterView::known).collect();
+    let expansions = plan::expand_beside(project, manifest, &known, &aside, &lives, now)
+        .map_err(SubmitError::Faults)?;
+    let mut views: BTreeMap<_, _> = views
+        .into_iter()
+        .map(|view| (view.desired.cluster, view))
+        .collect();
+    let mut previews: Vec<_> = expansions
+        .into_iter()
+        .map(|expansion| {
+            let known = views.remove(&expansion.desired.cluster);
+            let known = known.unwrap_or_else(|| ClusterView::unseen(expansion.desired.clone()));
+            Preview {
+                desired: expansion.desired,
+                known,
+                change: expansion.change,
+            }
+        })
+        .collect();
+    let going = previews.iter().flat_map(|preview| &preview.desired.leaving);
+    let going: BTreeSet<MachineId> = going.map(|machine| machine.id).collect();
+    for Preview { desired, known, .. } in &mut previews {
+        known.look_around(tx, desired, &going)?;
+    }
+    wished_in_reason(manifest, &previews).map_err(SubmitError::Faults)?;
+    within_quota(tx, project, &previews)?;
+    let changes = || {
+        let changes = previews.iter();
+        changes.map(|preview| (&preview.known, &preview.desired))
+    };
+    judge(tx, changes(), Limits::default().allowing(allow.blast))??;
+    lost(changes(), manifest, allow.data_loss).map_err(SubmitError::DataLoss)?;
+    let notes = notes::of(tx, (project, manifest), &previews, now)?;
+    Ok(Previews {
+        clusters: previews,
+        unread,
+        notes,
+    })
+}
+
+/// Refuses a manifest that is sound, and is not with what was wished besides.
+fn wished_in_reason(manifest: &Manifest, previews: &[Preview]) -> Result<(), Vec<Fault>> {
+    let mut faults = Vec::new();
+    for preview in previews.iter().filter(|of| !of.desired.tombstone) {
+        let scales = preview.known.intents.iter();
+        let scale = scales.filter(|intent| matches!(intent.wish, Wish::Scale { .. }));
+        let wishes: Vec<_> = scale.map(|intent| intent.id.to_string()).collect();
+        let (false, Err(wrong)) = (wishes.is_empty(), wish::sound(&preview.desired)) else {
+            continue;
+        };
+        let mut declared = manifest.clusters.iter();
+        let at = declared.position(|cluster| cluster.name == preview.desired.name);
+        faults.push(Fault {
+            path: format!("spec.kubernetes.clusters[{}].pools", at.unwrap_or_default()),
+            code: Code::Range,
+            message: format!(
+                "{wrong}, with the size that was wished for a pool ({}); take that back with \
+                 `slipway intent withdraw`, or declare another",
+                wishes.join(", ")
+            ),
+        });
+    }
+    if faults.is_empty() {
+        Ok(())
+    } else {
+        Err(faults)
+    }
+}
+
+/// Refuses more clusters than the project may have. Those that are there may stay.
+fn within_quota(tx: &mut dyn Tx, project: &Name, previews: &[Preview]) -> Result<(), SubmitError> {
+    let Some(quota) = projects::quota(tx, project)? else {
+        return Err(SubmitError::NoProject {
+            project: project.clone(),
+        });
+    };
+    let new = previews
+        .iter()
+        .filter(|preview| preview.change == Change::New)
+        .count();
+    let (Some(limit), Ok(new @ 1..)) = (quota.clusters, u32::try_from(new)) else {
+        return Ok(());
+    };
+    let used = first(
+        tx,
+        "SELECT COUNT(*) FROM clusters WHERE project = $1 AND phase <> 'gone'",
+        &[project.into()],
+    )?;
+    let used = used.map_or(Ok(0), |mut row| row.take::<u32>())?;
+    if used.saturating_add(new) > limit {
+        return Err(SubmitError::Quota {
+            project: project.clone(),
+            used,
+            new,
+            limit,
+        });
+    }
+    Ok(())
+}
+
+/// Whether a living cluster of another manifest has the name.
+fn taken_name(
+    tx: &mut dyn Tx,
+    project: &Name,
+    manifest: &Name,
+    cluster: &Name,
+) -> Result<Option<Clash>, Error> {
+    let other = first(
+        tx,
+        "SELECT manifest FROM clusters WHERE project = $1 AND name = $2 AND manifest <> $3 AND tombstone = 0",
+        &[project.into(), cluster.into(), manifest.into()],
+    )?;
+    let clash = other.map(|mut row| {
+        Ok(Clash::Cluster {
+            cluster: cluster.clone(),
+            manifest: row.take()?,
+        })
+    });
+    clash.transpose()
+}
+
+/// How many clusters of a name there ever were.
+fn lives_of(tx: &mut dyn Tx, project: &Name, cluster: &Name) -> Result<u32, Error> {
+    let row = first(
+        tx,
+        "SELECT COALESCE(MAX(incarnation) + 1, 0) FROM clusters WHERE project = $1 AND name = $2",
+        &[project.into(), cluster.into()],
+    )?;
+    row.map_or(Ok(0), |mut row| row.take())
+}

@@ -1,0 +1,119 @@
+//! Environments that are put to sleep, and woken, though nobody asks.
+
+use crate::fixture::{at, project};
+use crate::habitat::{
+    action, begin, called, look_at_all, running, settings, settle_in, show, status, work,
+};
+use model::disruption::{Day, Window, Windows};
+use model::environment::settings::Settings;
+use model::environment::status::{Deed, Sleep};
+use plan::environment::Cause;
+use std::time::Duration;
+use store::{ActionDraft, Outlived, Store};
+
+const HOUR: i64 = 3600;
+
+/// Up for an hour of each day, from when the world began.
+fn an_hour_a_day() -> Windows {
+    let minutes = at(0).as_millis() / 60_000 % (24 * 60);
+    Windows(vec![Window {
+        days: Day::ALL.into(),
+        start: u16::try_from(minutes).unwrap(),
+        minutes: 60,
+        offset: 0,
+    }])
+}
+
+async fn outlived(store: &Store, seconds: i64) -> Vec<Outlived> {
+    store.outlived_environments(10, at(seconds)).await.unwrap()
+}
+
+/// Who outlived what, in words.
+async fn told(store: &Store, seconds: i64) -> String {
+    let words = outlived(store, seconds).await;
+    let words = words
+        .iter()
+        .map(|one| format!("{} {} because {}", one.deed, one.name, one.cause.as_str()));
+    words.collect::<Vec<_>>().join(", ")
+}
+
+/// Does what time asks for, to the end.
+async fn obey(store: &Store, seconds: i64) {
+    for one in outlived(store, seconds).await {
+        let draft = ActionDraft {
+            cause: Some(one.cause),
+            ..action(one.name.as_str(), one.deed)
+        };
+        store.begin_action(draft, at(seconds)).await.unwrap();
+    }
+    work(store, seconds).await;
+    look_at_all(store, 0, seconds).await;
+}
+
+pub(crate) async fn what_nobody_uses_is_put_to_sleep(store: &Store) {
+    let idle = Some(Duration::from_secs(100));
+    settle_in(store, Settings { idle, ..settings() }).await;
+    for called in ["orange", "lemon"] {
+        running(store, called, 1).await;
+    }
+    begin(store, "lemon", Deed::Update, 50).await.unwrap();
+    work(store, 50).await;
+    assert_eq!(told(store, 100).await, "");
+    assert_eq!(
+        told(store, 101).await,
+        "archive orange because nobody used it"
+    );
+    obey(store, 101).await;
+    let orange = show(store, "orange").await;
+    assert_eq!((orange.used_at, orange.asleep), (at(1), Some(Sleep::Idle)));
+    assert_eq!(orange.status.to_string(), "archived");
+    // Whoever wakes it uses it, and so does whoever says something of it.
+    begin(store, "orange", Deed::Restore, 120).await.unwrap();
+    work(store, 120).await;
+    let orange = show(store, "orange").await;
+    assert_eq!((orange.used_at, orange.asleep), (at(120), None));
+    let about = store::About {
+        owner: "ana".to_owned(),
+        ..store::About::default()
+    };
+    let of = (&project(), &called("lemon"));
+    let said = store.amend_environment(of, None, about, "ana".into(), at(140));
+    said.await.unwrap();
+    assert_eq!(told(store, 219).await, "");
+    assert_eq!(
+        told(store, 220).await,
+        "archive orange because nobody used it"
+    );
+}
+
+pub(crate) async fn what_sleeps_because_of_the_hour_is_woken_and_kept(store: &Store) {
+    let (hours, retention) = (an_hour_a_day(), Duration::from_mins(1));
+    let said = Settings {
+        hours,
+        retention,
+        ..settings()
+    };
+    settle_in(store, said).await;
+    running(store, "orange", 1).await;
+    running(store, "lemon", 2).await;
+    assert_eq!(told(store, HOUR - 60).await, "");
+    let both = "archive orange because of the hour, archive lemon because of the hour";
+    assert_eq!(told(store, HOUR).await, both);
+    obey(store, HOUR).await;
+    assert_eq!(show(store, "orange").await.asleep, Some(Sleep::Hours));
+    assert_eq!(told(store, 2 * HOUR).await, "", "it is not removed for it");
+    // Somebody works late, until the hours end again.
+    begin(store, "lemon", Deed::Restore, 3 * HOUR)
+        .await
+        .unwrap();
+    work(store, 3 * HOUR).await;
+    look_at_all(store, 0, 3 * HOUR).await;
+    assert_eq!(told(store, 4 * HOUR).await, "");
+    let woken = "restore orange because of the hour";
+    assert_eq!(told(store, 24 * HOUR).await, woken);
+    assert_eq!(outlived(store, 24 * HOUR).await[0].cause, Cause::Hours);
+    obey(store, 24 * HOUR).await;
+    assert_eq!(status(store, "orange").await, "running");
+    assert_eq!(show(store, "orange").await.asleep, None);
+    assert_eq!(told(store, 25 * HOUR).await, both);
+}
