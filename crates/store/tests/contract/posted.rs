@@ -321,10 +321,10 @@ pub(crate) async fn what_was_given_up_is_sent_again_by_hand(store: &Store) {
     assert_eq!(recorded, Recorded::Yes);
     let refused = retry(id, 52).await;
     assert!(matches!(refused, Err(DeliveryError::Delivered { .. })));
-    let row = store.delivery(&project(), id).await.unwrap().unwrap();
+    let row = store.delivery(&ours, id).await.unwrap().unwrap();
     assert_eq!((row.state, row.ended_at), (State::Delivered, Some(at(51))));
     assert_eq!(store.delivery(&shop, id).await.unwrap(), None);
-    let all = store.deliveries(&project(), DeliveryFilter::default(), Page::default());
+    let all = store.deliveries(&ours, DeliveryFilter::default(), Page::default());
     let all = all.await.unwrap().items;
     assert_eq!(all.len(), 1, "it is the same message: {all:?}");
 }
