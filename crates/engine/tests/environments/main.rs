@@ -13,7 +13,7 @@ use engine::{EnvironmentSettings, Environments};
 use model::environment::EnvironmentName;
 use model::environment::action::State;
 use model::environment::config::{Defaults, Edit, Edits, Key, effective};
-use model::environment::settings::{Patience, Place, Settings};
+use model::environment::settings::{Place, Settings};
 use model::environment::status::{Deed, Status};
 use model::id::ActionId;
 use model::name::Name;

@@ -15,7 +15,6 @@ use model::environment::delivery::State;
 use model::id::{DeliveryId, EnvironmentId};
 use model::name::Name;
 use model::time::Timestamp;
-use std::collections::BTreeMap;
 
 /// A message on its way in.
 #[derive(Debug, Clone, PartialEq, Eq)]
