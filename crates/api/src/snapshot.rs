@@ -1,6 +1,6 @@
 //! Snapshots of a cluster's etcd on the wire.
 
-use crate::time::{Time, brief};
+use crate::time::{Time, brief, left};
 use model::cluster::Desired;
 use model::observed::Observed;
 use model::snapshot::{Destination, EtcdBackup, RestoredFact, Snapshot};
@@ -78,7 +78,7 @@ impl SnapshotsView {
             None => "none yet".to_owned(),
         };
         let next = match self.next_at {
-            Some(next) if next > now => format!("next in {}", brief(now.age(next))),
+            Some(next) if next > now => format!("next in {}", left(now.age(next))),
             Some(_) => "next is due".to_owned(),
             None if self.every_seconds.is_some() => "next is due".to_owned(),
             None => "none by schedule".to_owned(),

@@ -92,6 +92,41 @@ pub fn brief(span: Duration) -> String {
     }
 }
 
+/// A span with nothing left out: `90s` is `1m 30s`, `36h` is `1d 12h`. What somebody asked for is
+/// what they read.
+pub fn exact(span: Duration) -> String {
+    let seconds = span.as_secs();
+    let parts = [
+        (seconds / 86_400, "d"),
+        (seconds / 3_600 % 24, "h"),
+        (seconds / 60 % 60, "m"),
+        (seconds % 60, "s"),
+    ];
+    let parts = parts.iter().filter(|(count, _)| *count > 0);
+    let parts: Vec<_> = parts
+        .map(|(count, unit)| format!("{count}{unit}"))
+        .collect();
+    if parts.is_empty() {
+        return "0s".to_owned();
+    }
+    parts.join(" ")
+}
+
+/// How much time is left: to the nearest hour from a day on, to the nearest minute from a minute
+/// on. Three days that somebody asked for a moment ago are `3d`, and not the two that are whole.
+pub fn left(span: Duration) -> String {
+    const MINUTE: u64 = 60;
+    const HOUR: u64 = 60 * MINUTE;
+    let nearest = |seconds: u64, unit: u64| (seconds + unit / 2) / unit * unit;
+    let seconds = span.as_secs() + u64::from(span.subsec_millis() >= 500);
+    let unit = match seconds {
+        0..MINUTE => 1,
+        _ if nearest(seconds, MINUTE) < 24 * HOUR => MINUTE,
+        _ => HOUR,
+    };
+    exact(Duration::from_secs(nearest(seconds, unit)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -130,5 +165,36 @@ mod tests {
     fn spans_are_told_in_their_largest_unit() {
         let told = [0, 59, 60, 3_599, 3_600, 86_399, 90_000].map(|s| brief(Duration::from_secs(s)));
         assert_eq!(told, ["0s", "59s", "1m", "59m", "1h", "23h", "1d"]);
+    }
+
+    #[test]
+    fn what_somebody_asked_for_is_what_they_read() {
+        let told = [0, 90, 1_800, 5_400, 129_600, 1_209_600].map(Duration::from_secs);
+        assert_eq!(
+            told.map(exact),
+            ["0s", "1m 30s", "30m", "1h 30m", "1d 12h", "14d"]
+        );
+        // The answer comes a moment later, and is read by somebody whose clock is a little ahead.
+        for asked in [40, 60, 1_800, 5_400, 86_400, 129_600, 259_200] {
+            let asked = Duration::from_secs(asked);
+            assert_eq!(
+                left(asked.saturating_sub(Duration::from_millis(400))),
+                exact(asked)
+            );
+        }
+        let later = Duration::from_secs(259_200 - 20 * 60);
+        assert_eq!(left(later), "3d");
+    }
+
+    #[test]
+    fn what_is_left_is_told_to_the_nearest_hour_or_minute() {
+        let told =
+            [29, 61, 95, 3_599, 7_140, 86_370, 86_399, 90_000, 214_200].map(Duration::from_secs);
+        assert_eq!(
+            told.map(left),
+            [
+                "29s", "1m", "2m", "1h", "1h 59m", "1d", "1d", "1d 1h", "2d 12h"
+            ]
+        );
     }
 }

@@ -16,7 +16,7 @@ pub(crate) use environment::{
 pub(crate) use secret::{keys, secrets};
 
 use crate::table::{Table, plain};
-use api::time::brief;
+use api::time::{brief, left};
 use api::{
     CauseView, ClusterHead, EventView, GenerationView, HeldView, HostSeen, IntentView, MachineSeen,
     MachineView, ManifestView, NodeSeen, Role, TaskView, Time, WishView,
@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 /// How far `time` is from `now`, in words.
 pub(crate) fn ago(time: Time, now: Time) -> String {
     if time > now {
-        format!("in {}", brief(now.age(time)))
+        format!("in {}", left(now.age(time)))
     } else {
         format!("{} ago", brief(time.age(now)))
     }

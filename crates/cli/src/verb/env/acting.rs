@@ -295,7 +295,10 @@ pub(super) async fn extend(arguments: Extend, context: &mut Context<'_>) -> Resu
     client.extend_environment(&name, seconds).await?;
     let view = client.environment(&name).await?;
     context.show(&view, |now| match view.expires_at {
-        Some(end) => format!("environment {name} ends {}\n", crate::view::ago(end, now)),
+        Some(end) => {
+            let left = crate::view::ago(end, now);
+            format!("environment {name} ends {left}, at {end}\n")
+        }
         None => format!("environment {name} has no end\n"),
     })?;
     Ok(Exit::Done)
