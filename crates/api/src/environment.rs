@@ -277,8 +277,11 @@ pub struct EnvironmentView {
     pub status: EnvironmentStatus,
     /// Since when.
     pub since: Time,
-    /// Whether the last thing that was done to it failed.
+    /// Whether the last thing that was done to it failed; not where somebody cancelled it.
     pub failed: bool,
+    /// Who cancelled the last thing that was done to it; null unless somebody did.
+    #[serde(default)]
+    pub cancelled: Option<CancelledView>,
     /// What is being done to it; null when nothing is.
     pub busy: Option<BusyView>,
     /// What can be done about it now.
@@ -311,6 +314,20 @@ pub struct EnvironmentView {
     pub asleep: Option<SleepReason>,
     /// Where it comes from, where it follows a request of a git service; null otherwise.
     pub origin: Option<OriginView>,
+}
+
+/// That somebody cancelled what was being done to an environment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CancelledView {
+    /// Which action.
+    pub action: String,
+    /// What it was to do.
+    pub kind: ActionKind,
+    /// Who cancelled it.
+    pub by: String,
+    /// When they did.
+    pub at: Time,
 }
 
 /// Why an environment sleeps.
@@ -642,8 +659,14 @@ pub struct ActionView {
     pub kind: ActionKind,
     /// How far it has come.
     pub state: ActionState,
-    /// Whether somebody called it off.
+    /// Whether somebody cancelled it, or wants it to be.
     pub cancelled: bool,
+    /// Who did; null if nobody did.
+    #[serde(default)]
+    pub cancelled_by: Option<String>,
+    /// When they did; null if nobody did.
+    #[serde(default)]
+    pub cancelled_at: Option<Time>,
     /// Who asked.
     pub author: String,
     /// Whether they took what may be lost.

@@ -44,14 +44,14 @@ pub use cluster::{
     LoadBalancerView, NewerModulesView, Owner, Ready, WhyView,
 };
 pub use environment::{
-    ActionDetail, ActionKind, ActionState, ActionView, BusyView, CheckedView, CloneRequest,
-    ConfigurationView, DefaultsView, DeliveryState, DeliveryView, EditKind, EditLevels, EditView,
-    EnvironmentAccepted, EnvironmentChangeRequest, EnvironmentRequest, EnvironmentSettings,
-    EnvironmentSettingsView, EnvironmentStatus, EnvironmentView, ExitView, ExtendRequest, Hidden,
-    ImportAction, ImportEnvironment, ImportOutcome, ImportRequest, ImportView, ImportedView,
-    KeysOfLevelView, LinkView, OutputEnd, OutputLineView, OutputStream, OutputView,
-    RedeployRequest, SeenView, SettingLevel, SettingSource, SettingView, StatusChangeView,
-    TrialView,
+    ActionDetail, ActionKind, ActionState, ActionView, BusyView, CancelledView, CheckedView,
+    CloneRequest, ConfigurationView, DefaultsView, DeliveryState, DeliveryView, EditKind,
+    EditLevels, EditView, EnvironmentAccepted, EnvironmentChangeRequest, EnvironmentRequest,
+    EnvironmentSettings, EnvironmentSettingsView, EnvironmentStatus, EnvironmentView, ExitView,
+    ExtendRequest, Hidden, ImportAction, ImportEnvironment, ImportOutcome, ImportRequest,
+    ImportView, ImportedView, KeysOfLevelView, LinkView, OutputEnd, OutputLineView, OutputStream,
+    OutputView, RedeployRequest, SeenView, SettingLevel, SettingSource, SettingView,
+    StatusChangeView, TrialView,
 };
 pub use event::EventView;
 pub use guest::{GuestRequest, GuestView};

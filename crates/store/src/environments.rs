@@ -40,7 +40,7 @@ pub(crate) use following::Request;
 pub use following::{GitEnd, GitRequest, GitState, TakenIn};
 pub use history::{ActionRow, EnvironmentChange};
 pub use initialising::InitRow;
-pub use listing::{Busy, Checked, EnvironmentFilter, EnvironmentOrder, EnvironmentRow};
+pub use listing::{Busy, CalledOff, Checked, EnvironmentFilter, EnvironmentOrder, EnvironmentRow};
 pub use living::Outlived;
 pub use output::{OutputLine, OutputStream};
 pub use posted::{DeliveryDraft, DeliveryError, DeliveryFilter, DeliveryRow};

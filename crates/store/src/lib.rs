@@ -63,11 +63,11 @@ pub use commit::CommitError;
 pub use dump::{DumpError, Dumped};
 pub use environments::{
     About, ActionBeat, ActionClaim, ActionDraft, ActionEnd, ActionEnded, ActionRow, Begun, Busy,
-    Cancelled, Checked, DeliveryClaim, DeliveryDraft, DeliveryEnd, DeliveryError, DeliveryFilter,
-    DeliveryRow, DueCheck, DueChecks, Effective, EnvironmentChange, EnvironmentDraft,
-    EnvironmentError, EnvironmentFilter, EnvironmentOrder, EnvironmentRow, GitEnd, GitRequest,
-    GitState, InitRow, LookRecord, LooksRecorded, Outlived, OutputLine, OutputStream, SettingsRow,
-    TakeOutcome, TakenIn, TookOver,
+    CalledOff, Cancelled, Checked, DeliveryClaim, DeliveryDraft, DeliveryEnd, DeliveryError,
+    DeliveryFilter, DeliveryRow, DueCheck, DueChecks, Effective, EnvironmentChange,
+    EnvironmentDraft, EnvironmentError, EnvironmentFilter, EnvironmentOrder, EnvironmentRow,
+    GitEnd, GitRequest, GitState, InitRow, LookRecord, LooksRecorded, Outlived, OutputLine,
+    OutputStream, SettingsRow, TakeOutcome, TakenIn, TookOver,
 };
 pub use error::Error;
 pub use events::Event;

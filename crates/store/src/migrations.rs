@@ -18,10 +18,11 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0006_environments.sql"),
     include_str!("migrations/0007_deliveries.sql"),
     include_str!("migrations/0008_git.sql"),
+    include_str!("migrations/0009_cancelled.sql"),
 ];
 
 /// The format of a database that is up to date.
-pub(crate) const KNOWN: u64 = 8;
+pub(crate) const KNOWN: u64 = 9;
 
 /// Marks a database file as ours: "SLIP" in ASCII.
 const APPLICATION_ID: i64 = 0x534C_4950;

@@ -232,6 +232,24 @@ const ROUTES: &[(&str, &str, &str)] = &[
 ];
 
 #[tokio::test]
+async fn what_was_cancelled_is_not_shown_as_failed() {
+    const CANCELLED: &str = r#"{"items":[{"id":"environment-0000000000001","project":"default","name":"orange",
+        "generation":2,"status":"running","since":"2000-03-01T12:00:00Z","failed":false,
+        "cancelled":{"action":"action-0000000000001","kind":"update","by":"bob","at":"2000-03-01T12:00:00Z"},
+        "busy":null,"exits":[],"owner":"","labels":{},"notes":"","protected":false,"expiresAt":null,
+        "edits":{"application":[],"deployment":[]},"links":[],"checked":null,"createdAt":"2000-03-01T12:00:00Z",
+        "updatedAt":"2000-03-01T12:00:00Z","archivedAt":null,"usedAt":"2000-03-01T12:00:00Z","asleep":null,
+        "origin":null}],"next":null}"#;
+    let server = serve(&[("GET environments?limit=500 ", "200 OK", CANCELLED)]);
+    let shown = super::picture(&server, "env list", None).await;
+    assert!(
+        shown.contains("running, update cancelled by bob "),
+        "{shown}"
+    );
+    assert!(!shown.contains("failed"), "{shown}");
+}
+
+#[tokio::test]
 async fn one_environment_is_shown_with_what_was_done_to_it() {
     let server = serve(ROUTES);
     let shown = super::picture(&server, "env info orange", None).await;
@@ -385,6 +403,22 @@ async fn whoever_waits_sees_what_is_printed_and_how_it_ends() {
             pulling v2
             slow  [2Jregistry
             error: update orange is failed: update exited with status 1
+        "]],
+    )
+    .await;
+    let off = failed
+        .replace("\"failed\"", "\"cancelled\"")
+        .replace("update exited with status 1", "bob called it off");
+    let off = script(vec![json(ACCEPTED), printed("cancelled"), json(&off)]);
+    check(
+        &off,
+        "env update orange -t v2 --wait",
+        &expect![[r"
+            exit 1
+            --
+            pulling v2
+            slow  [2Jregistry
+            update orange is cancelled: bob called it off
         "]],
     )
     .await;

@@ -3,7 +3,7 @@
 use super::ago;
 use crate::table::{Table, indent, plain};
 use api::environment::NotifyTarget;
-use api::time::brief;
+use api::time::{brief, exact};
 use api::{
     ActionView, ConfigurationView, DeliveryView, EditKind, EditView, EnvironmentSettingsView,
     EnvironmentView, SettingView, Time,
@@ -25,7 +25,7 @@ pub(crate) fn environments(environments: &[EnvironmentView], now: Time) -> Strin
             .collect();
         table.row([
             view.name.clone(),
-            status(view),
+            status(view, now),
             ago(view.since, now),
             doing(view),
             view.owner.clone(),
@@ -38,9 +38,13 @@ pub(crate) fn environments(environments: &[EnvironmentView], now: Time) -> Strin
     table.render()
 }
 
-fn status(view: &EnvironmentView) -> String {
+fn status(view: &EnvironmentView, now: Time) -> String {
     let mut words = vec![view.status.to_string()];
     words.extend(view.failed.then(|| "last action failed".to_owned()));
+    words.extend(view.cancelled.as_ref().map(|cancelled| {
+        let api::CancelledView { kind, by, at, .. } = cancelled;
+        format!("{kind} cancelled by {by} {}", ago(*at, now))
+    }));
     words.extend(view.asleep.map(|why| format!("asleep by {}", why.as_str())));
     words.extend(view.protected.then(|| "protected".to_owned()));
     words.join(", ")
@@ -67,7 +71,7 @@ pub(crate) fn environment(
     };
     say(
         "status",
-        format!("{} since {}", status(view), ago(view.since, now)),
+        format!("{} since {}", status(view, now), ago(view.since, now)),
     );
     say("doing", doing(view));
     if let Some(checked) = &view.checked {
@@ -222,7 +226,7 @@ pub(crate) fn environment_settings(view: &EnvironmentSettingsView, now: Time) ->
     let settings = &view.settings;
     let none = || "-".to_owned();
     let span = |seconds: Option<u32>| {
-        seconds.map_or_else(none, |seconds| brief(Duration::from_secs(seconds.into())))
+        seconds.map_or_else(none, |seconds| exact(Duration::from_secs(seconds.into())))
     };
     let rows = [
         ("project name", settings.project_name.clone()),

@@ -234,6 +234,17 @@ pub fn pause(tries: u32) -> Option<Duration> {
     (tries < TRIES_MAX).then(|| Duration::from_secs(seconds))
 }
 
+/// How the last thing ended that was done to an environment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Last {
+    /// It did what it should.
+    Done,
+    /// It did not.
+    Failed,
+    /// Somebody called it off.
+    CalledOff,
+}
+
 /// What the service of a request is told of something that happened to its environment. That it
 /// rests or goes says nothing of the commit.
 pub fn report(
@@ -241,19 +252,25 @@ pub fn report(
     name: &EnvironmentName,
     links: &[Link],
     what: Happening,
-    failed: bool,
+    last: Last,
 ) -> Option<Reported> {
     let (verdict, description) = match what {
         Happening::Became { became, .. } => match became? {
             status @ (Status::CreatePending | Status::UpdatePending) => {
                 (Verdict::Pending, format!("{name} is {status}"))
             }
-            // It runs as it was before.
-            Status::Running if failed => (
-                Verdict::Failure,
-                format!("{name} is running, but what was done to it failed"),
-            ),
-            Status::Running => (Verdict::Success, format!("{name} is running")),
+            Status::Running => match last {
+                Last::Done => (Verdict::Success, format!("{name} is running")),
+                // It runs as it was before.
+                Last::Failed => (
+                    Verdict::Failure,
+                    format!("{name} is running, but what was done to it failed"),
+                ),
+                Last::CalledOff => (
+                    Verdict::Failure,
+                    format!("{name} is running, but what was done to it was cancelled"),
+                ),
+            },
             status @ Status::Failure(_) => (Verdict::Failure, format!("{name} is in {status}")),
             Status::ArchivePending | Status::Archived | Status::CleanupFailed => return None,
         },

@@ -1,9 +1,9 @@
 //! From what is stored of environments to what the contract shows.
 
 use api::{
-    ActionDetail, ActionView, BusyView, CheckedView, ConfigurationView, EnvironmentAccepted,
-    EnvironmentView, ExitView, ImportOutcome, ImportedView, OutputLineView, OutputStream,
-    StatusChangeView,
+    ActionDetail, ActionView, BusyView, CancelledView, CheckedView, ConfigurationView,
+    EnvironmentAccepted, EnvironmentView, ExitView, ImportOutcome, ImportedView, OutputLineView,
+    OutputStream, StatusChangeView,
 };
 use axum::Json;
 use axum::http::{HeaderName, StatusCode, header};
@@ -12,8 +12,8 @@ use model::environment::status::{Deed, Status};
 use model::name::Name;
 use plan::environment::Exit;
 use store::{
-    About, ActionRow, Begun, Busy, Checked, Effective, EnvironmentChange, EnvironmentRow,
-    OutputLine, TakeOutcome, TookOver,
+    About, ActionRow, Begun, Busy, CalledOff, Checked, Effective, EnvironmentChange,
+    EnvironmentRow, OutputLine, TakeOutcome, TookOver,
 };
 
 /// One environment.
@@ -27,6 +27,7 @@ pub(crate) fn environment(row: EnvironmentRow) -> EnvironmentView {
         status,
         since,
         failed,
+        called_off,
         busy,
         about,
         edits,
@@ -53,7 +54,8 @@ pub(crate) fn environment(row: EnvironmentRow) -> EnvironmentView {
         generation,
         status: status.into(),
         since: since.into(),
-        failed,
+        failed: failed && called_off.is_none(),
+        cancelled: called_off.map(cancelled),
         busy: busy.map(under_way),
         exits,
         owner,
@@ -79,6 +81,21 @@ pub(crate) fn environment(row: EnvironmentRow) -> EnvironmentView {
             .filter(|_| matches!(status, Status::Archived | Status::ArchivePending))
             .map(Into::into),
         origin: origin.map(Into::into),
+    }
+}
+
+fn cancelled(called_off: CalledOff) -> CancelledView {
+    let CalledOff {
+        action,
+        deed,
+        by,
+        at,
+    } = called_off;
+    CancelledView {
+        action: action.to_string(),
+        kind: deed.into(),
+        by,
+        at: at.into(),
     }
 }
 
@@ -134,6 +151,8 @@ pub(crate) fn action_detail(row: ActionRow) -> ActionDetail {
         deed,
         state,
         cancel,
+        cancelled_by,
+        cancelled_at,
         author,
         forced,
         created_at,
@@ -153,6 +172,8 @@ pub(crate) fn action_detail(row: ActionRow) -> ActionDetail {
         kind: deed.into(),
         state: state.into(),
         cancelled: cancel,
+        cancelled_by,
+        cancelled_at: cancelled_at.map(Into::into),
         author,
         forced,
         exit,

@@ -6,7 +6,7 @@ use super::{
     note_change,
 };
 use crate::Store;
-use crate::audit::Actor;
+use crate::audit::{self, Actor};
 use crate::body::{FORMAT, Scope, Tx, encode, first};
 use crate::error::Error;
 use crate::events::note;
@@ -75,24 +75,35 @@ fn cancel(
     let began = state == State::Running || begun_at.is_some();
     if began {
         tx.execute(
-            "UPDATE environment_actions SET cancel = 1 WHERE id = $1",
-            &[action.into()],
+            // Of several who call it off the first did.
+            "UPDATE environment_actions SET cancel = 1, cancelled_by = COALESCE(cancelled_by, $2),
+                 cancelled_at = COALESCE(cancelled_at, $3) WHERE id = $1",
+            &[action.into(), (&actor.name).into(), now.into()],
         )?;
         // Whoever is at it is told by its next heartbeat, and makes it soon when there is news.
-        let message = format!("{deed} {} is to be ended", known.name);
+        let message = format!(
+            "{deed} {} is to be ended: {} called it off",
+            known.name, actor.name
+        );
         let object = super::action_object(action);
         note(tx, (project, now), "action.cancelling", object, message);
     } else {
         tx.execute(
-            "UPDATE environment_actions SET state = 'cancelled', cancel = 1, ended_at = $2 WHERE id = $1",
-            &[action.into(), now.into()],
+            "UPDATE environment_actions SET state = 'cancelled', cancel = 1, ended_at = $2, error = $3,
+                 cancelled_by = $4, cancelled_at = $2 WHERE id = $1",
+            &[
+                action.into(),
+                now.into(),
+                audit::kept(format!("{} called it off before it began", actor.name)).into(),
+                (&actor.name).into(),
+            ],
         )?;
         let order = action_order(tx, action)?;
         let because = format!("{} called off {deed} before it began", actor.name);
         fall_back(tx, &known, order, &because, now)?;
         let of = (action, deed, &known.name);
-        let told = (State::Cancelled, "before it began");
-        note_action(tx, project, of, told, now);
+        let told = format!("{} called it off before it began", actor.name);
+        note_action(tx, project, of, (State::Cancelled, &told), now);
     }
     // Whoever calls something off wants it as it is: it is not put to sleep again at once.
     tx.execute(

@@ -31,6 +31,10 @@ pub struct ActionRow {
     pub state: State,
     /// Whether somebody called it off.
     pub cancel: bool,
+    /// Who did.
+    pub cancelled_by: Option<String>,
+    /// When they did.
+    pub cancelled_at: Option<Timestamp>,
     /// Who asked.
     pub author: String,
     /// Whether they took what may be lost.
@@ -113,7 +117,7 @@ impl Store {
 
 const COLUMNS: &str =
     "SELECT seq, id, project, environment, name, deed, state, cancel, author, created_at,
-     started_at, deadline, ended_at, exit_status, error, format, body FROM environment_actions";
+     started_at, deadline, ended_at, exit_status, error, cancelled_by, cancelled_at, format, body FROM environment_actions";
 
 fn read(mut row: Row) -> Result<(u64, ActionRow), Error> {
     let seq = row.take()?;
@@ -123,6 +127,7 @@ fn read(mut row: Row) -> Result<(u64, ActionRow), Error> {
     let (started_at, deadline, ended_at) = (row.take()?, row.take()?, row.take()?);
     let exit = row.take::<Option<i64>>()?;
     let error = row.take()?;
+    let (cancelled_by, cancelled_at) = (row.take()?, row.take()?);
     let order: Order = row.document()?;
     let action = ActionRow {
         id,
@@ -132,6 +137,8 @@ fn read(mut row: Row) -> Result<(u64, ActionRow), Error> {
         deed,
         state,
         cancel,
+        cancelled_by,
+        cancelled_at,
         author,
         forced: order.forced,
         created_at,

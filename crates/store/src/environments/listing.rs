@@ -56,6 +56,19 @@ pub struct Busy {
     pub state: State,
 }
 
+/// That the last thing that was begun at an environment was called off.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CalledOff {
+    /// Which action.
+    pub action: ActionId,
+    /// What it was to do.
+    pub deed: Deed,
+    /// Who called it off.
+    pub by: String,
+    /// When they did.
+    pub at: Timestamp,
+}
+
 /// What the last look at an environment showed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checked {
@@ -82,8 +95,10 @@ pub struct EnvironmentRow {
     pub status: Status,
     /// Since when.
     pub since: Timestamp,
-    /// Whether the last thing that was done to it failed.
+    /// Whether the last thing that was done to it did not do what it should.
     pub failed: bool,
+    /// Who called that off, where it ended because of that.
+    pub called_off: Option<CalledOff>,
     /// What is being done to it.
     pub busy: Option<Busy>,
     /// What people say of it.
@@ -194,10 +209,13 @@ impl Store {
 const COLUMNS: &str =
     "e.id, e.project, e.name, e.generation, e.status, e.status_since, e.failed, e.protected,
      e.owner, e.created_at, e.updated_at, e.archived_at, e.expires_at, e.used_at, e.asleep, a.id, a.deed, a.state,
-     c.at, c.seen";
+     l.id, l.deed, l.cancelled_by, l.cancelled_at, c.at, c.seen";
 
 const JOINS: &str =
     "LEFT JOIN environment_actions a ON a.environment = e.id AND a.state IN ('waiting', 'running')
+     LEFT JOIN environment_actions l ON e.failed = 1 AND l.state = 'cancelled' AND l.seq = (
+         SELECT MAX(b.seq) FROM environment_actions b
+         WHERE b.environment = e.id AND b.begun_at IS NOT NULL AND b.ended_at IS NOT NULL)
      LEFT JOIN environment_checks c ON c.environment = e.id";
 
 /// Told of one that another version of the program wrote, so that it keeps nobody else.
@@ -222,6 +240,7 @@ fn read(
         }),
         (_, _, _) => None,
     };
+    let called_off = called_off(&mut row)?;
     let (at, seen): (Option<Timestamp>, Option<String>) = (row.take()?, row.take()?);
     let said: Option<String> = row.take()?;
     let checked = at.map(|at| Checked {
@@ -238,6 +257,7 @@ fn read(
         status,
         since,
         failed,
+        called_off,
         busy,
         about: About {
             owner,
@@ -255,6 +275,22 @@ fn read(
         used_at,
         asleep,
         origin: body.origin,
+    })
+}
+
+/// Who called off what was last begun. What an older version of the program wrote does not name
+/// anybody.
+fn called_off(row: &mut Row) -> Result<Option<CalledOff>, Error> {
+    let (action, deed) = (row.take()?, row.take()?);
+    let (by, at): (Option<String>, Option<Timestamp>) = (row.take()?, row.take()?);
+    Ok(match (action, deed) {
+        (Some(action), Some(deed)) => Some(CalledOff {
+            action,
+            deed,
+            by: by.unwrap_or_else(|| "somebody".to_owned()),
+            at: at.unwrap_or_default(),
+        }),
+        (_, _) => None,
     })
 }
 

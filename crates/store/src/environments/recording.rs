@@ -131,27 +131,31 @@ fn record(
     lines: &[Line],
     now: Timestamp,
 ) -> Result<Recorded, Error> {
-    let error = end.error.clone().map(audit::kept);
     let row = first(
         tx,
-        "UPDATE environment_actions SET state = $4, exit_status = $5, error = $6, ended_at = $7,
-             lease_until = NULL, worker = NULL
-         WHERE id = $1 AND fence = $2 AND worker = $3 AND state = 'running' RETURNING environment, deed",
+        "SELECT environment, deed, cancel, cancelled_by FROM environment_actions
+         WHERE id = $1 AND fence = $2 AND worker = $3 AND state = 'running' FOR UPDATE",
+        &[held.action.into(), held.fence.into(), (&held.worker).into()],
+    )?;
+    let Some(mut row) = row else {
+        return Ok(Recorded::LeaseLost);
+    };
+    let (environment, deed) = (row.take()?, row.take()?);
+    let (cancel, by): (bool, Option<String>) = (row.take()?, row.take()?);
+    let end = &called_off(end, cancel, by);
+    let error = end.error.clone().map(audit::kept);
+    tx.execute(
+        "UPDATE environment_actions SET state = $2, exit_status = $3, error = $4, ended_at = $5,
+             lease_until = NULL, worker = NULL WHERE id = $1",
         &[
             held.action.into(),
-            held.fence.into(),
-            (&held.worker).into(),
             end.ended.state().into(),
             end.exit.map(i64::from).into(),
             error.clone().into(),
             now.into(),
         ],
     )?;
-    let Some(mut row) = row else {
-        return Ok(Recorded::LeaseLost);
-    };
     output::append(tx, held.action, lines)?;
-    let (environment, deed) = (row.take()?, row.take()?);
     let Some(known) = known_by_id(tx, environment)? else {
         return Ok(Recorded::Yes);
     };
@@ -162,7 +166,12 @@ fn record(
     match ended(known.standing.status, deed, end.ended.verdict()) {
         Became::Gone => let_go(tx, &known, &format!("{deed} is done"), now)?,
         Became::Is(status) => {
-            let because = format!("{deed} has ended: {error}");
+            let because = match end.ended {
+                ActionEnded::Cancelled => format!("{deed} was cancelled: {error}"),
+                ActionEnded::Done | ActionEnded::Failed | ActionEnded::Lost(_) => {
+                    format!("{deed} has ended: {error}")
+                }
+            };
             // That it became another says it already.
             if end.ended.is_failure() && status == known.standing.status {
                 let failed = Failed {
@@ -176,6 +185,23 @@ fn record(
         }
     }
     Ok(Recorded::Yes)
+}
+
+/// What is to be recorded of an end when somebody may have called it off: however that ended which
+/// they wanted to end, it has not failed. What did all that it should is done nevertheless.
+fn called_off(end: &ActionEnd, cancel: bool, by: Option<String>) -> ActionEnd {
+    let cancelled = end.ended == ActionEnded::Cancelled;
+    if !cancelled && (!cancel || end.ended.verdict() == Ended::Done) {
+        return end.clone();
+    }
+    let by = by.unwrap_or_else(|| "somebody".to_owned());
+    let rest = end.error.as_ref().filter(|_| !cancelled);
+    let rest = rest.map_or_else(String::new, |rest| format!("; {rest}"));
+    ActionEnd {
+        ended: ActionEnded::Cancelled,
+        error: Some(format!("{by} called it off{rest}")),
+        ..end.clone()
+    }
 }
 
 /// An action that did not do what it should.

@@ -11,7 +11,7 @@ use model::environment::settings::Settings;
 use model::id::{DeliveryId, EnvironmentId, Origin};
 use model::name::Name;
 use model::time::Timestamp;
-use plan::environment::git::report;
+use plan::environment::git::{Last, report};
 use plan::notify::Happening;
 
 /// Something that happened to an environment, as its git service is told of it.
@@ -19,8 +19,8 @@ pub(super) struct About<'a> {
     pub(super) project: &'a Name,
     pub(super) environment: (EnvironmentId, &'a EnvironmentName),
     pub(super) what: Happening,
-    /// Whether the last thing that was done to it failed.
-    pub(super) failed: bool,
+    /// How the last thing ended that was done to it.
+    pub(super) last: Last,
     /// What tells it from all else that happened to it.
     pub(super) number: u64,
 }
@@ -43,7 +43,7 @@ pub(super) fn report_on(
         return Ok(());
     };
     let (id, name) = about.environment;
-    let Some(reported) = report(origin, name, &body.links, about.what, about.failed) else {
+    let Some(reported) = report(origin, name, &body.links, about.what, about.last) else {
         return Ok(());
     };
     if !tells(settings, &origin.source) {

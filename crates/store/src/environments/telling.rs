@@ -7,6 +7,7 @@ use crate::audit;
 use crate::body::{Row, Scope, Tx, first};
 use crate::error::Error;
 use model::environment::EnvironmentName;
+use model::environment::action::State;
 use model::environment::config::{Edit, Given};
 use model::environment::notify::{About, Action, Message};
 use model::environment::settings::Settings;
@@ -14,6 +15,7 @@ use model::environment::status::Status;
 use model::id::{DeliveryId, EnvironmentId, Origin};
 use model::name::Name;
 use model::time::Timestamp;
+use plan::environment::git::Last;
 use plan::notify::{Happening, Told, expires_by, expires_soon, told};
 
 /// Ends that are told of at once, at most.
@@ -60,7 +62,7 @@ pub(super) fn tell(tx: &mut dyn Tx, happened: &Happened<'_>, now: Timestamp) -> 
         project: happened.project,
         environment: (happened.id, happened.name),
         what: happened.what,
-        failed,
+        last: last(tx, happened.id, failed)?,
         number: happened.number,
     };
     reporting::report_on(tx, &settings, &body, &about, now)?;
@@ -94,6 +96,24 @@ pub(super) fn tell(tx: &mut dyn Tx, happened: &Happened<'_>, now: Timestamp) -> 
         action: happened.action.clone(),
     };
     put(tx, happened, &told, &message, now)
+}
+
+/// How the last thing ended that was begun at an environment.
+fn last(tx: &mut dyn Tx, id: EnvironmentId, failed: bool) -> Result<Last, Error> {
+    if !failed {
+        return Ok(Last::Done);
+    }
+    let row = first(
+        tx,
+        "SELECT state FROM environment_actions
+         WHERE environment = $1 AND begun_at IS NOT NULL AND ended_at IS NOT NULL ORDER BY seq DESC LIMIT 1",
+        &[id.into()],
+    )?;
+    let state = row.map(|mut row| row.take::<State>()).transpose()?;
+    Ok(match state {
+        Some(State::Cancelled) => Last::CalledOff,
+        Some(_) | None => Last::Failed,
+    })
 }
 
 /// Puts the same message for each of these.

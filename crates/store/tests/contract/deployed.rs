@@ -519,6 +519,74 @@ pub(crate) async fn what_may_have_begun_is_ended_by_whoever_is_at_it(store: &Sto
     assert_eq!((action.state, action.cancel), (State::Cancelled, true));
 }
 
+pub(crate) async fn what_somebody_called_off_has_not_failed_however_it_ended(store: &Store) {
+    settle_in(store, settings()).await;
+    running(store, "orange", 1).await;
+    let mut told = String::new();
+    for (seconds, ended) in [
+        (20, ActionEnded::Cancelled),
+        (30, ActionEnded::Failed),
+        (40, ActionEnded::Lost(plan::environment::Ended::Failed)),
+        (50, ActionEnded::Done),
+    ] {
+        let begun = begin(store, "orange", Deed::Update, seconds).await.unwrap();
+        let claimed = claim(store, seconds + 1).await.remove(0);
+        for (who, later) in [("bob", 2), ("eve", 3)] {
+            let cancelled = store
+                .cancel_action(&project(), begun.action, who.into(), at(seconds + later))
+                .await;
+            assert_eq!(cancelled.unwrap(), Cancelled::Asked);
+        }
+        assert_eq!(
+            finish(store, &claimed, ended, seconds + 4).await,
+            Recorded::Yes
+        );
+        let action = store.action(&project(), begun.action).await;
+        let action = action.unwrap().unwrap();
+        let (by, when) = (action.cancelled_by.unwrap(), action.cancelled_at.unwrap());
+        assert_eq!((by.as_str(), when), ("bob", at(seconds + 2)));
+        let row = show(store, "orange").await;
+        let off = row.called_off.map_or("nobody".to_owned(), |off| {
+            assert_eq!((off.action, off.at), (begun.action, at(seconds + 2)));
+            format!("{} by {}", off.deed, off.by)
+        });
+        let error = action
+            .error
+            .map_or(String::new(), |error| format!(": {error}"));
+        told += &format!("{}, {off}{error}\n", action.state);
+    }
+    expect![[r"
+        cancelled, update by bob: bob called it off
+        cancelled, update by bob: bob called it off; it broke
+        cancelled, update by bob: bob called it off; it broke
+        done, nobody
+    "]]
+    .assert_eq(&told);
+    // What fails is told; what was called off is not, and is not said to have failed.
+    let events = crate::fixture::events(store).await;
+    assert!(!events.contains("action.failed"), "{events}");
+    // What was called off before it began leaves the mark of what came before.
+    begin(store, "orange", Deed::Update, 60).await.unwrap();
+    let failing = claim(store, 61).await.remove(0);
+    assert_eq!(
+        finish(store, &failing, ActionEnded::Failed, 62).await,
+        Recorded::Yes
+    );
+    let begun = begin(store, "orange", Deed::Update, 63).await.unwrap();
+    let cancelled = store
+        .cancel_action(&project(), begun.action, "bob".into(), at(64))
+        .await;
+    assert_eq!(cancelled.unwrap(), Cancelled::AtOnce);
+    let row = show(store, "orange").await;
+    assert_eq!((row.failed, row.called_off), (true, None));
+    let action = store.action(&project(), begun.action).await;
+    let action = action.unwrap().unwrap();
+    assert_eq!(
+        action.error.as_deref(),
+        Some("bob called it off before it began")
+    );
+}
+
 pub(crate) async fn what_people_say_of_an_environment_is_changed_whole(store: &Store) {
     settle_in(store, settings()).await;
     create(store, "orange", 1).await;

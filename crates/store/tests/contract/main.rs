@@ -228,6 +228,7 @@ contract! {
         secrets_are_sealed_for_the_environment_or_refused,
         what_never_began_is_called_off_at_once,
         what_may_have_begun_is_ended_by_whoever_is_at_it,
+        what_somebody_called_off_has_not_failed_however_it_ended,
         what_people_say_of_an_environment_is_changed_whole,
         a_project_with_environments_stays,
         one_of_many_begins;

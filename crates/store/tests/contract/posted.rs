@@ -184,9 +184,18 @@ pub(crate) async fn what_is_refused_tells_nobody(store: &Store) {
         .cancel_action(&project(), begun.action, "ana".into(), at(5))
         .await
         .unwrap();
+    // Nor is somebody told that it failed what somebody called off, however its script ended.
+    let begun = begin(store, "orange", Deed::Update, 6).await.unwrap();
+    let update = claim_actions(store, 7).await.remove(0);
+    store
+        .cancel_action(&project(), begun.action, "ana".into(), at(8))
+        .await
+        .unwrap();
+    let recorded = finish(store, &update, ActionEnded::Failed, 9).await;
+    assert_eq!(recorded, Recorded::Yes);
     let words: Vec<_> = listed(store).await.split_off(before);
     let words: Vec<_> = words.iter().map(|row| row.occasion.as_str()).collect();
-    assert_eq!(words, ["pending", "running"]);
+    assert_eq!(words, ["pending", "running", "pending"]);
 }
 
 pub(crate) async fn scripts_are_told_of_statuses_and_of_nothing_else(store: &Store) {

@@ -124,9 +124,15 @@ async fn to_the_end(
         let detail = client.environment_action(name, action).await?;
         let why = detail.head.error.clone().unwrap_or_default();
         context.show(&detail.head, |_| String::new())?;
+        // Somebody wanted it so.
+        let error = if state == ActionState::Cancelled {
+            ""
+        } else {
+            "error: "
+        };
         context
             .out()
-            .say(&format!("error: {kind} {name} is {state}: {}", plain(&why)));
+            .say(&format!("{error}{kind} {name} is {state}: {}", plain(&why)));
         return Ok(Exit::Failed);
     }
     let goal = match kind {

@@ -302,38 +302,46 @@ fn a_service_is_told_of_what_says_something_of_the_commit() {
     let table = [
         (
             became(Some(Status::CreatePending)),
-            false,
+            Last::Done,
             Some((Verdict::Pending, "basket is create-pending")),
         ),
         (
             became(Some(Status::Running)),
-            false,
+            Last::Done,
             Some((Verdict::Success, "basket is running")),
         ),
         (
             became(Some(Status::Running)),
-            true,
+            Last::Failed,
             Some((
                 Verdict::Failure,
                 "basket is running, but what was done to it failed",
             )),
         ),
         (
+            became(Some(Status::Running)),
+            Last::CalledOff,
+            Some((
+                Verdict::Failure,
+                "basket is running, but what was done to it was cancelled",
+            )),
+        ),
+        (
             became(Some(Status::Failure(Failure::TagMismatch))),
-            false,
+            Last::Done,
             Some((Verdict::Failure, "basket is in tag-mismatch")),
         ),
-        (became(Some(Status::Archived)), false, None),
-        (became(None), false, None),
+        (became(Some(Status::Archived)), Last::Done, None),
+        (became(None), Last::Done, None),
         (
             Happening::ActionFailed,
-            false,
+            Last::Done,
             Some((Verdict::Failure, "what was done to basket failed")),
         ),
-        (Happening::ExpiresSoon, false, None),
+        (Happening::ExpiresSoon, Last::Done, None),
     ];
-    for (what, failed, expected) in table {
-        let reported = report(&origin, &name, &links, what, failed);
+    for (what, last, expected) in table {
+        let reported = report(&origin, &name, &links, what, last);
         if let Some(reported) = &reported {
             assert_eq!(reported.sha, NEW);
             assert_eq!(reported.url.as_deref(), Some("https://basket.example.org"));

@@ -293,8 +293,25 @@ async fn what_is_under_way_can_be_called_off() {
     let view = world.env_get("s/lemon").await;
     assert_eq!(
         (&view["failed"], &view["busy"]),
-        (&json!(true), &Value::Null)
+        (&json!(false), &Value::Null)
     );
+    let cancelled = &view["cancelled"];
+    assert_eq!(
+        (&cancelled["kind"], &cancelled["by"]),
+        (&json!("archive"), &json!("admin")),
+        "{cancelled}"
+    );
+    let path = format!("s/lemon/actions/{}", cancelled["action"].as_str().unwrap());
+    let action = world.env_get(&path).await;
+    assert_eq!(
+        (&action["state"], &action["cancelledBy"], &action["error"]),
+        (
+            &json!("cancelled"),
+            &json!("admin"),
+            &json!("admin called it off")
+        )
+    );
+    assert_eq!(action["cancelledAt"], cancelled["at"]);
 }
 
 #[tokio::test]
