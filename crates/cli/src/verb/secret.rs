@@ -189,7 +189,8 @@ impl Entry {
         };
         Ok(Self {
             key: key.parse().map_err(|error: EntryError| unusable(&error))?,
-            file: file.map(PathBuf::from),
+            // As settings of environments name files; one that is called so is `./@name`.
+            file: file.map(|file| file.strip_prefix('@').unwrap_or(file).into()),
         })
     }
 }

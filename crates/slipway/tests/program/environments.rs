@@ -1,10 +1,12 @@
 //! Environments through the whole program, deployed by the example scripts.
 
 mod bad_input;
+mod git;
 mod import;
 mod killed;
 mod secret;
 mod walk;
+mod wire;
 
 use crate::secrets::{done, said, until};
 use crate::server::{Server, slipway};
@@ -135,6 +137,8 @@ fn serve(directory: &Path) -> Server {
     let mut command = slipway();
     command
         .env("SLIPWAY_LOG", "trace")
+        .env("SLIPWAY_HELM", directory.join("helm"))
+        .env("SLIPWAY_KUBECTL", directory.join("kubectl"))
         .env("SLIPWAY_EXAMPLE_STATE", directory.join("state"))
         .args(["serve", "--listen", "127.0.0.1:0", "--data-dir"])
         .arg(&data);
@@ -154,7 +158,7 @@ fn noted_scripts(directory: &Path, runs: &Path) {
         let note = if CHANGING.contains(&name) {
             // The name of the environment is the eighth word, behind its option.
             format!(
-                "echo \"{name} $8\" >>'{0}'\nwhile [ -e '{0}.hold' ]; do echo held; sleep 0.2; done\n",
+                "echo \"{name} $8\" >>'{0}'\nn=0\nwhile [ -e '{0}.hold' ]; do n=$((n+1)); echo \"held $n\"; sleep 0.2; done\n[ $n -eq 0 ] || echo \"let go after $n\"\n",
                 runs.display()
             )
         } else {

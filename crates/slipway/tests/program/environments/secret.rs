@@ -3,6 +3,7 @@
 use super::House;
 use crate::secrets::{drawn, files, until};
 use lab::traces::{found, traces};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 /// What every process of this machine was started with: its arguments, and, where asked, its
@@ -34,6 +35,74 @@ fn disk(directory: &Path, delivery: &str) -> Vec<(String, Vec<u8>)> {
     let passes = |path: &str| path.contains("/secrets/") || path.contains("/passing/") || own(path);
     let all = files(directory).into_iter();
     all.filter(|(path, _)| !passes(path)).collect()
+}
+
+/// Whose environment may have a secret that goes as a variable: that of the script, of what it
+/// runs, and of the runner that begins it.
+fn check_variables(house: &House, told: &[Vec<u8>], delivery: &str) {
+    let variables = search(&processes("environ"), told);
+    assert_eq!(
+        !variables.is_empty(),
+        delivery == "env",
+        "{delivery}: the environment of processes: {variables:?}"
+    );
+    let server = format!("/proc/{}/", house.server.child.id());
+    let ours = variables.iter().any(|path| path.starts_with(&server));
+    assert!(!ours, "{delivery}: the server has it as a variable");
+    for path in variables {
+        let directory = Path::new(&path).parent().unwrap();
+        // One that has ended meanwhile had a right to it, as those that run.
+        let Ok(words) = std::fs::read(directory.join("cmdline")) else {
+            continue;
+        };
+        let words = String::from_utf8_lossy(&words).replace('\0', " ");
+        let known = ["run-script", "/scripts/", "sleep "];
+        let known = known.iter().any(|part| words.contains(part));
+        assert!(known || words.is_empty(), "{words} has it as a variable");
+    }
+}
+
+/// Whatever the API answers about environments and what is around them, as it comes.
+fn asked(house: &mut House) -> String {
+    let token = house.directory.path().join("data/admin.token");
+    let token = std::fs::read_to_string(token).unwrap();
+    let bearer = [("authorization", format!("Bearer {}", token.trim()))];
+    let address = house.server.address();
+    let mut get = |path: &str| {
+        let (status, body) = super::wire::send(&address, ("GET", path), &bearer, "");
+        assert_eq!(status, 200, "{path}: {body}");
+        body
+    };
+    let project = "/api/v1/projects/default";
+    let of_one = format!("{project}/environments/lemon");
+    let actions = get(&format!("{of_one}/actions"));
+    let known: serde_json::Value = serde_json::from_str(&actions).unwrap();
+    let known = known["items"].as_array().unwrap();
+    assert!(known.len() > 3, "{actions}");
+    let mut heard = actions.clone();
+    for action in known {
+        let id = action["id"].as_str().unwrap();
+        heard += &get(&format!("{of_one}/actions/{id}"));
+        heard += &get(&format!("{of_one}/actions/{id}/log"));
+    }
+    for path in [
+        "environments",
+        "environments/lemon",
+        "environments/lemon/configuration",
+        "environments/lemon/changes",
+        "environment-settings",
+        "environment-defaults?level=application&environment=lemon",
+        "environment-keys?level=application&environment=lemon",
+        "environment-deliveries",
+        "secrets",
+        "events",
+    ] {
+        heard += &get(&format!("{project}/{path}"));
+    }
+    for path in ["/api/v1/audit", "/metrics"] {
+        heard += &get(path);
+    }
+    heard
 }
 
 /// Whether these are the arguments of a control script: a shell, the script, and what it is told.
@@ -106,12 +175,7 @@ fn walk(delivery: &str) {
         (!house.runs("lemon").is_empty()).then_some(())
     });
     check_arguments(&told, delivery);
-    let variables = search(&processes("environ"), &told);
-    assert_eq!(
-        !variables.is_empty(),
-        delivery == "env",
-        "{delivery}: the environment of processes: {variables:?}"
-    );
+    check_variables(&house, &told, delivery);
     assert_eq!(
         search(&disk(house.directory.path(), delivery), &told),
         Vec::<String>::new()
@@ -131,20 +195,31 @@ fn walk(delivery: &str) {
     ] {
         heard += &crate::secrets::done(&house.server.client(words));
     }
+    heard += &asked(&mut house);
     assert!(found(heard.as_bytes(), &told).is_empty(), "{heard}");
+    check_disk(&mut house, &told, delivery);
+}
+
+/// Neither what is stored nor what was said nor what runners left has it when all has ended.
+fn check_disk(house: &mut House, told: &[Vec<u8>], delivery: &str) {
     let looked = disk(house.directory.path(), delivery);
-    assert_eq!(search(&looked, &told), Vec::<String>::new());
-    for name in ["slipway.db", "slipway.db-wal", "server.log", "runs"] {
+    assert_eq!(search(&looked, told), Vec::<String>::new());
+    for name in ["slipway.db", "slipway.db-wal", "server.log"] {
         let seen = looked.iter().any(|(path, _)| path.ends_with(name));
         assert!(seen, "{name} was looked at");
     }
     let log = std::fs::read_to_string(&house.server.log).unwrap();
     assert!(log.contains("DEBUG"), "the log says all it can");
-    // What scripts were handed is gone with them.
+    // What was handed over is gone with those whom it was handed to.
     until("nothing is left of what was handed over", || {
         let scripts = files(&house.directory.path().join("data/scripts"));
-        search(&scripts, &told).is_empty().then_some(())
+        search(&scripts, told).is_empty().then_some(())
     });
+    // Nor does it come with the end of the server, or the next start.
+    house.kill();
+    house.server.address();
+    let looked = disk(house.directory.path(), delivery);
+    assert_eq!(search(&looked, told), Vec::<String>::new());
 }
 
 #[test]
@@ -160,4 +235,112 @@ fn a_secret_setting_that_goes_as_an_argument_is_told_to_the_script_alone() {
 #[test]
 fn a_secret_setting_that_goes_as_a_variable_is_told_to_nobody_else() {
     walk("env");
+}
+
+/// A Helm and a kubectl that remember what they are told, and what of it came as values.
+fn programs(directory: &Path) {
+    let helm = "case $1 in
+  version) echo v4.1.4 ;;
+  show) echo '{\"image\":{\"tag\":\"\"},\"db\":{\"password\":\"\"}}' ;;
+  upgrade)
+    echo \"$2\" >>\"$0.releases\"
+    while [ $# -gt 1 ]; do
+      if [ \"$1\" = --values ]; then sha256sum <\"$2\"; grep -c password \"$2\"; fi
+      shift
+    done
+    echo deploying
+    while [ -e \"$0.hold\" ]; do sleep 0.1; done ;;
+esac";
+    let kubectl = "case \"$*\" in
+  *--output\\ json*) echo '{\"items\":[]}' ;;
+esac";
+    for (name, text) in [("helm", helm), ("kubectl", kubectl)] {
+        let file = directory.join(name);
+        std::fs::write(&file, format!("#!/bin/sh\n{text}\n")).unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+}
+
+#[test]
+fn a_secret_setting_of_a_chart_is_told_to_helm_alone() {
+    let secret = drawn(40);
+    let told = traces(secret.as_bytes());
+    let given = tempfile::tempdir().unwrap();
+    let file = given.path().join("value");
+    std::fs::write(&file, &secret).unwrap();
+    let setting = format!("db.password=@{}", file.display());
+    let mut house = House::new("file");
+    let directory = house.directory.path().to_owned();
+    programs(&directory);
+    let chart = directory.join("chart");
+    std::fs::create_dir(&chart).unwrap();
+    std::fs::write(
+        chart.join("Chart.yaml"),
+        "apiVersion: v2\nname: shop\nversion: 1.0.0\n",
+    )
+    .unwrap();
+    std::fs::write(
+        directory.join("kubeconfig"),
+        "apiVersion: v1\nkind: Config\n",
+    )
+    .unwrap();
+    std::fs::write(directory.join("helm.hold"), "").unwrap();
+    let words = [
+        "settings",
+        "set",
+        "--chart",
+        chart.to_str().unwrap(),
+        "--kubeconfig-file",
+        &format!("{}/kubeconfig", directory.display()),
+    ];
+    let mut heard = house.env(&words);
+    assert!(!heard.contains("warning: "), "{heard}");
+    heard += &house.env(&["create", "lemon", "-t", "v1", "--secret", &setting]);
+    until("Helm is at it", || {
+        heard += &house.env(&["logs", "lemon"]);
+        heard.contains("deploying").then_some(())
+    });
+    for what in ["cmdline", "environ"] {
+        assert_eq!(
+            search(&processes(what), &told),
+            Vec::<String>::new(),
+            "{what}"
+        );
+    }
+    assert_eq!(
+        search(&disk(&directory, "file"), &told),
+        Vec::<String>::new()
+    );
+    let handed = search(&files(&directory.join("data/scripts")), &told);
+    assert_eq!(
+        handed.len(),
+        1,
+        "it is in the file of the values: {handed:?}"
+    );
+    std::fs::remove_file(directory.join("helm.hold")).unwrap();
+    until("it has ended", || {
+        house.seen("lemon")["busy"].is_null().then_some(())
+    });
+    for words in [
+        &["update", "lemon", "-t", "v2"][..],
+        &["info", "lemon", "--effective"],
+        &["info", "lemon", "-o", "json"],
+        &["list", "-o", "json"],
+        &["logs", "lemon"],
+    ] {
+        heard += &house.env(words);
+    }
+    until("it has ended", || {
+        house.seen("lemon")["busy"].is_null().then_some(())
+    });
+    for words in [
+        &["get", "events", "-o", "json"][..],
+        &["audit", "list", "-o", "json"],
+    ] {
+        heard += &crate::secrets::done(&house.server.client(words));
+    }
+    assert!(found(heard.as_bytes(), &told).is_empty(), "{heard}");
+    let releases = std::fs::read_to_string(directory.join("helm.releases")).unwrap();
+    assert_eq!(releases, "lemon\nlemon\n");
+    check_disk(&mut house, &told, "file");
 }
