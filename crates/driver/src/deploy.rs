@@ -65,6 +65,10 @@ pub trait Deployer: Send + Sync + 'static {
         of: Of<'_>,
     ) -> impl Future<Output = Result<Vec<String>, Error>> + Send;
 
+    /// What is not there that environments of these settings need, as far as that can be seen
+    /// without running anything of the project's.
+    fn lacking(&self, settings: &Settings) -> impl Future<Output = Vec<Error>> + Send;
+
     /// Whether a configuration makes sense.
     fn judge(
         &self,

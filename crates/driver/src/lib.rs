@@ -106,3 +106,43 @@ pub struct Error {
     /// What would help: for a stuck task, the change it waits for.
     pub hint: String,
 }
+
+impl Error {
+    /// The code of its page, where it is one of the known ways to fail ([`kinds!`]): those end
+    /// what was attempted with it, in brackets.
+    pub fn code(&self) -> Option<&str> {
+        let (_, code) = self.attempted.strip_suffix(')')?.rsplit_once('(')?;
+        let (area, number) = code.split_once('-')?;
+        let known = area.bytes().all(|byte| byte.is_ascii_uppercase())
+            && number.len() == 3
+            && number.bytes().all(|byte| byte.is_ascii_digit());
+        known.then_some(code)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Error;
+
+    #[test]
+    fn an_error_of_a_known_kind_tells_its_code() {
+        let code = |attempted: &str| {
+            let (attempted, hint) = (attempted.to_owned(), String::new());
+            Error { attempted, hint }.code().map(str::to_owned)
+        };
+        assert_eq!(code("it broke (SCRIPT-006)"), Some("SCRIPT-006".to_owned()));
+        assert_eq!(
+            code("said (SCRIPT-006) and ended (HELM-004)"),
+            Some("HELM-004".to_owned())
+        );
+        for none in [
+            "it broke",
+            "it said (SCRIPT-006) and more",
+            "(a-001)",
+            "(A-1)",
+            ")",
+        ] {
+            assert_eq!(code(none), None, "{none}");
+        }
+    }
+}

@@ -169,7 +169,8 @@ fn understood<T>(
     }
     read(&ended.out.bytes).map_err(|error| {
         let what = format!("could not read what script {script} printed: {error}");
-        Error::new(Kind::Garbage, what)
+        let text = std::str::from_utf8(&ended.out.bytes).is_ok();
+        Error::new(if text { Kind::Garbage } else { Kind::NotText }, what)
     })
 }
 

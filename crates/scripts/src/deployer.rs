@@ -197,6 +197,13 @@ impl Deployer for Scripts {
         Ok(self.keys.get(cx, question, ask).await?)
     }
 
+    async fn lacking(&self, settings: &Settings) -> Vec<driver::Error> {
+        process::lacking(settings)
+            .into_iter()
+            .map(Into::into)
+            .collect()
+    }
+
     async fn judge(&self, cx: &Context, subject: &Subject) -> Result<Judged, driver::Error> {
         let script = Script::ConfigCheck;
         let opened = Opened::open(cx, subject).await?;

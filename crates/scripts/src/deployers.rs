@@ -90,6 +90,13 @@ impl Deployer for Deployers {
         }
     }
 
+    async fn lacking(&self, settings: &Settings) -> Vec<driver::Error> {
+        match &settings.deploy {
+            Deploy::Scripts => self.scripts.lacking(settings).await,
+            Deploy::Helm(_) => self.helm.lacking(settings).await,
+        }
+    }
+
     async fn judge(&self, cx: &Context, subject: &Subject) -> Result<Judged, driver::Error> {
         match &subject.settings.deploy {
             Deploy::Scripts => self.scripts.judge(cx, subject).await,

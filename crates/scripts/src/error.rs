@@ -13,6 +13,8 @@ driver::kinds! {
     Failed = "SCRIPT-005", Slipway, "asks again by itself; what the script complained about is what to mend";
     /// A script that printed something else than it should.
     Garbage = "SCRIPT-006", Person, "have the script print what it should on standard output, and all else on standard error";
+    /// A script that printed something that is no text.
+    NotText = "SCRIPT-015", Person, "have the script print UTF-8 on standard output, for instance by `iconv -t utf-8`";
     /// A script that printed more than anybody can use.
     Flood = "SCRIPT-007", Person, "have the script print less on standard output";
     /// Something secret, and no way to hand it over.

@@ -119,7 +119,12 @@ fn pairs(printed: &[u8], most: usize) -> Result<Vec<[csv::Field; 2]>, Unreadable
     let rows = csv::rows(text(printed)?, most)?;
     let pair = |row: Vec<csv::Field>| {
         let (line, count) = (row.first().map_or(1, |field| field.line), row.len());
-        let why = || format!("{count} columns, and it should be 2");
+        let why = || match count {
+            1 => "one column, and there should be two: a name, a comma, and the rest".to_owned(),
+            _ => format!(
+                "{count} columns, and there should be two; what has a comma in it stands in double quotes"
+            ),
+        };
         row.try_into().map_err(|_| Unreadable::new(line, 1, why()))
     };
     rows.into_iter().map(pair).collect()

@@ -177,6 +177,36 @@ pub fn find_in(directory: &Path, script: Script) -> Result<PathBuf, Error> {
     Err(Error::new(Kind::Missing, what))
 }
 
+/// Which scripts of a project cannot be run that have to be there: as one error for each reason.
+pub(crate) fn lacking(settings: &Settings) -> Vec<Error> {
+    let needed = Script::ALL.iter().filter(|script| !script.is_optional());
+    let found = needed.filter_map(|script| {
+        let error = find(settings, *script).err()?;
+        Some((script.name(), error))
+    });
+    let mut missing = Vec::new();
+    let mut errors: Vec<Error> = Vec::new();
+    for (name, error) in found {
+        match error.kind {
+            Kind::Missing => missing.push(name),
+            // It is the same for all of them.
+            Kind::NoDirectory => return vec![error],
+            _ => errors.push(error),
+        }
+    }
+    if !missing.is_empty() {
+        let (several, names) = (missing.len() > 1, missing.join(", "));
+        let (are, scripts) = if several {
+            ("are", "scripts")
+        } else {
+            ("is", "script")
+        };
+        let what = format!("there {are} no {scripts} {names} in {}", settings.scripts);
+        errors.insert(0, Error::new(Kind::Missing, what));
+    }
+    errors
+}
+
 /// The file, if anybody may run it.
 fn executable(found: &std::fs::Metadata, file: PathBuf) -> Result<PathBuf, Error> {
     use std::os::unix::fs::PermissionsExt as _;

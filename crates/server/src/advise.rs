@@ -19,6 +19,9 @@ pub trait Advise: Send + Sync {
     /// Names of settings that may be edited, whether or not they have defaults.
     fn keys<'a>(&'a self, settings: &'a Settings, of: Of<'a>) -> Advice<'a, Vec<String>>;
 
+    /// What is not there that environments of these settings need: each with what to do.
+    fn lacking<'a>(&'a self, settings: &'a Settings) -> BoxFuture<'a, Vec<Unadvised>>;
+
     /// Whether a configuration makes sense.
     fn judge<'a>(&'a self, candidate: &'a Candidate) -> Advice<'a, Verdict>;
 
@@ -76,9 +79,32 @@ pub struct Glance {
     pub said: String,
 }
 
+/// Whose matter it is that there is no advice, and what has to be mended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trouble {
+    /// A script told something that is no configuration.
+    Unreadable,
+    /// A script told something that is no text.
+    NotText,
+    /// A script told more than anybody can use.
+    TooMuch,
+    /// A script did not end in time.
+    Hung,
+    /// A script ended with an error.
+    Failed,
+    /// What deploys environments is not there, or cannot be used.
+    Missing,
+    /// What the environment is configured with cannot be handed over.
+    Unfit,
+    /// Ours: it may work later.
+    Ours,
+}
+
 /// Why there is no advice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unadvised {
+    /// Whose matter it is.
+    pub trouble: Trouble,
     /// What was attempted, and how it ended, as one clause.
     pub what: String,
     /// What would help.

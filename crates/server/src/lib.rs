@@ -35,7 +35,7 @@ mod view;
 mod watched;
 
 pub use access::Need;
-pub use advise::{Advice, Advise, Candidate, Glance, Of, Unadvised, Verdict};
+pub use advise::{Advice, Advise, Candidate, Glance, Of, Trouble, Unadvised, Verdict};
 pub use api::SimulationView;
 pub use app::{Clock, Server, router, run};
 pub use enter::{Enter, Letting, Shut, Visit, Wire};

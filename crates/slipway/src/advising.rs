@@ -5,12 +5,13 @@ use crate::aside;
 use driver::deploy::{self, Deployer, Judged, Looked, Subject};
 use driver::{Clock, Context, Error};
 use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use model::environment::config::Defaults;
 use model::environment::settings::Settings;
 use model::environment::status::Look;
 use model::name::Name;
 use model::sealed::Owner;
-use server::{Advice, Advise, Candidate, Glance, Of, Unadvised, Verdict};
+use server::{Advice, Advise, Candidate, Glance, Of, Trouble, Unadvised, Verdict};
 use std::sync::Arc;
 use store::{Actor, Store};
 use tokio_util::sync::CancellationToken;
@@ -66,6 +67,14 @@ impl<D: Deployer> Advise for Advisers<D> {
         .boxed()
     }
 
+    fn lacking<'a>(&'a self, settings: &'a Settings) -> BoxFuture<'a, Vec<Unadvised>> {
+        async move {
+            let lacking = self.deployer.lacking(settings).await;
+            lacking.into_iter().map(unadvised).collect()
+        }
+        .boxed()
+    }
+
     fn judge<'a>(&'a self, candidate: &'a Candidate) -> Advice<'a, Verdict> {
         async move {
             let (cx, subject) = (self.about(candidate), subject(candidate));
@@ -107,9 +116,29 @@ fn subject(candidate: &Candidate) -> Subject {
     }
 }
 
-fn unadvised(Error { attempted, hint }: Error) -> Unadvised {
+fn unadvised(error: Error) -> Unadvised {
+    let trouble = error.code().map_or(Trouble::Ours, trouble);
+    let Error { attempted, hint } = error;
     Unadvised {
+        trouble,
         what: attempted,
         hint,
+    }
+}
+
+/// Whose matter an error is, by its code.
+fn trouble(code: &str) -> Trouble {
+    match code {
+        "SCRIPT-001" | "SCRIPT-002" | "SCRIPT-003" => Trouble::Missing,
+        "HELM-001" | "HELM-002" | "HELM-003" | "HELM-004" | "HELM-005" | "HELM-006" => {
+            Trouble::Missing
+        }
+        "SCRIPT-004" | "HELM-009" => Trouble::Hung,
+        "SCRIPT-005" => Trouble::Failed,
+        "SCRIPT-006" => Trouble::Unreadable,
+        "SCRIPT-015" => Trouble::NotText,
+        "SCRIPT-007" => Trouble::TooMuch,
+        "SCRIPT-008" | "SCRIPT-009" | "SCRIPT-011" | "SCRIPT-012" | "HELM-007" => Trouble::Unfit,
+        _ => Trouble::Ours,
     }
 }

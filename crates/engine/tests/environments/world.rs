@@ -380,6 +380,10 @@ impl Deployer for Hands {
         Ok(Vec::new())
     }
 
+    async fn lacking(&self, _: &Settings) -> Vec<driver::Error> {
+        Vec::new()
+    }
+
     async fn judge(&self, _: &Context, subject: &Subject) -> Result<Judged, Error> {
         self.world.point().await;
         let refused = self.world.state().refused.clone();

@@ -156,6 +156,20 @@ pub(super) fn chart_of(settings: &Settings) -> Result<&settings::Chart, Error> {
     }
 }
 
+/// Why nobody finds Kubernetes, as far as that can be seen from here.
+fn no_way(settings: &Settings, chart: &settings::Chart) -> Option<Error> {
+    let what = match &chart.kubeconfig {
+        Some(settings::Kubeconfig::File(file)) if !Path::new(file).is_file() => {
+            format!("there is no kubeconfig {file}")
+        }
+        None if settings.place.cluster.is_none() => {
+            "neither a kubeconfig nor a cluster is named".to_owned()
+        }
+        Some(_) | None => return None,
+    };
+    Some(Error::new(Kind::NoCluster, what))
+}
+
 /// A path as an argument.
 pub(super) fn text(path: &Path) -> Result<String, Error> {
     let text = path.to_str().map(str::to_owned);
@@ -256,6 +270,18 @@ impl Deployer for Helm {
         );
         let fits = |key: &String| key.parse::<Key>().is_ok();
         Ok(keys.into_iter().filter(fits).take(ROWS_MAX).collect())
+    }
+
+    async fn lacking(&self, settings: &Settings) -> Vec<driver::Error> {
+        let chart = chart_of(settings).and_then(|chart| Chart::find(&chart.chart).map(|_| chart));
+        let mut lacking: Vec<Error> = Vec::new();
+        match chart {
+            Err(error) => lacking.push(error),
+            Ok(chart) => lacking.extend(no_way(settings, chart)),
+        }
+        lacking.extend(self.finder.helm(&self.variables()).await.err());
+        lacking.extend(self.finder.kubectl().err());
+        lacking.into_iter().map(Into::into).collect()
     }
 
     async fn judge(&self, cx: &Context, subject: &Subject) -> Result<Judged, driver::Error> {

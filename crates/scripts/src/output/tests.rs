@@ -34,9 +34,12 @@ fn what_is_wrong_with_settings_is_told_with_its_place() {
     for (printed, why) in [
         (
             "a,1\nb\n",
-            "line 2, column 1: 1 columns, and it should be 2",
+            "line 2, column 1: one column, and there should be two: a name, a comma, and the rest",
         ),
-        ("a,1,2\n", "line 1, column 1: 3 columns, and it should be 2"),
+        (
+            "a,1,2\n",
+            "line 1, column 1: 3 columns, and there should be two; what has a comma in it stands in double quotes",
+        ),
         (
             "a,1\nb,\"x\n\ny",
             "line 2, column 3: a quote that is never closed",

@@ -168,7 +168,7 @@ async fn a_script_that_does_not_tell_is_an_error_and_is_asked_again() {
         ),
         (
             "echo a,1; echo b",
-            "line 2, column 1: 1 columns, and it should be 2 (SCRIPT-006)",
+            "line 2, column 1: one column, and there should be two: a name, a comma, and the rest (SCRIPT-006)",
         ),
         (
             "printf 'a,\\377\\n'",

@@ -10,7 +10,7 @@ use plan::environment::{Exit, Refusal};
 use store::EnvironmentError;
 
 use super::Problem;
-use crate::advise::Unadvised;
+use crate::advise::{Trouble, Unadvised};
 
 impl Problem {
     /// What it is called cannot be a name.
@@ -186,15 +186,32 @@ impl Problem {
         )
     }
 
-    /// Scripts did not answer as they should.
-    pub(crate) fn unadvised(Unadvised { what, hint }: Unadvised) -> Self {
-        Self::new(
-            StatusCode::BAD_GATEWAY,
-            "ENV-011",
-            "scripts did not answer",
+    /// Scripts did not answer as they should. What the project's own scripts do wrong stands in the
+    /// way of the request; what is wrong with this machine or the way to others does not.
+    pub(crate) fn unadvised(unadvised: Unadvised) -> Self {
+        let Unadvised {
+            trouble,
             what,
-            format!("{hint}; `slipway env scripts check DIR` tries all scripts of a directory"),
-        )
+            hint,
+        } = unadvised;
+        let told = StatusCode::UNPROCESSABLE_ENTITY;
+        let (status, code, title) = match trouble {
+            Trouble::Unreadable => (told, "ENV-031", "script told no configuration"),
+            Trouble::NotText => (told, "ENV-032", "script told no text"),
+            Trouble::TooMuch => (told, "ENV-033", "script told too much"),
+            Trouble::Hung => (StatusCode::CONFLICT, "ENV-034", "script took too long"),
+            Trouble::Missing => (StatusCode::CONFLICT, "ENV-035", "nothing to deploy with"),
+            Trouble::Failed => (StatusCode::CONFLICT, "ENV-036", "script failed"),
+            Trouble::Unfit => (told, "ENV-037", "cannot be handed over"),
+            Trouble::Ours => (StatusCode::BAD_GATEWAY, "ENV-011", "scripts did not answer"),
+        };
+        let hint = match trouble {
+            Trouble::Unfit | Trouble::Ours => format!("{hint}; nothing was changed"),
+            _ => format!(
+                "{hint}; nothing was changed. `slipway env scripts check DIR` tries all scripts of a directory"
+            ),
+        };
+        Self::new(status, code, title, what, hint)
     }
 
     /// The project says nothing of environments.

@@ -15,11 +15,12 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{Method, Request, StatusCode, header};
+use futures_util::future::BoxFuture;
 use model::environment::config::{Defaults, Given, Setting};
 use model::environment::settings::Settings;
 use model::environment::status::{Failure, Look, Seen};
 use serde_json::{Value, json};
-use server::{Advice, Advise, Candidate, Glance, Of, Unadvised, Verdict};
+use server::{Advice, Advise, Candidate, Glance, Of, Trouble, Unadvised, Verdict};
 use store::{ActionClaim, ActionEnd, ActionEnded, LookRecord, Recorded};
 
 use crate::world::{Answer, PROJECT, TOKEN, World};
@@ -44,7 +45,8 @@ fn plain<'a>(settings: &'a [Setting], key: &str) -> Option<&'a str> {
 fn working(settings: &Settings) -> Result<(), Unadvised> {
     if settings.scripts == "/broken" {
         return Err(Unadvised {
-            what: "deployment_config exited with status 7 (SCRIPT-003)".to_owned(),
+            trouble: Trouble::Failed,
+            what: "deployment_config exited with status 7 (SCRIPT-005)".to_owned(),
             hint: "correct the script".to_owned(),
         });
     }
@@ -77,6 +79,17 @@ impl Advise for Oracle {
                 Of::Application(_) => &["image.tag", "replicas"],
             };
             Ok(keys.iter().map(|key| (*key).to_owned()).collect())
+        })
+    }
+
+    fn lacking<'a>(&'a self, settings: &'a Settings) -> BoxFuture<'a, Vec<Unadvised>> {
+        Box::pin(async move {
+            let missing = (settings.scripts == "/nowhere").then(|| Unadvised {
+                trouble: Trouble::Missing,
+                what: "there is no directory of scripts /nowhere (SCRIPT-003)".to_owned(),
+                hint: "correct the directory".to_owned(),
+            });
+            missing.into_iter().collect()
         })
     }
 

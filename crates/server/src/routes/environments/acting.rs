@@ -49,6 +49,7 @@ struct Wish {
         (status = 202, description = "begun; the work follows", body = EnvironmentAccepted, headers(("Location" = String, description = "the action to follow"))),
         (status = 409, description = "it is busy, protected, or not possible now", body = api::Problem, content_type = "application/problem+json"),
         (status = 412, description = "it has another generation", body = api::Problem, content_type = "application/problem+json"),
+        (status = 422, description = "a script told something that is no configuration", body = api::Problem, content_type = "application/problem+json"),
         (status = 502, description = "the scripts did not answer as they should", body = api::Problem, content_type = "application/problem+json"),
     ),
 )]
@@ -98,6 +99,7 @@ pub(crate) async fn restore(
         (status = 202, description = "begun; the work follows", body = EnvironmentAccepted, headers(("Location" = String, description = "the action to follow"))),
         (status = 409, description = "it is busy, protected, or not possible now", body = api::Problem, content_type = "application/problem+json"),
         (status = 412, description = "it has another generation", body = api::Problem, content_type = "application/problem+json"),
+        (status = 422, description = "a script told something that is no configuration", body = api::Problem, content_type = "application/problem+json"),
         (status = 502, description = "the scripts did not answer as they should", body = api::Problem, content_type = "application/problem+json"),
     ),
 )]
@@ -313,6 +315,7 @@ pub(crate) async fn redeploy(
     responses(
         (status = 200, description = "what was seen", body = CheckedView),
         (status = 409, description = "the project has no settings for environments", body = api::Problem, content_type = "application/problem+json"),
+        (status = 422, description = "a script told something that is no configuration", body = api::Problem, content_type = "application/problem+json"),
         (status = 502, description = "the scripts did not answer as they should", body = api::Problem, content_type = "application/problem+json"),
     ),
 )]

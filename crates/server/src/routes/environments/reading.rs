@@ -150,6 +150,7 @@ pub(crate) async fn show(
     responses(
         (status = 200, description = "both levels", body = ConfigurationView),
         (status = 409, description = "the project has no settings for environments", body = api::Problem, content_type = "application/problem+json"),
+        (status = 422, description = "a script told something that is no configuration", body = api::Problem, content_type = "application/problem+json"),
         (status = 502, description = "the scripts did not answer as they should", body = api::Problem, content_type = "application/problem+json"),
     ),
 )]

@@ -24,7 +24,7 @@ use utoipa::IntoParams;
 
 use super::{notify, sources};
 use crate::access::Caller;
-use crate::advise::Of;
+use crate::advise::{Of, Unadvised};
 use crate::app::App;
 use crate::environments;
 use crate::extract::{self, Project, Query};
@@ -100,6 +100,7 @@ async fn shown(
                 .to_owned(),
         );
     }
+    warnings.extend(lacking(app, project, &settings).await?);
     let inits = app.store().inits(project).await?;
     // What failed before somebody changed the settings may have been mended by that.
     let inits = inits.into_iter().filter(|init| init.at >= updated_at);
@@ -114,6 +115,25 @@ async fn shown(
         updated_at: updated_at.into(),
         warnings,
     })
+}
+
+/// What is not there yet that environments of these settings need. It may come later: nothing is
+/// refused for it.
+async fn lacking(app: &App, project: &Name, settings: &Settings) -> Result<Vec<String>, Problem> {
+    let lacking = app.advise().lacking(settings).await.into_iter();
+    let mut told: Vec<_> = lacking
+        .map(|Unadvised { what, hint, .. }| format!("{what}; {hint}"))
+        .collect();
+    if let Some(cluster) = &settings.place.cluster {
+        let known = app.store().cluster(project, cluster).await?;
+        if known.is_none() {
+            told.push(format!(
+                "project {project} has no cluster {cluster}; declare it with `slipway apply`, or name another with \
+                 `slipway env settings set --cluster` (`slipway get clusters` lists them)"
+            ));
+        }
+    }
+    Ok(told)
 }
 
 /// Settings that scripts can be told.
@@ -292,6 +312,7 @@ pub(crate) struct LevelQuery {
     responses(
         (status = 200, description = "the defaults", body = DefaultsView),
         (status = 409, description = "the project has no settings for environments", body = api::Problem, content_type = "application/problem+json"),
+        (status = 422, description = "a script told something that is no configuration", body = api::Problem, content_type = "application/problem+json"),
         (status = 502, description = "the scripts did not answer as they should", body = api::Problem, content_type = "application/problem+json"),
     ),
 )]
@@ -315,6 +336,7 @@ pub(crate) async fn defaults(
     responses(
         (status = 200, description = "their names", body = KeysOfLevelView),
         (status = 409, description = "the project has no settings for environments", body = api::Problem, content_type = "application/problem+json"),
+        (status = 422, description = "a script told something that is no configuration", body = api::Problem, content_type = "application/problem+json"),
         (status = 502, description = "the scripts did not answer as they should", body = api::Problem, content_type = "application/problem+json"),
     ),
 )]

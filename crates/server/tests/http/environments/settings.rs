@@ -186,12 +186,12 @@ async fn scripts_that_do_not_answer_are_told_and_nothing_is_changed() {
         told.push_str(&world.env(method, path, body).await.picture());
     }
     expect![[r#"
-        502 ENV-011: deployment_config exited with status 7 (SCRIPT-003)
-          hint: correct the script; `slipway env scripts check DIR` tries all scripts of a directory
-        502 ENV-011: deployment_config exited with status 7 (SCRIPT-003)
-          hint: correct the script; `slipway env scripts check DIR` tries all scripts of a directory
-        502 ENV-011: deployment_config exited with status 7 (SCRIPT-003)
-          hint: correct the script; `slipway env scripts check DIR` tries all scripts of a directory
+        409 ENV-036: deployment_config exited with status 7 (SCRIPT-005)
+          hint: correct the script; nothing was changed. `slipway env scripts check DIR` tries all scripts of a directory
+        409 ENV-036: deployment_config exited with status 7 (SCRIPT-005)
+          hint: correct the script; nothing was changed. `slipway env scripts check DIR` tries all scripts of a directory
+        409 ENV-036: deployment_config exited with status 7 (SCRIPT-005)
+          hint: correct the script; nothing was changed. `slipway env scripts check DIR` tries all scripts of a directory
     "#]]
     .assert_eq(&told);
     assert_eq!(world.env_get("s").await["items"], json!([]));
@@ -203,4 +203,19 @@ async fn scripts_that_do_not_answer_are_told_and_nothing_is_changed() {
         409 ENV-012: project `default` has no settings for environments
           hint: let an operator say where they are placed and who deploys them: `slipway env settings set`
     "#]].assert_eq(&answer.picture());
+}
+
+#[tokio::test]
+async fn what_is_not_there_yet_is_warned_of_and_not_refused() {
+    let more = json!({"scripts": "/nowhere", "cluster": "edge"});
+    let world = World::with_settings(more).await;
+    let warnings = world.env_get("-settings").await["warnings"].clone();
+    let warnings = warnings.as_array().unwrap().iter();
+    let warnings: String = warnings
+        .map(|text| format!("{}\n", text.as_str().unwrap()))
+        .collect();
+    expect![[r#"
+        there is no directory of scripts /nowhere (SCRIPT-003); correct the directory
+        project default has no cluster edge; declare it with `slipway apply`, or name another with `slipway env settings set --cluster` (`slipway get clusters` lists them)
+    "#]].assert_eq(&warnings);
 }
