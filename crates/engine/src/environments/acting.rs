@@ -145,11 +145,11 @@ fn ended(acted: Acted, claim: &ActionClaim) -> ActionEnd {
             (ActionEnded::Cancelled, None, Some(error), None)
         }
         Acted::Killed { because } => {
-            let minutes = claim.settings.patience.action.as_secs() / 60;
+            let patience = told(claim.settings.patience.action);
             let error = match because {
                 Because::Signal(signal) => format!("its script was killed by signal {signal}"),
                 Because::TimedOut | Because::Cancelled => {
-                    format!("it took longer than {minutes} minutes and was ended")
+                    format!("it took longer than {patience} and was ended")
                 }
             };
             (ActionEnded::Failed, None, Some(error), None)
@@ -167,6 +167,18 @@ fn ended(acted: Acted, claim: &ActionClaim) -> ActionEnd {
         links,
         look_at: model::time::Timestamp::default(),
     }
+}
+
+/// How long somebody said that it may take: in minutes, where those are whole.
+fn told(patience: Duration) -> String {
+    let seconds = patience.as_secs();
+    let (count, unit) = if seconds >= 60 && seconds % 60 == 0 {
+        (seconds / 60, "minute")
+    } else {
+        (seconds, "second")
+    };
+    let several = if count == 1 { "" } else { "s" };
+    format!("{count} {unit}{several}")
 }
 
 /// Looks what became of something of which nobody knows how it ended.
@@ -229,5 +241,26 @@ async fn record<D>(
             () = ears.leave.cancelled() => return None,
             () = tokio::time::sleep(RECORD_AGAIN_AFTER) => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::told;
+    use std::time::Duration;
+
+    #[test]
+    fn how_long_something_may_take_is_told_as_somebody_said_it() {
+        let spans = [1, 30, 60, 90, 1_800].map(Duration::from_secs);
+        assert_eq!(
+            spans.map(told),
+            [
+                "1 second",
+                "30 seconds",
+                "1 minute",
+                "90 seconds",
+                "30 minutes"
+            ]
+        );
     }
 }

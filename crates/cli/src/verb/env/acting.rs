@@ -297,7 +297,10 @@ pub(super) async fn extend(arguments: Extend, context: &mut Context<'_>) -> Resu
     context.show(&view, |now| match view.expires_at {
         Some(end) => {
             let left = crate::view::ago(end, now);
-            format!("environment {name} ends {left}, at {end}\n")
+            // To the second: nobody asks for less.
+            let moment = end.aligned();
+            let moment = moment.get(..19).unwrap_or(&moment);
+            format!("environment {name} ends {left}, at {moment}Z\n")
         }
         None => format!("environment {name} has no end\n"),
     })?;
