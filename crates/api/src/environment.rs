@@ -2,6 +2,7 @@
 
 mod git;
 mod import;
+mod known;
 mod notify;
 mod request;
 mod settings;
@@ -11,6 +12,7 @@ pub use import::{
     IMPORT_MAX, ImportAction, ImportEnvironment, ImportOutcome, ImportRequest, ImportView,
     ImportedView,
 };
+pub use known::{KnownSettingView, SettingType};
 pub use notify::{
     DeliveryState, DeliveryView, NotifyEvent, NotifySlack, NotifyTarget, NotifyWebhook, TestRequest,
 };
@@ -609,6 +611,9 @@ pub struct DefaultsView {
 pub struct KeysOfLevelView {
     /// Their names, in the order of the scripts.
     pub keys: Vec<String>,
+    /// The same with what is known of each, in the same order.
+    #[serde(default)]
+    pub settings: Vec<KnownSettingView>,
 }
 
 /// Which of the two configurations.

@@ -49,9 +49,9 @@ pub use environment::{
     EditLevels, EditView, EnvironmentAccepted, EnvironmentChangeRequest, EnvironmentRequest,
     EnvironmentSettings, EnvironmentSettingsView, EnvironmentStatus, EnvironmentView, ExitView,
     ExtendRequest, Hidden, ImportAction, ImportEnvironment, ImportOutcome, ImportRequest,
-    ImportView, ImportedView, KeysOfLevelView, LinkView, OutputEnd, OutputLineView, OutputStream,
-    OutputView, RedeployRequest, SeenView, SettingLevel, SettingSource, SettingView,
-    StatusChangeView, TrialView,
+    ImportView, ImportedView, KeysOfLevelView, KnownSettingView, LinkView, OutputEnd,
+    OutputLineView, OutputStream, OutputView, RedeployRequest, SeenView, SettingLevel,
+    SettingSource, SettingType, SettingView, StatusChangeView, TrialView,
 };
 pub use event::EventView;
 pub use guest::{GuestRequest, GuestView};

@@ -7,8 +7,10 @@ use crate::{Context, Error};
 use model::environment::EnvironmentName;
 use model::environment::config::{Defaults, Setting};
 use model::environment::link::Link;
+use model::environment::schema::KnownKey;
 use model::environment::settings::Settings;
 use model::environment::status::{Deed, Look, Seen};
+use model::fault::Fault;
 use model::id::{ActionId, EnvironmentId};
 use model::name::Name;
 use model::time::Timestamp;
@@ -57,13 +59,14 @@ pub trait Deployer: Send + Sync + 'static {
         of: Of<'_>,
     ) -> impl Future<Output = Result<Defaults, Error>> + Send;
 
-    /// Names of settings that may be edited, whether or not they have defaults.
+    /// Settings that may be edited, whether or not they have defaults, with what is known of them:
+    /// scripts tell only their names.
     fn keys(
         &self,
         cx: &Context,
         settings: &Settings,
         of: Of<'_>,
-    ) -> impl Future<Output = Result<Vec<String>, Error>> + Send;
+    ) -> impl Future<Output = Result<Vec<KnownKey>, Error>> + Send;
 
     /// What is not there that environments of these settings need, as far as that can be seen
     /// without running anything of the project's.
@@ -102,6 +105,8 @@ pub enum Judged {
     Good,
     /// It does not, and this is why.
     Bad(String),
+    /// These settings have values that they cannot have; nobody else was asked.
+    Wrong(Vec<Fault>),
 }
 
 /// An environment as it is to be, or to be looked at.

@@ -11,6 +11,7 @@ pub mod hours;
 pub mod link;
 pub mod notify;
 pub mod octopod;
+pub mod schema;
 pub mod settings;
 pub mod status;
 pub mod taken;

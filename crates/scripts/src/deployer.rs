@@ -7,6 +7,7 @@ use std::time::Duration;
 use driver::Context;
 use driver::deploy::{Acted, Deployer, Following, Judged, Looked, Of, Subject, Work};
 use model::environment::config::Defaults;
+use model::environment::schema::KnownKey;
 use model::environment::settings::Settings;
 use model::environment::status::{Deed, Look, Seen, Status};
 use model::id::ActionId;
@@ -189,12 +190,13 @@ impl Deployer for Scripts {
         cx: &Context,
         settings: &Settings,
         of: Of<'_>,
-    ) -> Result<Vec<String>, driver::Error> {
+    ) -> Result<Vec<KnownKey>, driver::Error> {
         let scripts = [Script::DeploymentKeys, Script::ApplicationKeys];
         let (question, script, words) = asked(settings, of, scripts);
         let (asking, settings) = (self.asking.clone(), settings.clone());
         let ask = async move { asking.told(&settings, script, &words, output::keys).await };
-        Ok(self.keys.get(cx, question, ask).await?)
+        let names = self.keys.get(cx, question, ask).await?;
+        Ok(names.into_iter().map(KnownKey::named).collect())
     }
 
     async fn lacking(&self, settings: &Settings) -> Vec<driver::Error> {

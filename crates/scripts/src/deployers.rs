@@ -3,6 +3,7 @@
 use driver::Context;
 use driver::deploy::{Acted, Deployer, Following, Judged, Looked, Of, Subject, Work};
 use model::environment::config::Defaults;
+use model::environment::schema::KnownKey;
 use model::environment::settings::{Deploy, Settings};
 use model::environment::status::Look;
 use model::id::ActionId;
@@ -83,7 +84,7 @@ impl Deployer for Deployers {
         cx: &Context,
         settings: &Settings,
         of: Of<'_>,
-    ) -> Result<Vec<String>, driver::Error> {
+    ) -> Result<Vec<KnownKey>, driver::Error> {
         match &settings.deploy {
             Deploy::Scripts => self.scripts.keys(cx, settings, of).await,
             Deploy::Helm(_) => self.helm.keys(cx, settings, of).await,

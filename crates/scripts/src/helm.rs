@@ -16,7 +16,6 @@ mod deployer;
 pub mod error;
 mod given;
 mod programs;
-mod schema;
 mod state;
 mod turns;
 mod values;

@@ -3,8 +3,10 @@
 use futures_util::future::BoxFuture;
 use model::environment::EnvironmentName;
 use model::environment::config::{Defaults, Setting};
+use model::environment::schema::KnownKey;
 use model::environment::settings::Settings;
 use model::environment::status::{Look, Seen};
+use model::fault::Fault;
 use model::id::EnvironmentId;
 use model::name::Name;
 use model::secret::{EntryName, Secret};
@@ -16,8 +18,8 @@ pub trait Advise: Send + Sync {
     /// What would be configured if nobody edited anything.
     fn defaults<'a>(&'a self, settings: &'a Settings, of: Of<'a>) -> Advice<'a, Defaults>;
 
-    /// Names of settings that may be edited, whether or not they have defaults.
-    fn keys<'a>(&'a self, settings: &'a Settings, of: Of<'a>) -> Advice<'a, Vec<String>>;
+    /// Settings that may be edited, whether or not they have defaults, with what is known of them.
+    fn keys<'a>(&'a self, settings: &'a Settings, of: Of<'a>) -> Advice<'a, Vec<KnownKey>>;
 
     /// What is not there that environments of these settings need: each with what to do.
     fn lacking<'a>(&'a self, settings: &'a Settings) -> BoxFuture<'a, Vec<Unadvised>>;
@@ -68,6 +70,8 @@ pub enum Verdict {
     Good,
     /// It does not, and this is why.
     Bad(String),
+    /// These settings have values that they cannot have, of which nothing secret is told.
+    Wrong(Vec<Fault>),
 }
 
 /// What a look showed.

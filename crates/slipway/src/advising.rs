@@ -7,6 +7,7 @@ use driver::{Clock, Context, Error};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use model::environment::config::Defaults;
+use model::environment::schema::KnownKey;
 use model::environment::settings::Settings;
 use model::environment::status::Look;
 use model::name::Name;
@@ -58,7 +59,7 @@ impl<D: Deployer> Advise for Advisers<D> {
         .boxed()
     }
 
-    fn keys<'a>(&'a self, settings: &'a Settings, of: Of<'a>) -> Advice<'a, Vec<String>> {
+    fn keys<'a>(&'a self, settings: &'a Settings, of: Of<'a>) -> Advice<'a, Vec<KnownKey>> {
         async move {
             let cx = self.context();
             let told = self.deployer.keys(&cx, settings, which(of));
@@ -82,6 +83,7 @@ impl<D: Deployer> Advise for Advisers<D> {
             Ok(match judged.map_err(unadvised)? {
                 Judged::Good => Verdict::Good,
                 Judged::Bad(said) => Verdict::Bad(said),
+                Judged::Wrong(faults) => Verdict::Wrong(faults),
             })
         }
         .boxed()

@@ -241,6 +241,7 @@ async fn what_a_check_refuses_is_told_and_the_next_push_counts() {
     let stage = Stage::set().await;
     stage.say(with(source())).await;
     stage.world.state().refused = Some("aaaaaaa".to_owned());
+    stage.world.state().unfit = Some("bbbbbbb".to_owned());
     let story = async {
         stage.told(event(12, "basket", 'a', true)).await;
         let request = stage.settled(12).await;
@@ -250,6 +251,12 @@ async fn what_a_check_refuses_is_told_and_the_next_push_counts() {
         );
         assert_eq!(request.environment, None);
         stage.told(event(12, "basket", 'b', true)).await;
+        let request = stage.settled(12).await;
+        assert_eq!(
+            request.said,
+            "settings have values that they cannot have: application.image.tag: found another, allowed: a version"
+        );
+        stage.told(event(12, "basket", 'c', true)).await;
         stage.settled(12).await;
         stage.until("basket", Some(Status::Running)).await;
     };

@@ -8,8 +8,10 @@ use driver::deploy::{
 use driver::{Clock, Context, Error};
 use model::environment::config::{Defaults, Given};
 use model::environment::link::Link;
+use model::environment::schema::KnownKey;
 use model::environment::settings::Settings;
 use model::environment::status::{Deed, Failure, Look, Seen};
+use model::fault::{Code, Fault};
 use model::id::ActionId;
 use model::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,6 +58,8 @@ pub(crate) struct State {
     pub(crate) speechless: bool,
     /// A tag that makes no sense.
     pub(crate) refused: Option<String>,
+    /// A tag that the setting cannot have.
+    pub(crate) unfit: Option<String>,
     /// How often each environment was looked at.
     pub(crate) looks: BTreeMap<String, u32>,
     points: u32,
@@ -376,7 +380,7 @@ impl Deployer for Hands {
         Ok(Defaults::new([told]))
     }
 
-    async fn keys(&self, _: &Context, _: &Settings, _: Of<'_>) -> Result<Vec<String>, Error> {
+    async fn keys(&self, _: &Context, _: &Settings, _: Of<'_>) -> Result<Vec<KnownKey>, Error> {
         Ok(Vec::new())
     }
 
@@ -389,6 +393,14 @@ impl Deployer for Hands {
         let refused = self.world.state().refused.clone();
         if refused == Some(tag(subject)) {
             return Ok(Judged::Bad("no such image\n".to_owned()));
+        }
+        let unfit = self.world.state().unfit.clone();
+        if unfit == Some(tag(subject)) {
+            return Ok(Judged::Wrong(vec![Fault {
+                path: "application.image.tag".to_owned(),
+                code: Code::Format,
+                message: "found another, allowed: a version".to_owned(),
+            }]));
         }
         Ok(Judged::Good)
     }

@@ -86,7 +86,7 @@ impl Acting<'_> {
         let (facts, chart, helm) = self.of.facts(cx, &subject.settings).await?;
         let opened = Opened::texts_of(cx, subject, false).await?;
         let given = given(subject, chart_of(&subject.settings)?, &opened, &facts);
-        let values = facts.values(&given).map_err(|why| {
+        let values = facts.values(&given.texts).map_err(|why| {
             let what = format!("environment {}: {why}", subject.name);
             Error::new(Kind::Contradiction, what)
         })?;

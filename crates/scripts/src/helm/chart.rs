@@ -6,12 +6,12 @@ use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
+use model::environment::schema::Schema;
 use model::environment::settings::Settings;
 use serde_json::Value;
 
 use super::cluster::{complaint, ran};
 use super::error::{Error, Kind};
-use super::schema::Schema;
 use super::values::Facts;
 use crate::output::BYTES_MAX;
 use crate::process::{Ended, How, Keep};
@@ -21,6 +21,9 @@ const CHART: &str = "Chart.yaml";
 
 /// The file of the schema.
 const SCHEMA: &str = "values.schema.json";
+
+/// Where the charts are that a chart is made of.
+const CHARTS: &str = "charts";
 
 /// A chart that is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,7 +63,7 @@ impl Chart {
         if !path.join(CHART).is_file() {
             return Err(wrong(format!("there is no {CHART}, so it is no chart")));
         }
-        let files = [CHART, "values.yaml", SCHEMA];
+        let files = [CHART, "values.yaml", SCHEMA, CHARTS];
         let marks = files.map(|file| mark(std::fs::metadata(path.join(file)).ok().as_ref()));
         Ok(Self {
             path: text.to_owned(),
@@ -81,26 +84,37 @@ impl Chart {
         let keep = Keep::First(BYTES_MAX);
         let ended = ran(helm, &arguments, variables, settings, keep).await?;
         let defaults = self.understood("its values", &ended)?;
-        let schema = self.schema(settings, variables).await?;
+        let (schema, composed) = if self.archive {
+            self.packed(settings, variables).await?
+        } else {
+            self.unpacked()?
+        };
         Ok(Facts {
             defaults,
-            schema: Schema(schema),
+            schema,
+            composed,
         })
     }
 
-    /// Its schema; nothing where it has none.
-    async fn schema(
+    /// The schema of a directory, which may say nothing, and whether there are other charts in it.
+    fn unpacked(&self) -> Result<(Schema, bool), Error> {
+        let path = Path::new(&self.path);
+        let bytes = read(&path.join(SCHEMA)).map_err(|cause| {
+            let what = format!("could not read {SCHEMA}: {cause}");
+            self.bad(&what)
+        })?;
+        let schema = bytes.map_or_else(|| Ok(Schema::default()), |bytes| self.schema(&bytes))?;
+        let composed = std::fs::read_dir(path.join(CHARTS));
+        let composed = composed.is_ok_and(|mut charts| charts.next().is_some());
+        Ok((schema, composed))
+    }
+
+    /// The same of an archive.
+    async fn packed(
         &self,
         settings: &Settings,
         variables: &[(OsString, OsString)],
-    ) -> Result<Value, Error> {
-        if !self.archive {
-            let bytes = read(&Path::new(&self.path).join(SCHEMA)).map_err(|cause| {
-                let what = format!("could not read {SCHEMA}: {cause}");
-                self.bad(&what)
-            })?;
-            return bytes.map_or(Ok(Value::Null), |bytes| self.parsed(SCHEMA, &bytes));
-        }
+    ) -> Result<(Schema, bool), Error> {
         // The archive has one directory, and what is deeper belongs to other charts.
         let list = ["-tzf", &self.path].map(str::to_owned);
         let tar = Path::new("tar");
@@ -108,17 +122,39 @@ impl Chart {
         let listed = ran(tar, &list, variables, settings, keep).await?;
         self.good("list the archive", &listed)?;
         let names = String::from_utf8_lossy(&listed.out.bytes).into_owned();
-        let mut names = names.lines().filter(|name| !name.starts_with('-'));
-        let is_it = |name: &&str| {
+        let names: Vec<_> = names
+            .lines()
+            .filter(|name| !name.starts_with('-'))
+            .collect();
+        let inside = |name: &str| {
             let file = name.strip_prefix("./").unwrap_or(name);
-            file.split_once('/').is_some_and(|(_, file)| file == SCHEMA)
+            file.split_once('/').map(|(_, file)| file.to_owned())
         };
-        let Some(name) = names.find(is_it) else {
-            return Ok(Value::Null);
+        let in_charts = |file: String| file.starts_with(&format!("{CHARTS}/"));
+        let composed = names.iter().any(|name| inside(name).is_some_and(in_charts));
+        let is_it = |name: &&&str| inside(name).is_some_and(|file| file == SCHEMA);
+        let Some(name) = names.iter().find(is_it) else {
+            return Ok((Schema::default(), composed));
         };
         let one = ["-xzOf", &self.path, name].map(str::to_owned);
+        let keep = Keep::First(BYTES_MAX + 1);
         let ended = ran(tar, &one, variables, settings, keep).await?;
-        self.understood(SCHEMA, &ended)
+        self.good(&format!("read {SCHEMA}"), &ended)?;
+        Ok((self.schema(&ended.out.bytes)?, composed))
+    }
+
+    /// Reads a schema. What is no JSON is none for Helm either; one that is too much for us is
+    /// Helm's alone to judge by.
+    fn schema(&self, bytes: &[u8]) -> Result<Schema, Error> {
+        if bytes.len() > BYTES_MAX {
+            tracing::warn!(
+                chart = self.path,
+                "{SCHEMA} is too large; settings have no types"
+            );
+            return Ok(Schema::default());
+        }
+        let read = Schema::read(bytes);
+        read.map_err(|cause| self.bad(&format!("could not read {SCHEMA}: {cause}")))
     }
 
     fn understood(&self, what: &str, ended: &Ended) -> Result<Value, Error> {
@@ -127,11 +163,7 @@ impl Chart {
             let most = BYTES_MAX / (1024 * 1024);
             return Err(self.bad(&format!("{what}: more than {most} MiB")));
         }
-        self.parsed(what, &ended.out.bytes)
-    }
-
-    fn parsed(&self, what: &str, bytes: &[u8]) -> Result<Value, Error> {
-        let read = serde_json::from_slice(bytes);
+        let read = serde_json::from_slice(&ended.out.bytes);
         read.map_err(|cause| self.bad(&format!("could not read {what}: {cause}")))
     }
 
@@ -168,7 +200,8 @@ fn read(path: &Path) -> std::io::Result<Option<Vec<u8>>> {
         Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(cause) => return Err(cause),
     };
-    let most = u64::try_from(BYTES_MAX).unwrap_or(u64::MAX);
+    // One more shows that it is larger.
+    let most = u64::try_from(BYTES_MAX + 1).unwrap_or(u64::MAX);
     let mut bytes = Vec::new();
     file.take(most).read_to_end(&mut bytes)?;
     Ok(Some(bytes))
@@ -196,6 +229,33 @@ mod tests {
             assert!(error.what.contains(why), "{}", error.what);
         }
         assert!(Chart::find(&text("shop.tgz")).unwrap().archive);
+    }
+
+    #[test]
+    fn a_schema_is_read_as_far_as_it_can_be() {
+        let place = tempfile::tempdir().unwrap();
+        let path = |name: &str| place.path().join(name);
+        std::fs::write(path(CHART), "name: shop").unwrap();
+        let chart = || Chart::find(&place.path().display().to_string()).unwrap();
+        let schema = |text: &str| {
+            std::fs::write(path(SCHEMA), text).unwrap();
+            chart().unpacked().map(|(schema, _)| schema)
+        };
+        assert_eq!(chart().unpacked().unwrap(), (Schema::default(), false));
+        let some = Schema::from(serde_json::json!({"type": "object"}));
+        assert_eq!(schema(r#"{"type": "object"}"#).unwrap(), some);
+        // What is too large or too deep says nothing; what is no JSON is wrong.
+        let large = format!("{{\"a\": \"{}\"}}", "x".repeat(10 * 1024 * 1024));
+        assert_eq!(schema(&large).unwrap(), Schema::default());
+        let deep = format!("{}{}", "[".repeat(9_000), "]".repeat(9_000));
+        assert_eq!(schema(&deep).unwrap(), Schema::default());
+        assert_eq!(schema("{").unwrap_err().kind, Kind::BadChart);
+        // Other charts in it are noticed.
+        std::fs::write(path(SCHEMA), "{}").unwrap();
+        let before = chart();
+        std::fs::create_dir_all(path(CHARTS).join("redis")).unwrap();
+        assert_ne!(chart(), before);
+        assert!(chart().unpacked().unwrap().1);
     }
 
     #[test]

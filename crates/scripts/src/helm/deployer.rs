@@ -9,10 +9,12 @@ use std::time::Duration;
 
 use driver::Context;
 use driver::deploy::{Acted, Deployer, Following, Judged, Looked, Of, Subject, Work};
-use model::environment::config::{Defaults, Key};
+use model::environment::config::{Defaults, Key, Level};
 use model::environment::link::Link;
+use model::environment::schema::{KnownKey, faults};
 use model::environment::settings::{self, Deploy, Settings};
 use model::environment::status::{Deed, Look, Seen};
+use model::fault::{Code, Fault};
 use model::id::ActionId;
 use model::secret::Secret;
 
@@ -20,10 +22,10 @@ use super::acting::{Acting, verb};
 use super::chart::Chart;
 use super::cluster::{self, Asker, Questions, Variables, Way, complaint, ran};
 use super::error::{Error, Kind};
-use super::given::{given, tag};
+use super::given::{Handed, given, tag};
 use super::programs::{Finder, HelmProgram, Programs};
 use super::state;
-use super::values::{Facts, flatten};
+use super::values::{Facts, Made, flatten};
 use crate::bench::Bench;
 use crate::cache::{Cache, Question};
 use crate::output::{ROWS_MAX, Redactor};
@@ -179,6 +181,21 @@ pub(super) fn text(path: &Path) -> Result<String, Error> {
     })
 }
 
+/// All that is wrong with settings by what a chart says of them, before Helm is asked.
+fn wrong(made: &Made, facts: &Facts, given: &Handed) -> Vec<Fault> {
+    let contradictions = made.contradictions.iter().map(|why| {
+        let owner = given.owners.get(why.key());
+        let level = owner.map_or(Level::Application, |owner| owner.level);
+        Fault {
+            path: format!("{}.{}", level.as_str(), why.key()),
+            code: Code::Type,
+            message: why.to_string(),
+        }
+    });
+    let misfits = faults(&facts.misfits(&made.values), &given.owners);
+    contradictions.chain(misfits).collect()
+}
+
 impl Deployer for Helm {
     fn place(&self) -> &str {
         &self.bench.place
@@ -260,16 +277,11 @@ impl Deployer for Helm {
         cx: &Context,
         settings: &Settings,
         _: Of<'_>,
-    ) -> Result<Vec<String>, driver::Error> {
+    ) -> Result<Vec<KnownKey>, driver::Error> {
         let (facts, ..) = self.facts(cx, settings).await?;
-        let mut keys = facts.schema.keys(ROWS_MAX);
-        keys.extend(
-            flatten(&facts.defaults)
-                .into_iter()
-                .map(|(key, _)| key.into()),
-        );
-        let fits = |key: &String| key.parse::<Key>().is_ok();
-        Ok(keys.into_iter().filter(fits).take(ROWS_MAX).collect())
+        let mut keys = facts.schema.known(&facts.texts(), ROWS_MAX);
+        keys.retain(|known| known.key.parse::<Key>().is_ok());
+        Ok(keys)
     }
 
     async fn lacking(&self, settings: &Settings) -> Vec<driver::Error> {
@@ -289,10 +301,12 @@ impl Deployer for Helm {
         let (facts, chart, helm) = self.facts(cx, settings).await?;
         let opened = Opened::texts_of(cx, subject, true).await?;
         let given = given(subject, chart_of(settings)?, &opened, &facts);
-        let values = match facts.values(&given) {
-            Ok(values) => values,
-            Err(why) => return Ok(Judged::Bad(why.to_string())),
-        };
+        let made = facts.made(&given.texts);
+        let wrong = wrong(&made, &facts, &given);
+        if !wrong.is_empty() {
+            return Ok(Judged::Wrong(wrong));
+        }
+        let values = made.values;
         let redactor = Redactor::new(opened.texts());
         let opened = opened.with_file(VALUES, Secret::from_text(values.to_string()));
         let passed = tempfile::tempdir_in(self.bench.passing()).and_then(|above| {

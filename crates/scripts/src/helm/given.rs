@@ -4,20 +4,32 @@ use std::collections::BTreeMap;
 
 use driver::deploy::Subject;
 use model::environment::config::{Given, Key, Level, Setting, Source};
+use model::environment::schema::{Owner, Sight, path};
 use model::environment::settings::Chart;
 
-use super::values::{Facts, path};
+use super::values::Facts;
 use crate::secrets::Opened;
+
+/// Settings as a chart is given them.
+#[derive(Debug, Default)]
+pub(super) struct Handed {
+    /// Each as text.
+    pub(super) texts: BTreeMap<String, String>,
+    /// Whose they are, and what may be told of them.
+    pub(super) owners: BTreeMap<String, Owner>,
+}
+
+impl Handed {
+    fn hand(&mut self, key: &Key, text: String, owner: Owner) {
+        self.texts.insert(key.to_string(), text);
+        self.owners.insert(key.to_string(), owner);
+    }
+}
 
 /// The settings of an environment as text. Both levels are values of the chart. What somebody said
 /// of the application counts before what was said of the deployment, and that before the chart's
 /// own defaults. A secret whose value nobody knows yet is made up.
-pub(super) fn given(
-    subject: &Subject,
-    chart: &Chart,
-    opened: &Opened,
-    facts: &Facts,
-) -> BTreeMap<String, String> {
+pub(super) fn given(subject: &Subject, chart: &Chart, opened: &Opened, facts: &Facts) -> Handed {
     let mut chosen: BTreeMap<&Key, (Level, &Setting)> = BTreeMap::new();
     for (level, settings) in [
         (Level::Deployment, &subject.deployment),
@@ -34,22 +46,29 @@ pub(super) fn given(
         let known = chosen.get(host);
         known.is_none_or(|(_, setting)| setting.source == Source::Default)
     });
-    let mut given = BTreeMap::new();
+    let mut handed = Handed::default();
     for (key, (level, setting)) in chosen {
-        let text = match &setting.value {
-            Given::Plain(text) => text.as_str().to_owned(),
-            Given::Secret => {
-                let known = opened.text(level, key).map(str::to_owned);
-                known.unwrap_or_else(|| facts.made_up(&path(key.as_str())))
+        let (text, sight) = match &setting.value {
+            Given::Plain(text) if setting.source == Source::Default => {
+                (text.as_str().to_owned(), Sight::Default)
             }
+            Given::Plain(text) => (text.as_str().to_owned(), Sight::Open),
+            Given::Secret => match opened.text(level, key) {
+                Some(text) => (text.to_owned(), Sight::Secret),
+                None => (facts.made_up(&path(key.as_str())), Sight::MadeUp),
+            },
         };
-        given.insert(key.to_string(), text);
+        handed.hand(key, text, Owner { level, sight });
     }
     let domain = &subject.settings.place.base_domain;
     if let Some(host) = host.filter(|_| !domain.is_empty()) {
-        given.insert(host.to_string(), format!("{}.{domain}", subject.name));
+        let owner = Owner {
+            level: Level::Application,
+            sight: Sight::Open,
+        };
+        handed.hand(host, format!("{}.{domain}", subject.name), owner);
     }
-    given
+    handed
 }
 
 /// The tag that an environment should have, where everybody may see it.
@@ -85,8 +104,11 @@ mod tests {
         }
     }
 
-    fn pairs(given: &BTreeMap<String, String>) -> Vec<String> {
-        let pairs = given.iter().map(|(key, text)| format!("{key}={text}"));
+    fn pairs(given: &Handed) -> Vec<String> {
+        let pairs = given
+            .texts
+            .iter()
+            .map(|(key, text)| format!("{key}={text}"));
         pairs.collect()
     }
 
@@ -109,7 +131,7 @@ mod tests {
         let host = |subject: &Subject| {
             let chart = chart(Some("ingress.host"));
             let given = given(subject, &chart, &Opened::none(), &Facts::default());
-            given.get("ingress.host").cloned()
+            given.texts.get("ingress.host").cloned()
         };
         let below = Some("orange-button.cactus-store.com".to_owned());
         assert_eq!(host(&subject), below);
@@ -130,9 +152,14 @@ mod tests {
         let cx = context(Known(known));
         let opened = Opened::texts_of(&cx, &subject, true).await.unwrap();
         let mut facts = Facts::default();
-        facts.schema.0 = json!({"properties": {"pin": {"type": "integer"}}});
+        facts.schema = json!({"properties": {"pin": {"type": "integer"}}}).into();
         let given = given(&subject, &chart(None), &opened, &facts);
         assert_eq!(pairs(&given), ["password=hunter2", "pin=1"]);
+        let sight = |key: &str| given.owners.get(key).unwrap().sight;
+        assert_eq!(
+            (sight("password"), sight("pin")),
+            (Sight::Secret, Sight::MadeUp)
+        );
         let why = Opened::texts_of(&cx, &subject, false).await.err().unwrap();
         assert!(why.what.starts_with("pin of environment orange-button"));
     }

@@ -8,18 +8,8 @@
 use std::collections::BTreeMap;
 
 use model::environment::config::{Key, Value as Text};
+use model::environment::schema::{Misfit, Schema, Step, Type, is_below, path, text_of, written};
 use serde_json::{Map, Number, Value};
-
-use super::schema::{Schema, Type};
-
-/// One part of a path.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Step {
-    /// Of a mapping.
-    Name(String),
-    /// Of a list.
-    Index(usize),
-}
 
 /// What a chart says of its values.
 #[derive(Debug, Default)]
@@ -28,10 +18,21 @@ pub(super) struct Facts {
     pub(super) defaults: Value,
     /// What they may be.
     pub(super) schema: Schema,
+    /// Whether it is made of other charts, too, which may have defaults of their own.
+    pub(super) composed: bool,
 }
 
-/// Why settings are no values.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+/// What comes of settings.
+#[derive(Debug)]
+pub(super) struct Made {
+    /// What Helm is to be told.
+    pub(super) values: Value,
+    /// Settings that are not part of it, because they cannot be.
+    pub(super) contradictions: Vec<Contradiction>,
+}
+
+/// Why a setting is no value.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Contradiction {
     /// Something that is no mapping is to have parts.
     #[error("setting {key} is part of {above}, which is something else than a mapping")]
@@ -51,30 +52,6 @@ pub(super) enum Contradiction {
         /// How many there are.
         len: usize,
     },
-}
-
-/// The parts of a key.
-pub(super) fn path(key: &str) -> Vec<Step> {
-    let mut steps = Vec::new();
-    for part in key.split('.') {
-        let (name, indices) = indexed(part);
-        steps.push(Step::Name(name.to_owned()));
-        steps.extend(indices.into_iter().map(Step::Index));
-    }
-    steps
-}
-
-/// A name, and the items of lists behind it, if that is what there is.
-fn indexed(part: &str) -> (&str, Vec<usize>) {
-    let plain = (part, Vec::new());
-    let Some((name, rest)) = part.split_once('[') else {
-        return plain;
-    };
-    let Some(rest) = rest.strip_suffix(']').filter(|_| !name.is_empty()) else {
-        return plain;
-    };
-    let indices: Result<_, _> = rest.split("][").map(str::parse).collect();
-    indices.map_or(plain, |indices| (name, indices))
 }
 
 /// Values as settings, in the order of their names.
@@ -99,7 +76,7 @@ fn descend(key: &str, value: &Value, found: &mut Vec<(Key, Text)>) {
         return;
     }
     // What is too long for a setting cannot be edited, and stays as the chart has it.
-    let pair = key.parse().ok().zip(shown(value).try_into().ok());
+    let pair = key.parse().ok().zip(text_of(value).try_into().ok());
     found.extend(pair);
 }
 
@@ -108,23 +85,30 @@ fn is_part(name: &str) -> bool {
     !name.contains(['.', '[']) && name.parse::<Key>().is_ok()
 }
 
-/// A value as text.
-fn shown(value: &Value) -> String {
-    match value {
-        Value::Null => String::new(),
-        Value::String(text) => text.clone(),
-        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => value.to_string(),
+impl Contradiction {
+    /// The setting that cannot be.
+    pub(super) fn key(&self) -> &str {
+        match self {
+            Self::Inside { key, .. } | Self::Beyond { key, .. } => key,
+        }
     }
 }
 
 impl Facts {
+    /// What Helm is to be told, if all settings can be.
+    pub(super) fn values(&self, given: &BTreeMap<String, String>) -> Result<Value, Contradiction> {
+        let made = self.made(given);
+        match made.contradictions.into_iter().next() {
+            Some(why) => Err(why),
+            None => Ok(made.values),
+        }
+    }
+
     /// What Helm is to be told, so that the chart has these settings and no others: what differs
     /// from its defaults, and nothing in place of those that were left out.
-    pub(super) fn values(&self, given: &BTreeMap<String, String>) -> Result<Value, Contradiction> {
-        let defaults: BTreeMap<_, _> = flatten(&self.defaults)
-            .into_iter()
-            .map(|(key, text)| (String::from(key), String::from(text)))
-            .collect();
+    pub(super) fn made(&self, given: &BTreeMap<String, String>) -> Made {
+        let defaults = self.texts();
+        let mut contradictions = Vec::new();
         let mut values = Value::Object(Map::new());
         // What is above comes before what is below, in this order.
         for (key, text) in given
@@ -132,9 +116,11 @@ impl Facts {
             .filter(|(key, text)| defaults.get(*key) != Some(text))
         {
             let steps = path(key);
-            self.check_above(given, key)?;
-            let value = self.typed(&steps, text);
-            self.put(&mut values, key, &steps, value)?;
+            let put = self.check_above(given, key).and_then(|()| {
+                let value = self.typed(&steps, text);
+                self.put(&mut values, key, &steps, value)
+            });
+            contradictions.extend(put.err());
         }
         let related = |key: &str| {
             let mut given = given.keys();
@@ -142,10 +128,26 @@ impl Facts {
         };
         for key in defaults.keys() {
             if !given.contains_key(key) && !related(key) {
-                self.put(&mut values, key, &path(key), Value::Null)?;
+                let put = self.put(&mut values, key, &path(key), Value::Null);
+                contradictions.extend(put.err());
             }
         }
-        Ok(values)
+        Made {
+            values,
+            contradictions,
+        }
+    }
+
+    /// The defaults as settings.
+    pub(super) fn texts(&self) -> BTreeMap<String, String> {
+        let all = flatten(&self.defaults).into_iter();
+        all.map(|(key, text)| (key.into(), text.into())).collect()
+    }
+
+    /// What is wrong with what Helm would be told, as far as the schema says so.
+    pub(super) fn misfits(&self, values: &Value) -> Vec<Misfit> {
+        let all = merged(&self.defaults, values);
+        self.schema.judge(&all, !self.composed)
     }
 
     /// Refuses a setting that is part of another one which can have no parts.
@@ -194,8 +196,11 @@ impl Facts {
 
     /// A text that the schema lets pass, if only its type counts.
     pub(super) fn made_up(&self, steps: &[Step]) -> String {
-        let types = self.schema.types(steps);
-        let text = match types.first() {
+        let shape = self.schema.shape(steps);
+        if let Some(allowed) = shape.allowed.first() {
+            return text_of(allowed);
+        }
+        let text = match self.schema.types(steps).first() {
             Some(Type::Boolean) => "true",
             Some(Type::Integer | Type::Number) => "1",
             Some(Type::Array) => "[]",
@@ -251,23 +256,24 @@ impl Facts {
     }
 }
 
-/// A path as people write it.
-fn written(steps: &[Step]) -> String {
-    let mut text = String::new();
-    for step in steps {
-        match step {
-            Step::Name(name) if text.is_empty() => text.push_str(name),
-            Step::Name(name) => text.push_str(&format!(".{name}")),
-            Step::Index(index) => text.push_str(&format!("[{index}]")),
-        }
+/// Defaults and what counts before them, put together as Helm does it: `null` takes a default out.
+fn merged(defaults: &Value, values: &Value) -> Value {
+    let (Value::Object(defaults), Value::Object(values)) = (defaults, values) else {
+        return values.clone();
+    };
+    let mut all = defaults.clone();
+    for (name, value) in values {
+        let merged = match defaults.get(name) {
+            Some(_) if value.is_null() => {
+                all.remove(name);
+                continue;
+            }
+            Some(default) => merged(default, value),
+            None => value.clone(),
+        };
+        all.insert(name.clone(), merged);
     }
-    text
-}
-
-/// Whether one key is a part of what another names.
-fn is_below(key: &str, above: &str) -> bool {
-    key.strip_prefix(above)
-        .is_some_and(|rest| rest.starts_with(['.', '[']))
+    Value::Object(all)
 }
 
 /// What is at a path.

@@ -4,6 +4,7 @@ use crate::testing::{Known, context, secret, setting};
 use crate::world::{World, lives, nobody_secret, until, within};
 use driver::deploy::{Acted, Deployer as _, Judged, Of, Stream};
 use model::environment::config::Level;
+use model::environment::schema::KnownKey;
 use model::environment::settings::SecretDelivery;
 use model::environment::status::{Deed, Failure, Look, Seen, Status};
 use scripts::Notified;
@@ -148,13 +149,15 @@ async fn defaults_and_keys_are_told_by_either_name() {
         .keys(&cx, settings, Of::Deployment)
         .await
         .unwrap();
-    assert_eq!(keys, ["chart_version", "chart_name"]);
+    // Of what scripts tell nothing but the name is known.
+    let named = |key: &str| KnownKey::named(key.to_owned());
+    assert_eq!(keys, [named("chart_version"), named("chart_name")]);
     let keys = world
         .scripts
         .keys(&cx, settings, Of::Application(&deployment))
         .await
         .unwrap();
-    assert_eq!(keys, ["--deployment-config.chart_version-12.1.0"]);
+    assert_eq!(keys, [named("--deployment-config.chart_version-12.1.0")]);
 }
 
 #[tokio::test]

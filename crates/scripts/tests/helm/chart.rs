@@ -18,7 +18,8 @@ async fn told(world: &World) -> (Vec<String>, Vec<String>) {
     let defaults = defaults.iter();
     let defaults = defaults.map(|(key, value)| format!("{key}={}", value.as_str()));
     let keys = within(world.helm.keys(&cx, settings, of)).await.unwrap();
-    (defaults.collect(), keys)
+    let keys = keys.into_iter().map(|known| known.key);
+    (defaults.collect(), keys.collect())
 }
 
 #[tokio::test]
@@ -106,32 +107,202 @@ async fn a_configuration_is_judged_by_schema_and_chart() {
         world.set("env.MODE", "1");
         assert_eq!(judged(&world).await, Judged::Good);
         for (key, text, why) in [
-            ("replicas", "many", "replicas"),
-            ("store.size", "huge", "size"),
-            ("unheard.of", "1", "unheard"),
+            (
+                "replicas",
+                "many",
+                "application.replicas: found \"many\", allowed: a whole number from 0 to 20",
+            ),
+            (
+                "store.size",
+                "huge",
+                "application.store.size: found \"huge\", allowed: a text that matches ^[0-9]+[KMGT]i$",
+            ),
+            (
+                "unheard.of",
+                "1",
+                "application.unheard.of: `unheard` is not known to the chart; allowed: env, global, image, ingress, password, replicas, store",
+            ),
             (
                 "image.tag.suffix",
                 "x",
-                "setting image.tag.suffix is part of image.tag",
+                "application.image.tag.suffix: setting image.tag.suffix is part of image.tag, which is something else than a mapping",
             ),
         ] {
             let kept = world.edits.clone();
             world.set(key, text);
-            let Judged::Bad(said) = judged(&world).await else {
-                panic!("{key}={text} is good");
-            };
-            assert!(said.contains(why), "{said}");
+            assert_eq!(wrong(judged(&world).await), [why]);
             world.edits = kept;
         }
-        // What was removed is not there for the chart either.
+        // What was removed is not there for the chart either, and all is told at once.
         world
             .edits
             .insert("image.tag".parse().unwrap(), Edit::Removed);
+        world.set("image.pullPolicy", "Sometimes");
+        assert_eq!(
+            wrong(judged(&world).await),
+            [
+                "application.image.pullPolicy: found \"Sometimes\", allowed: \"Always\", \"IfNotPresent\" or \"Never\"",
+                "application.image.tag: found nothing, allowed: a text of 1 to 128 characters",
+            ]
+        );
+        // What only the chart itself knows is said by Helm.
+        world.edits.clear();
+        let chart = world.own_chart();
+        let text = "{{ if gt (int .Values.replicas) 5 }}{{ fail \"too many\" }}{{ end }}";
+        std::fs::write(chart.join("templates/few.yaml"), text).unwrap();
+        world.set("replicas", "6");
         let Judged::Bad(said) = judged(&world).await else {
-            panic!("a chart without its tag is good");
+            panic!("it did not fail");
         };
-        assert!(said.contains("tag"), "{said}");
+        assert!(said.contains("too many"), "{said}");
     }
+}
+
+/// The faults of settings, in lines.
+fn wrong(judged: Judged) -> Vec<String> {
+    let Judged::Wrong(faults) = judged else {
+        panic!("{judged:?}");
+    };
+    faults.iter().map(ToString::to_string).collect()
+}
+
+#[tokio::test]
+async fn keys_are_told_with_what_the_schema_says() {
+    let test = "keys_are_told_with_what_the_schema_says";
+    let Some(helm) = helm_or_skip(test, lab::helm::VERSIONS[0]) else {
+        return;
+    };
+    let world = World::alone(&helm);
+    let cx = nobody_secret();
+    for of in [Of::Deployment, Of::Application(&[])] {
+        let known = within(world.helm.keys(&cx, &world.subject.settings, of));
+        let known = known.await.unwrap();
+        let known = |key: &str| {
+            let found = known.iter().find(|known| known.key == key).unwrap();
+            let default = found.default.clone().unwrap_or_default();
+            format!("{} [{default}]", found.shape.words())
+        };
+        assert_eq!(known("replicas"), "a whole number from 0 to 20 [2]");
+        assert_eq!(known("ingress.path"), "a text that matches ^/ [/]");
+        assert_eq!(known("ingress.enabled"), "true or false [true]");
+        assert_eq!(known("env"), "a mapping, as JSON [{}]");
+    }
+}
+
+/// A chart that shows the types of what it is given, and what it was given.
+const TYPES: &str = r#"kinds: {{ range list "flag" "count" "ratio" "name" "mode" "list" "free" }}{{ . }}={{ index $.Values . | kindOf }} {{ end }}
+deep: {{ kindOf .Values.deep.flag }} {{ kindOf (index .Values.list 0) }}
+"#;
+
+const TYPES_SCHEMA: &str = r##"{
+  "properties": {
+    "flag": {"type": "boolean"}, "count": {"$ref": "#/definitions/count"}, "ratio": {"type": "number"},
+    "name": {"type": "string"}, "mode": {"enum": ["1", "2"]}, "list": {"type": "array", "items": {"type": "string"}},
+    "deep": {"properties": {"flag": {"type": ["boolean", "null"]}}}
+  },
+  "definitions": {"count": {"type": "integer"}}
+}"##;
+
+/// What Helm itself makes of the values that it is given.
+#[tokio::test]
+async fn typed_values_reach_a_real_helm_typed() {
+    for version in lab::helm::VERSIONS {
+        let test = "typed_values_reach_a_real_helm_typed";
+        let Some(helm) = helm_or_skip(test, version) else {
+            return;
+        };
+        let mut world = World::alone(&helm);
+        world.chart().host = None;
+        let chart = world.own_chart();
+        std::fs::remove_dir_all(chart.join("templates")).unwrap();
+        std::fs::create_dir(chart.join("templates")).unwrap();
+        std::fs::write(chart.join("values.yaml"), "flag: false\n").unwrap();
+        std::fs::write(chart.join("values.schema.json"), TYPES_SCHEMA).unwrap();
+        for (key, text) in [
+            ("flag", "true"),
+            ("count", "1"),
+            ("ratio", "1"),
+            ("name", "1"),
+            ("mode", "2"),
+            ("list[0]", "true"),
+            ("deep.flag", "false"),
+            ("free", "12"),
+        ] {
+            world.set(key, text);
+        }
+        assert_eq!(judged(&world).await, Judged::Good);
+        // What it was given is told where it fails on purpose.
+        let fail = format!("{{{{ fail (tpl `{TYPES}` .) }}}}");
+        std::fs::write(chart.join("templates/types.yaml"), fail).unwrap();
+        let Judged::Bad(said) = judged(&world).await else {
+            panic!("it did not fail");
+        };
+        let kinds =
+            "flag=bool count=float64 ratio=float64 name=string mode=string list=slice free=float64";
+        assert!(said.contains(kinds), "{said}");
+        assert!(said.contains("deep: bool string"), "{said}");
+        std::fs::remove_file(chart.join("templates/types.yaml")).unwrap();
+        // Whatever is refused here, Helm refuses, too: it is asked with the schema alone.
+        for (key, text) in [
+            ("count", "1.5"),
+            ("mode", "3"),
+            ("list[0]", "a"),
+            ("name", "x"),
+        ] {
+            let kept = world.edits.clone();
+            world.set(key, text);
+            let by_us = matches!(judged(&world).await, Judged::Wrong(_));
+            assert_eq!(by_us, !helm_takes(&helm, &chart, key, text), "{key}={text}");
+            world.edits = kept;
+        }
+    }
+}
+
+/// Whether Helm takes a chart with one value, that is a number where it looks like one.
+fn helm_takes(helm: &Path, chart: &Path, key: &str, text: &str) -> bool {
+    let verb = if text.parse::<f64>().is_ok() && key != "mode" {
+        "--set-json"
+    } else {
+        "--set-string"
+    };
+    let ran = Command::new(helm)
+        .arg("template")
+        .arg(chart)
+        .args([verb, &format!("{key}={text}")])
+        .output();
+    ran.unwrap().status.success()
+}
+
+#[tokio::test]
+async fn helm_is_the_last_judge_of_what_is_not_understood() {
+    let test = "helm_is_the_last_judge_of_what_is_not_understood";
+    let Some(helm) = helm_or_skip(test, lab::helm::VERSIONS[0]) else {
+        return;
+    };
+    let mut world = World::alone(&helm);
+    world.chart().host = None;
+    let chart = world.own_chart();
+    std::fs::write(chart.join("values.yaml"), "name: shop\n").unwrap();
+    let schema = |text: &str| std::fs::write(chart.join("values.schema.json"), text).unwrap();
+    let templates = chart.join("templates");
+    std::fs::remove_dir_all(&templates).unwrap();
+    schema(r#"{"properties": {"name": {"not": {"const": "lemon"}}}}"#);
+    assert_eq!(judged(&world).await, Judged::Good);
+    world.set("name", "lemon");
+    let Judged::Bad(said) = judged(&world).await else {
+        panic!("Helm took it");
+    };
+    assert!(said.contains("name"), "{said}");
+    // One that is too large for us is not for Helm, which reads 5 MiB.
+    let filler = "x".repeat(9 * 512 * 1024);
+    schema(&format!(
+        r#"{{"description": "{filler}", "properties": {{"name": {{"type": "integer"}}}}}}"#
+    ));
+    world.edits.clear();
+    let Judged::Bad(said) = judged(&world).await else {
+        panic!("Helm took it");
+    };
+    assert!(said.contains("name"), "{said}");
 }
 
 #[tokio::test]
@@ -159,6 +330,23 @@ async fn a_secret_is_judged_and_not_told() {
         panic!("it did not fail");
     };
     assert!(said.contains("***") && !said.contains("hunter2"), "{said}");
+    // Nor is it told when its own setting cannot have it.
+    let cx_short = context(Known(vec![(Level::Application, "image.tag", b"hunter2")]));
+    let mut short = world.configured(&cx_short).await;
+    short
+        .application
+        .retain(|one| one.key.as_str() != "image.tag");
+    short.application.push(secret("image.tag"));
+    let file = chart.join("values.schema.json");
+    let before = std::fs::read(&file).unwrap();
+    let schema = r#"{"properties": {"image": {"properties": {"tag": {"pattern": "^v"}}}}}"#;
+    std::fs::write(&file, schema).unwrap();
+    let told = wrong(within(world.helm.judge(&cx_short, &short)).await.unwrap());
+    assert_eq!(
+        told,
+        ["application.image.tag: found a secret value, allowed: a text that matches ^v"]
+    );
+    std::fs::write(&file, before).unwrap();
     // Of an environment that is not there yet nobody knows the value; the type is judged.
     std::fs::remove_file(chart.join("templates/talk.yaml")).unwrap();
     subject.id = None;

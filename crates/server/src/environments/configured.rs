@@ -83,21 +83,22 @@ pub(crate) fn subject(
     }
 }
 
-/// What the project's check says.
-pub(crate) async fn judged(app: &App, candidate: &Candidate) -> Result<Verdict, Problem> {
+/// What the project's check says against a configuration. Values that settings cannot have are
+/// refused at once, also of what is only tried: no check needs to be asked.
+pub(crate) async fn judged(app: &App, candidate: &Candidate) -> Result<Option<String>, Problem> {
     let judged = app.advise().judge(candidate).await;
-    judged.map_err(Problem::unadvised)
+    match judged.map_err(Problem::unadvised)? {
+        Verdict::Good => Ok(None),
+        Verdict::Bad(said) => Ok(Some(said)),
+        Verdict::Wrong(faults) => Err(Problem::environment_wrong(faults)),
+    }
 }
 
 /// What would come of something that is only tried.
-pub(crate) fn tried(effective: Effective, verdict: Verdict) -> api::TrialView {
-    let (accepted, said) = match verdict {
-        Verdict::Good => (true, None),
-        Verdict::Bad(said) => (false, Some(said)),
-    };
+pub(crate) fn tried(effective: Effective, said: Option<String>) -> api::TrialView {
     api::TrialView {
         configuration: view::configuration(effective),
-        accepted,
+        accepted: said.is_none(),
         said,
     }
 }

@@ -3,7 +3,7 @@
 use axum::http::StatusCode;
 use model::environment::status::Status;
 use model::environment::{EnvironmentName, NameError};
-use model::fault::Fault;
+use model::fault::{Fault, counted};
 use model::id::{ActionId, DeliveryId};
 use model::name::Name;
 use plan::environment::{Exit, Refusal};
@@ -182,8 +182,28 @@ impl Problem {
             "ENV-010",
             "configuration refused",
             detail,
-            "that is what the script `config_check` of the project said; nothing was changed",
+            "that is what the project's check said: its script `config_check`, or Helm; nothing was changed",
         )
+    }
+
+    /// Settings have values that they cannot have.
+    pub(crate) fn environment_wrong(faults: Vec<Fault>) -> Self {
+        let detail = match faults.as_slice() {
+            [only] => only.to_string(),
+            many => format!(
+                "{} settings have values that they cannot have",
+                counted(many)
+            ),
+        };
+        let mut problem = Self::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "ENV-021",
+            "not what the chart takes",
+            detail,
+            "see what each setting may be with `slipway env keys`; nothing was changed",
+        );
+        problem.0.faults = faults.into_iter().map(Into::into).collect();
+        problem
     }
 
     /// Scripts did not answer as they should. What the project's own scripts do wrong stands in the

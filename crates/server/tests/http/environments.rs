@@ -10,13 +10,16 @@ mod lists;
 mod output;
 mod secrets;
 mod settings;
+mod typed;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{Method, Request, StatusCode, header};
 use futures_util::future::BoxFuture;
 use model::environment::config::{Defaults, Given, Setting};
+use model::environment::schema::KnownKey;
 use model::environment::settings::Settings;
 use model::environment::status::{Failure, Look, Seen};
 use serde_json::{Value, json};
@@ -71,14 +74,18 @@ impl Advise for Oracle {
         })
     }
 
-    fn keys<'a>(&'a self, settings: &'a Settings, of: Of<'a>) -> Advice<'a, Vec<String>> {
+    fn keys<'a>(&'a self, settings: &'a Settings, of: Of<'a>) -> Advice<'a, Vec<KnownKey>> {
         Box::pin(async move {
             working(settings)?;
+            if let Some(schema) = typed::schema(settings) {
+                return Ok(schema.known(&BTreeMap::new(), 100));
+            }
             let keys: &[&str] = match of {
                 Of::Deployment => &["chart_name", "chart_version"],
                 Of::Application(_) => &["image.tag", "replicas"],
             };
-            Ok(keys.iter().map(|key| (*key).to_owned()).collect())
+            let known = keys.iter().map(|key| KnownKey::named((*key).to_owned()));
+            Ok(known.collect())
         })
     }
 
@@ -96,6 +103,10 @@ impl Advise for Oracle {
     fn judge<'a>(&'a self, candidate: &'a Candidate) -> Advice<'a, Verdict> {
         Box::pin(async move {
             working(&candidate.settings)?;
+            let faults = typed::faults_of(candidate);
+            if !faults.is_empty() {
+                return Ok(Verdict::Wrong(faults));
+            }
             // Of what is secret and new the judge sees the value, as scripts would.
             let wrong = candidate
                 .fresh

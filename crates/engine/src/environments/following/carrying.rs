@@ -310,6 +310,13 @@ impl<D: Deployer> Hand<'_, D> {
                 "the project's check does not take it: {}",
                 said.trim()
             ))),
+            Judged::Wrong(faults) => {
+                let faults: Vec<_> = faults.iter().map(ToString::to_string).collect();
+                let faults = faults.join("; ");
+                Err(Unable::Refused(format!(
+                    "settings have values that they cannot have: {faults}"
+                )))
+            }
         }
     }
 }

@@ -13,7 +13,7 @@ fn chart() -> Facts {
             "resources": {},
             "nothing": null,
         }),
-        schema: Schema(json!({
+        schema: Schema::from(json!({
             "properties": {
                 "debug": {"type": "boolean"},
                 "port": {"type": ["integer", "string"]},
@@ -21,12 +21,12 @@ fn chart() -> Facts {
                 "either": {"type": ["string", "null"]},
             },
         })),
+        composed: false,
     }
 }
 
 fn told(facts: &Facts) -> BTreeMap<String, String> {
-    let told = flatten(&facts.defaults).into_iter();
-    told.map(|(key, text)| (key.into(), text.into())).collect()
+    facts.texts()
 }
 
 /// The values when these settings differ from the defaults.
@@ -106,12 +106,13 @@ fn types_are_those_of_the_schema_then_of_the_default_then_as_it_looks() {
 fn what_is_called_like_a_number_keeps_its_name() {
     let facts = Facts {
         defaults: json!({"tag": 1.1, "count": 1}),
-        schema: Schema(json!({
+        schema: Schema::from(json!({
             "properties": {
                 "weight": {"type": "number"},
                 "version": {"type": ["number", "string"]},
             },
         })),
+        composed: false,
     };
     let typed = |key: &str, text: &str| facts.typed(&path(key), text);
     assert_eq!(typed("tag", "1.20"), json!("1.20"));
@@ -177,15 +178,65 @@ fn settings_that_cannot_be_together_are_refused() {
 }
 
 #[test]
-fn odd_keys_are_names() {
-    for key in ["a[", "a[x]", "[0]", "a[-1]", "a]"] {
-        assert_eq!(path(key), [Step::Name(key.to_owned())]);
+fn what_is_wrong_is_found_in_what_the_chart_would_have() {
+    let facts = Facts {
+        defaults: json!({"image": {"name": "shop", "tag": "1"}, "size": "1Gi", "none": null}),
+        schema: Schema::from(json!({
+            "required": ["none"],
+            "properties": {
+                "image": {"required": ["name", "tag"], "properties": {"tag": {"type": "string"}}},
+                "size": {"pattern": "^[0-9]+[MG]i$"},
+                "debug": {"type": "boolean"},
+                "none": {"type": "string"},
+            },
+        })),
+        composed: false,
+    };
+    let wrong = |facts: &Facts, edits: &[(&str, Option<&str>)]| {
+        let mut given = facts.texts();
+        for (key, text) in edits {
+            match text {
+                Some(text) => drop(given.insert((*key).to_owned(), (*text).to_owned())),
+                None => drop(given.remove(*key)),
+            }
+        }
+        let misfits = facts.misfits(&facts.made(&given).values);
+        let line = |one: &Misfit| format!("{} {}", written(&one.place), one.found);
+        misfits.iter().map(line).collect::<Vec<_>>()
+    };
+    assert_eq!(wrong(&facts, &[]), [""; 0]);
+    let good = [("image.tag", Some("7")), ("debug", Some("true"))];
+    assert_eq!(wrong(&facts, &good), [""; 0]);
+    let bad = [
+        ("image.tag", None),
+        ("debug", Some("perhaps")),
+        ("size", Some("huge")),
+    ];
+    let all = ["debug \"perhaps\"", "image.tag nothing", "size \"huge\""];
+    assert_eq!(wrong(&facts, &bad), all);
+    // Other charts may have what is not there.
+    let composed = Facts {
+        composed: true,
+        ..facts
+    };
+    assert_eq!(wrong(&composed, &[("image.tag", None)]), [""; 0]);
+}
+
+#[test]
+fn what_cannot_be_does_not_hide_what_is_wrong() {
+    let facts = chart();
+    let mut given = facts.texts();
+    for (key, text) in [
+        ("image.tag.suffix", "x"),
+        ("replicas[0]", "x"),
+        ("debug", "y"),
+    ] {
+        given.insert(key.to_owned(), text.to_owned());
     }
-    let name = |name: &str| Step::Name(name.to_owned());
-    assert_eq!(
-        path("a[0][12].b"),
-        [name("a"), Step::Index(0), Step::Index(12), name("b")]
-    );
+    let made = facts.made(&given);
+    let keys: Vec<_> = made.contradictions.iter().map(Contradiction::key).collect();
+    assert_eq!(keys, ["image.tag.suffix", "replicas[0]"]);
+    assert_eq!(facts.misfits(&made.values).len(), 1);
 }
 
 proptest::proptest! {

@@ -18,7 +18,6 @@ use utoipa::IntoParams;
 
 use super::reading::find_action;
 use crate::access::Caller;
-use crate::advise::Verdict;
 use crate::app::App;
 use crate::environments;
 use crate::extract::{self, Query, Within};
@@ -72,7 +71,7 @@ pub(crate) async fn archive(
         (status = 202, description = "begun; the work follows", body = EnvironmentAccepted, headers(("Location" = String, description = "the action to follow"))),
         (status = 409, description = "it is busy, or not possible now", body = api::Problem, content_type = "application/problem+json"),
         (status = 412, description = "it has another generation", body = api::Problem, content_type = "application/problem+json"),
-        (status = 422, description = "the project's check does not take the configuration", body = api::Problem, content_type = "application/problem+json"),
+        (status = 422, description = "settings have values that they cannot have, or the project's check does not take the configuration", body = api::Problem, content_type = "application/problem+json"),
         (status = 502, description = "the scripts did not answer as they should", body = api::Problem, content_type = "application/problem+json"),
     ),
 )]
@@ -204,11 +203,8 @@ fn permitted(row: &EnvironmentRow, deed: Deed, force: bool) -> Result<(), Proble
         .map_err(|refusal| Problem::environment_refused(&row.name, &refusal, &standing.exits()))
 }
 
-fn taken(verdict: Verdict) -> Result<(), Problem> {
-    match verdict {
-        Verdict::Good => Ok(()),
-        Verdict::Bad(said) => Err(Problem::environment_judged(&said)),
-    }
+fn taken(said: Option<String>) -> Result<(), Problem> {
+    said.map_or(Ok(()), |said| Err(Problem::environment_judged(&said)))
 }
 
 async fn begin(app: &App, row: &EnvironmentRow, draft: ActionDraft) -> Result<Response, Problem> {
@@ -266,7 +262,7 @@ pub(crate) async fn cancel(
     responses(
         (status = 202, description = "begun; the work follows", body = EnvironmentAccepted, headers(("Location" = String, description = "the action to follow"))),
         (status = 409, description = "it is busy, or not possible now", body = api::Problem, content_type = "application/problem+json"),
-        (status = 422, description = "the project's check does not take the configuration", body = api::Problem, content_type = "application/problem+json"),
+        (status = 422, description = "settings have values that they cannot have, or the project's check does not take the configuration", body = api::Problem, content_type = "application/problem+json"),
         (status = 502, description = "the scripts did not answer as they should", body = api::Problem, content_type = "application/problem+json"),
     ),
 )]

@@ -23,7 +23,7 @@ use utoipa::IntoParams;
 
 use super::body::Whispered;
 use crate::access::Caller;
-use crate::advise::{Candidate, Verdict};
+use crate::advise::Candidate;
 use crate::app::App;
 use crate::environments::{self, About, TRIES_MAX, Wanted};
 use crate::extract::{self, Project, Query, Within};
@@ -60,7 +60,7 @@ struct Coming {
         (status = 200, description = "what would come of it", body = TrialView),
         (status = 202, description = "begun; the work follows", body = EnvironmentAccepted, headers(("Location" = String, description = "the action to follow"))),
         (status = 409, description = "there is one of that name, or the project has no settings for environments", body = api::Problem, content_type = "application/problem+json"),
-        (status = 422, description = "the project's check does not take the configuration", body = api::Problem, content_type = "application/problem+json"),
+        (status = 422, description = "settings have values that they cannot have, or the project's check does not take the configuration", body = api::Problem, content_type = "application/problem+json"),
         (status = 502, description = "the scripts did not answer as they should", body = api::Problem, content_type = "application/problem+json"),
     ),
 )]
@@ -133,11 +133,11 @@ async fn come(app: &App, caller: &Caller, coming: Coming, dry: bool) -> Result<R
         fresh: Arc::clone(&fresh),
         actor: caller.actor.clone(),
     };
-    let verdict = environments::judged(app, &candidate).await?;
+    let said = environments::judged(app, &candidate).await?;
     if dry {
-        return Ok(Json(environments::tried(effective, verdict)).into_response());
+        return Ok(Json(environments::tried(effective, said)).into_response());
     }
-    if let Verdict::Bad(said) = verdict {
+    if let Some(said) = said {
         return Err(Problem::environment_judged(&said));
     }
     for _ in 0..TRIES_MAX {
@@ -189,7 +189,7 @@ struct Becoming {
         (status = 202, description = "noted, or begun; the work follows", body = EnvironmentAccepted, headers(("Location" = String, description = "the action to follow"))),
         (status = 409, description = "it is busy, or not possible now", body = api::Problem, content_type = "application/problem+json"),
         (status = 412, description = "it has another generation", body = api::Problem, content_type = "application/problem+json"),
-        (status = 422, description = "the project's check does not take the configuration", body = api::Problem, content_type = "application/problem+json"),
+        (status = 422, description = "settings have values that they cannot have, or the project's check does not take the configuration", body = api::Problem, content_type = "application/problem+json"),
         (status = 502, description = "the scripts did not answer as they should", body = api::Problem, content_type = "application/problem+json"),
     ),
 )]
@@ -266,7 +266,7 @@ fn patched(request: &EnvironmentChangeRequest, before: &About) -> About {
         (status = 202, description = "begun; the work follows", body = EnvironmentAccepted, headers(("Location" = String, description = "the action to follow"))),
         (status = 409, description = "it is busy, or not possible now", body = api::Problem, content_type = "application/problem+json"),
         (status = 412, description = "it has another generation", body = api::Problem, content_type = "application/problem+json"),
-        (status = 422, description = "the project's check does not take the configuration", body = api::Problem, content_type = "application/problem+json"),
+        (status = 422, description = "settings have values that they cannot have, or the project's check does not take the configuration", body = api::Problem, content_type = "application/problem+json"),
         (status = 502, description = "the scripts did not answer as they should", body = api::Problem, content_type = "application/problem+json"),
     ),
 )]
@@ -349,13 +349,13 @@ async fn become_another(
     environments::lent(&row.name, row.origin.as_ref(), edits)?;
     let effective = environments::worked_out(app, settings, edits).await?;
     let candidate = environments::subject(row, settings, &effective, fresh, &caller.actor);
-    let verdict = environments::judged(app, &candidate).await?;
+    let said = environments::judged(app, &candidate).await?;
     if dry {
         return Ok(Some(
-            Json(environments::tried(effective, verdict)).into_response(),
+            Json(environments::tried(effective, said)).into_response(),
         ));
     }
-    if let Verdict::Bad(said) = verdict {
+    if let Some(said) = said {
         return Err(Problem::environment_judged(&said));
     }
     let draft = ActionDraft {
@@ -414,7 +414,7 @@ async fn amend(
     responses(
         (status = 202, description = "begun; the work follows", body = EnvironmentAccepted, headers(("Location" = String, description = "the action to follow"))),
         (status = 409, description = "there is one of that name", body = api::Problem, content_type = "application/problem+json"),
-        (status = 422, description = "the project's check does not take the configuration", body = api::Problem, content_type = "application/problem+json"),
+        (status = 422, description = "settings have values that they cannot have, or the project's check does not take the configuration", body = api::Problem, content_type = "application/problem+json"),
         (status = 502, description = "the scripts did not answer as they should", body = api::Problem, content_type = "application/problem+json"),
     ),
 )]

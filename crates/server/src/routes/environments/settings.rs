@@ -330,11 +330,14 @@ pub(crate) async fn defaults(
     Ok(Json(DefaultsView { settings }))
 }
 
-/// Settings that may be edited, whether or not they have defaults, as scripts tell them.
+/// Settings that may be edited, whether or not they have defaults, with what is known of them.
+///
+/// Scripts tell only their names. Where environments are deployed by Helm, the schema of the chart
+/// tells what their values may be.
 #[utoipa::path(
     get, path = "/environment-keys", operation_id = "getEnvironmentKeys", tag = "environments", params(LevelQuery),
     responses(
-        (status = 200, description = "their names", body = KeysOfLevelView),
+        (status = 200, description = "their names, and what is known of them", body = KeysOfLevelView),
         (status = 409, description = "the project has no settings for environments", body = api::Problem, content_type = "application/problem+json"),
         (status = 422, description = "a script told something that is no configuration", body = api::Problem, content_type = "application/problem+json"),
         (status = 502, description = "the scripts did not answer as they should", body = api::Problem, content_type = "application/problem+json"),
@@ -349,7 +352,10 @@ pub(crate) async fn keys(
     let of = of(query.level, &deployment);
     let keys = app.advise().keys(&settings, of).await;
     let keys = keys.map_err(Problem::unadvised)?;
-    Ok(Json(KeysOfLevelView { keys }))
+    Ok(Json(KeysOfLevelView {
+        keys: keys.iter().map(|known| known.key.clone()).collect(),
+        settings: keys.into_iter().map(Into::into).collect(),
+    }))
 }
 
 fn of(level: SettingLevel, deployment: &[Setting]) -> Of<'_> {

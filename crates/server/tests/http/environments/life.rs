@@ -171,7 +171,7 @@ async fn what_is_only_tried_changes_nothing() {
     let refused = world.env(Method::PATCH, "s/orange", bad).await;
     expect![[r#"
         422 ENV-010: orange: no such image
-          hint: that is what the script `config_check` of the project said; nothing was changed
+          hint: that is what the project's check said: its script `config_check`, or Helm; nothing was changed
     "#]]
     .assert_eq(&refused.picture());
     assert_eq!(world.env_get("s/orange").await, before);
