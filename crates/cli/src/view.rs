@@ -7,6 +7,7 @@ mod access;
 mod describe;
 mod environment;
 mod secret;
+mod setting;
 
 pub(crate) use access::{audit, projects, tokens};
 pub(crate) use describe::{cluster, intent, lines, machine, manifest, task};
@@ -14,6 +15,7 @@ pub(crate) use environment::{
     configuration, deliveries, environment, environment_settings, environments,
 };
 pub(crate) use secret::{keys, secrets};
+pub(crate) use setting::setting_keys;
 
 use crate::table::{Table, plain};
 use api::time::{brief, left};

@@ -335,6 +335,93 @@ async fn how_an_environment_is_is_told_and_waited_for() {
     .await;
 }
 
+const TYPED: &[(&str, &str, &str)] = &[
+    (
+        "GET environment-keys?level=application ",
+        "200 OK",
+        r#"{"keys":["env","image.tag","mode","replicas","weight"],"settings":[
+            {"key":"env","types":["object"],"default":"{}","required":false},
+            {"key":"image.tag","types":["string"],"default":"1","required":true,"minLength":1,"maxLength":128,"pattern":"^v","description":"The version"},
+            {"key":"mode","types":["string"],"allowed":["fast","slow"],"required":false},
+            {"key":"replicas","types":["integer","null"],"default":"2","required":false,"minimum":0,"maximum":20,"description":"How many pods"},
+            {"key":"weight","required":false,"exclusiveMinimum":0.5,"multipleOf":2}]}"#,
+    ),
+    (
+        "GET environment-keys?level=deployment&environment=orange ",
+        "200 OK",
+        r#"{"keys":["chart","version"],"settings":[{"key":"chart","required":false},{"key":"version","required":false}]}"#,
+    ),
+    // One that is older tells only names, too.
+    (
+        "GET environment-keys?level=application&environment=lemon ",
+        "200 OK",
+        r#"{"keys":["chart"]}"#,
+    ),
+    (
+        "POST environments ",
+        "422 Unprocessable Entity",
+        r#"{"title":"not what the chart takes","status":422,"code":"ENV-021","detail":"2 settings have values that they cannot have","hint":"see what each may be",
+        "faults":[{"path":"application.mode","code":"format","message":"found \"odd\", allowed: \"fast\" or \"slow\""},
+        {"path":"deployment.replicas","code":"range","message":"found 50, allowed: a whole number from 0 to 20"}]}"#,
+    ),
+];
+
+#[tokio::test]
+async fn settings_are_listed_with_what_they_may_be() {
+    let server = serve(TYPED);
+    check(
+        &server,
+        "env keys",
+        &expect![[r#"
+        exit 0
+        SETTING    TYPE          DEFAULT  ALLOWED                                    DESCRIPTION
+        env        object        {}
+        image.tag  string        1        required, 1 to 128 characters, matches ^v  The version
+        mode       string                 fast|slow
+        replicas   integer|null  2        0 to 20                                    How many pods
+        weight     any                    above 0.5, multiple of 2
+        --
+    "#]],
+    )
+    .await;
+    check(
+        &server,
+        "env keys orange --level deployment",
+        &expect![[r#"
+            exit 0
+            SETTING
+            chart
+            version
+            --
+        "#]],
+    )
+    .await;
+    check(
+        &server,
+        "env keys lemon",
+        &expect![[r#"
+        exit 0
+        SETTING
+        chart
+        --
+    "#]],
+    )
+    .await;
+    check(
+        &server,
+        "env create orange -e mode=odd -o replicas=50",
+        &expect![[r#"
+            exit 1
+            --
+            error: 2 settings have values that they cannot have (ENV-021)
+            application.mode: found "odd", allowed: "fast" or "slow"
+            deployment.replicas: found 50, allowed: a whole number from 0 to 20
+            hint: see what each may be
+        "#]],
+    )
+    .await;
+}
+
 /// Answers one request after the other, whatever is asked.
 fn script(answers: Vec<String>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

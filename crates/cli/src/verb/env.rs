@@ -26,6 +26,8 @@ pub enum Verb {
     List(looking::List),
     /// Show all that is known of one environment
     Info(looking::Info),
+    /// List the settings that can be edited, and what each may be
+    Keys(looking::Keys),
     /// Show how an environment is
     Status(looking::Status),
     /// Show what the scripts of an action printed
@@ -95,6 +97,7 @@ pub(crate) async fn run(verb: Verb, context: &mut Context<'_>) -> Result<Exit, E
         Verb::Update(arguments) => changing::update(arguments, context).await,
         Verb::List(arguments) => looking::list(arguments, context).await,
         Verb::Info(arguments) => looking::info(arguments, context).await,
+        Verb::Keys(arguments) => looking::keys(arguments, context).await,
         Verb::Status(arguments) => looking::status(arguments, context).await,
         Verb::Logs(arguments) => looking::logs(arguments, context).await,
         Verb::Archive(arguments) => acting::archive(arguments, context).await,

@@ -173,7 +173,7 @@ pub(crate) fn configuration(view: &ConfigurationView) -> String {
     level("application", &view.application) + &level("deployment", &view.deployment)
 }
 
-fn short(value: &str) -> String {
+pub(super) fn short(value: &str) -> String {
     let value = value.replace('\n', "\\n");
     if value.chars().count() <= VALUE_LEN_MAX {
         return value;

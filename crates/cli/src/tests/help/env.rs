@@ -15,6 +15,7 @@ fn the_help_of_env() {
               update      Change an environment: settings, labels, owner, notes
               list        List environments
               info        Show all that is known of one environment
+              keys        List the settings that can be edited, and what each may be
               status      Show how an environment is
               logs        Show what the scripts of an action printed
               archive     Have an environment rest: nothing runs, and what it has stored is kept
@@ -31,6 +32,28 @@ fn the_help_of_env() {
               help        Print this message or the help of the given subcommand(s)
             Options:
               -h, --help  Print help (see more with '--help')"#]],
+    );
+}
+
+#[test]
+fn the_help_of_env_keys() {
+    check(
+        "env keys",
+        &expect![[r#"
+        List the settings that can be edited, and what each may be
+        Usage: slipway env keys [OPTIONS] [NAME]
+        Arguments:
+          [NAME]  The environment, as which it is deployed [default: one that nobody edited]
+        Options:
+              --level <LEVEL>  Which of the two configurations [default: application] [possible values:
+                               application, deployment]
+          -h, --help           Print help (see more with '--help')
+        Examples:
+          slipway env keys
+          slipway env keys orange --level deployment
+          slipway env keys -o json | jq -r '.settings[] | select(.required) | .key'
+        What is known of settings comes from the schema of the chart, where environments are deployed by
+        Helm. Control scripts tell only their names."#]],
     );
 }
 

@@ -12,7 +12,7 @@ use api::client::{DeliveryFilter, EnvironmentFilter, OutputSignal, Page};
 use api::page::LIMIT_MAX;
 use api::{
     ActionView, Client, ConfigurationView, DeliveryState, DeliveryView, EnvironmentStatus,
-    EnvironmentView, Exit, OutputLineView, OutputStream,
+    EnvironmentView, Exit, OutputLineView, OutputStream, SettingLevel,
 };
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use serde::Serialize;
@@ -75,6 +75,44 @@ pub struct Info {
     /// Show the whole configuration, defaults included
     #[arg(long)]
     effective: bool,
+}
+
+/// Arguments of `slipway env keys`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  slipway env keys
+  slipway env keys orange --level deployment
+  slipway env keys -o json | jq -r '.settings[] | select(.required) | .key'
+
+What is known of settings comes from the schema of the chart, where environments are deployed by
+Helm. Control scripts tell only their names.")]
+pub struct Keys {
+    /// The environment, as which it is deployed [default: one that nobody edited]
+    #[arg(value_name = "NAME", value_parser = api::argument::environment)]
+    name: Option<String>,
+
+    /// Which of the two configurations
+    #[arg(long, value_name = "LEVEL", value_enum, default_value_t = Level::Application)]
+    level: Level,
+}
+
+/// Which of the two configurations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Level {
+    /// What the application is given.
+    #[value(alias = "app")]
+    Application,
+    /// How it is deployed.
+    Deployment,
+}
+
+impl From<Level> for SettingLevel {
+    fn from(level: Level) -> Self {
+        match level {
+            Level::Application => Self::Application,
+            Level::Deployment => Self::Deployment,
+        }
+    }
 }
 
 /// Arguments of `slipway env status`.
@@ -203,6 +241,17 @@ pub(super) async fn info(arguments: Info, context: &mut Context<'_>) -> Result<E
             now,
         )
     })?;
+    Ok(Exit::Done)
+}
+
+pub(super) async fn keys(arguments: Keys, context: &mut Context<'_>) -> Result<Exit, Error> {
+    let client = context.client()?;
+    let asked = client.environment_keys(arguments.level.into(), arguments.name.as_deref());
+    let keys = asked.await?;
+    if keys.keys.is_empty() {
+        context.out().say("no settings");
+    }
+    context.show(&keys, |_| view::setting_keys(&keys))?;
     Ok(Exit::Done)
 }
 
