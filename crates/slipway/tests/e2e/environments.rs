@@ -50,11 +50,15 @@ fn a_chart_goes_through_every_status_on_a_cluster_of_ours() {
             "what is not as it should be is seen, and that it is again",
             broken,
         );
+        site.step("what the chart cannot take is refused", refused);
         site.step("it is updated", |site| {
-            env(site, &["update", ORANGE, "-e", "replicas=1"]);
+            let words = ["update", ORANGE, "-e", "replicas=1", "-e", "env.COUNT=7"];
+            env(site, &words);
             is(site, "update-pending");
             is(site, "running");
             assert_eq!(replicas(site), "1");
+            // A number where the chart wants a text is a text: else Kubernetes would refuse it.
+            assert_eq!(variable(site, "COUNT"), "7");
         });
         site.step("it is archived while the server is killed", |site| {
             env(site, &["archive", ORANGE]);
@@ -122,6 +126,35 @@ fn broken(site: &mut Site) {
     is(site, "running");
 }
 
+/// Wrong values are told at once, and nothing is begun.
+fn refused(site: &mut Site) {
+    let told = env(site, &["keys", "-o", "json"]);
+    let told: Value = serde_json::from_str(&told).unwrap();
+    let mut known = told["settings"].as_array().unwrap().iter();
+    let known = known.find(|known| known["key"] == "replicas").unwrap();
+    assert_eq!(known["types"], serde_json::json!(["integer"]));
+    let before = seen(site);
+    let words = [
+        "env",
+        "update",
+        ORANGE,
+        "-e",
+        "replicas=many",
+        "-o",
+        "imge.tag=2",
+    ];
+    let said = site.refused(&words);
+    for part in [
+        "ENV-021",
+        "application.replicas: found \"many\", allowed: a whole number from 0 to 20",
+        "deployment.imge.tag: `imge` is not known to the chart; did you mean `image`?",
+    ] {
+        assert!(said.contains(part), "{said}");
+    }
+    assert_eq!(seen(site)["generation"], before["generation"]);
+    assert_eq!(replicas(site), "2");
+}
+
 #[track_caller]
 fn env(site: &mut Site, words: &[&str]) -> String {
     site.client(&[&["env"], words].concat())
@@ -149,6 +182,13 @@ fn replicas(site: &mut Site) -> String {
         site,
         &["get", DEPLOYMENT, "-o", "jsonpath={.spec.replicas}"],
     )
+}
+
+/// The value of a variable of its containers.
+fn variable(site: &mut Site, name: &str) -> String {
+    let path =
+        format!("jsonpath={{.spec.template.spec.containers[0].env[?(@.name==\"{name}\")].value}}");
+    in_namespace(site, &["get", DEPLOYMENT, "-o", &path])
 }
 
 fn pods(site: &mut Site) -> String {

@@ -153,6 +153,15 @@ impl Site {
         said
     }
 
+    /// What the server complains about, which must be something.
+    #[track_caller]
+    pub(crate) fn refused(&mut self, words: &[&str]) -> String {
+        let output = self.server.as_mut().unwrap().client(words);
+        let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success(), "{words:?}: {complaint}");
+        complaint
+    }
+
     /// What the server answers to a question.
     #[track_caller]
     pub(crate) fn told(&mut self, words: &[&str]) -> Vec<Value> {
