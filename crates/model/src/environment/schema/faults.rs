@@ -83,10 +83,10 @@ fn concerned(place: &str, code: Code, owners: &BTreeMap<String, Owner>) -> Vec<(
         .iter()
         .filter(|(key, owner)| is_below(key, place) && owner.sight != Sight::Default);
     let below: Vec<_> = below.map(|(key, owner)| (key.clone(), *owner)).collect();
-    match code {
-        Code::UnknownField if !below.is_empty() => below,
-        _ => vec![(place.to_owned(), nobody)],
+    if code == Code::UnknownField && !below.is_empty() {
+        return below;
     }
+    vec![(place.to_owned(), nobody)]
 }
 
 fn message(misfit: &Misfit, place: &str, key: &str, sight: Sight) -> String {

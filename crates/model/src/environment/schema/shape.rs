@@ -210,8 +210,8 @@ impl Shape {
     }
 
     fn or(self, other: Self) -> Self {
-        fn same<T: PartialEq>(one: Option<T>, other: Option<T>) -> Option<T> {
-            if one == other { one } else { None }
+        fn same<T: PartialEq>(one: Option<T>, other: Option<&T>) -> Option<T> {
+            if one.as_ref() == other { one } else { None }
         }
         let any = self.types.is_empty() || other.types.is_empty();
         let mut types = self.types;
@@ -232,15 +232,15 @@ impl Shape {
         Self {
             types,
             allowed,
-            minimum: same(self.minimum, other.minimum),
-            maximum: same(self.maximum, other.maximum),
-            exclusive_minimum: same(self.exclusive_minimum, other.exclusive_minimum),
-            exclusive_maximum: same(self.exclusive_maximum, other.exclusive_maximum),
-            multiple_of: same(self.multiple_of, other.multiple_of),
-            min_length: same(self.min_length, other.min_length),
-            max_length: same(self.max_length, other.max_length),
-            pattern: same(self.pattern, other.pattern),
-            format: same(self.format, other.format),
+            minimum: same(self.minimum, other.minimum.as_ref()),
+            maximum: same(self.maximum, other.maximum.as_ref()),
+            exclusive_minimum: same(self.exclusive_minimum, other.exclusive_minimum.as_ref()),
+            exclusive_maximum: same(self.exclusive_maximum, other.exclusive_maximum.as_ref()),
+            multiple_of: same(self.multiple_of, other.multiple_of.as_ref()),
+            min_length: same(self.min_length, other.min_length.as_ref()),
+            max_length: same(self.max_length, other.max_length.as_ref()),
+            pattern: same(self.pattern, other.pattern.as_ref()),
+            format: same(self.format, other.format.as_ref()),
             default: self.default.or(other.default),
             description: self.description.or(other.description),
             required: self.required || other.required,

@@ -1,7 +1,7 @@
 //! What schemas say, and what is wrong by them.
 
 use super::*;
-use crate::environment::config::Level;
+use crate::environment::config::Level::{self, Application, Deployment};
 use expect_test::{Expect, expect};
 use serde_json::json;
 
@@ -428,7 +428,6 @@ fn faults_are_told_of_settings_and_nothing_of_what_is_secret() {
         "imagine": 1,
         "never": "hunter2",
     });
-    use Level::{Application, Deployment};
     let owners = owners(&[
         ("replicas", Deployment, Sight::Open),
         ("tag", Application, Sight::Default),
