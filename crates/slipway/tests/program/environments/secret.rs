@@ -68,7 +68,7 @@ fn asked(house: &mut House) -> String {
     let token = std::fs::read_to_string(token).unwrap();
     let bearer = [("authorization", format!("Bearer {}", token.trim()))];
     let address = house.server.address();
-    let mut get = |path: &str| {
+    let get = |path: &str| {
         let (status, body) = super::wire::send(&address, ("GET", path), &bearer, "");
         assert_eq!(status, 200, "{path}: {body}");
         body
