@@ -187,11 +187,14 @@ pub(crate) fn lacking(settings: &Settings) -> Vec<Error> {
     let mut missing = Vec::new();
     let mut errors: Vec<Error> = Vec::new();
     for (name, error) in found {
-        match error.kind {
-            Kind::Missing => missing.push(name),
+        if error.kind == Kind::NoDirectory {
             // It is the same for all of them.
-            Kind::NoDirectory => return vec![error],
-            _ => errors.push(error),
+            return vec![error];
+        }
+        if error.kind == Kind::Missing {
+            missing.push(name);
+        } else {
+            errors.push(error);
         }
     }
     if !missing.is_empty() {

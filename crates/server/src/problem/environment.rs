@@ -225,11 +225,12 @@ impl Problem {
             Trouble::Unfit => (told, "ENV-037", "cannot be handed over"),
             Trouble::Ours => (StatusCode::BAD_GATEWAY, "ENV-011", "scripts did not answer"),
         };
-        let hint = match trouble {
-            Trouble::Unfit | Trouble::Ours => format!("{hint}; nothing was changed"),
-            _ => format!(
+        let hint = if matches!(trouble, Trouble::Unfit | Trouble::Ours) {
+            format!("{hint}; nothing was changed")
+        } else {
+            format!(
                 "{hint}; nothing was changed. `slipway env scripts check DIR` tries all scripts of a directory"
-            ),
+            )
         };
         Self::new(status, code, title, what, hint)
     }
