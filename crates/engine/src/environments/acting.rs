@@ -172,7 +172,7 @@ fn ended(acted: Acted, claim: &ActionClaim) -> ActionEnd {
 /// How long somebody said that it may take: in minutes, where those are whole.
 fn told(patience: Duration) -> String {
     let seconds = patience.as_secs();
-    let (count, unit) = if seconds >= 60 && seconds % 60 == 0 {
+    let (count, unit) = if seconds >= 60 && seconds.is_multiple_of(60) {
         (seconds / 60, "minute")
     } else {
         (seconds, "second")

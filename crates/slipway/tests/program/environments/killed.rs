@@ -101,7 +101,8 @@ fn check_runs(house: &House, expected: &Runs) {
 fn under_way(house: &mut House, name: &str) -> String {
     let seen = house.seen(name);
     let action = seen["busy"]["action"].as_str();
-    action.unwrap_or_else(|| panic!("{seen}")).to_owned()
+    assert!(action.is_some(), "{seen}");
+    action.unwrap().to_owned()
 }
 
 /// All that a script printed while it was held is kept, each line once and in its order.

@@ -261,14 +261,8 @@ esac";
     }
 }
 
-#[test]
-fn a_secret_setting_of_a_chart_is_told_to_helm_alone() {
-    let secret = drawn(40);
-    let told = traces(secret.as_bytes());
-    let given = tempfile::tempdir().unwrap();
-    let file = given.path().join("value");
-    std::fs::write(&file, &secret).unwrap();
-    let setting = format!("db.password=@{}", file.display());
+/// A project with a chart, whose Helm waits when it deploys; and what was said to its settings.
+fn charted() -> (House, String) {
     let mut house = House::new("file");
     let directory = house.directory.path().to_owned();
     programs(&directory);
@@ -293,8 +287,21 @@ fn a_secret_setting_of_a_chart_is_told_to_helm_alone() {
         "--kubeconfig-file",
         &format!("{}/kubeconfig", directory.display()),
     ];
-    let mut heard = house.env(&words);
+    let heard = house.env(&words);
     assert!(!heard.contains("warning: "), "{heard}");
+    (house, heard)
+}
+
+#[test]
+fn a_secret_setting_of_a_chart_is_told_to_helm_alone() {
+    let secret = drawn(40);
+    let told = traces(secret.as_bytes());
+    let given = tempfile::tempdir().unwrap();
+    let file = given.path().join("value");
+    std::fs::write(&file, &secret).unwrap();
+    let setting = format!("db.password=@{}", file.display());
+    let (mut house, mut heard) = charted();
+    let directory = house.directory.path().to_owned();
     heard += &house.env(&["create", "lemon", "-t", "v1", "--secret", &setting]);
     until("Helm is at it", || {
         heard += &house.env(&["logs", "lemon"]);
