@@ -151,8 +151,10 @@ mod tests {
         let known = vec![(Level::Application, "password", &b"hunter2"[..])];
         let cx = context(Known(known));
         let opened = Opened::texts_of(&cx, &subject, true).await.unwrap();
-        let mut facts = Facts::default();
-        facts.schema = json!({"properties": {"pin": {"type": "integer"}}}).into();
+        let facts = Facts {
+            schema: json!({"properties": {"pin": {"type": "integer"}}}).into(),
+            ..Facts::default()
+        };
         let given = given(&subject, &chart(None), &opened, &facts);
         assert_eq!(pairs(&given), ["password=hunter2", "pin=1"]);
         let sight = |key: &str| given.owners.get(key).unwrap().sight;
