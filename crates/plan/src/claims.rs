@@ -29,6 +29,9 @@ pub struct Claim {
 }
 
 impl Claim {
+    /// Who has something, where that is nobody of the project that asks: names of others are theirs.
+    pub const ELSEWHERE: &'static str = "a machine of another project";
+
     /// The address at which a given machine stands.
     ///
     /// A machine that we make has its own address; one that was given is named by it, and two

@@ -34,7 +34,7 @@ pub(crate) fn take(
                 continue;
             }
             claim(tx, &[row(&thing, "", task, now)])?;
-            if let Some(Holder { machine, by, goes }) = held(tx, &thing)?
+            if let Some(Holder { machine, by, goes }) = held(tx, &thing, &task.project)?
                 && machine != task.machine.id
             {
                 let reason = Reason::Claimed { thing, by, goes };
@@ -50,12 +50,12 @@ pub(crate) fn take(
 pub(crate) fn elsewhere(
     tx: &mut dyn Tx,
     things: BTreeSet<String>,
-    cluster: ClusterId,
+    (project, cluster): (&Name, ClusterId),
     going: &BTreeSet<MachineId>,
 ) -> Result<Vec<Claim>, Error> {
     let mut claimed = Vec::new();
     for thing in things {
-        if let Some(Holder { machine, by, goes }) = named(tx, &thing, cluster)? {
+        if let Some(Holder { machine, by, goes }) = named(tx, &thing, (project, cluster))? {
             let goes = goes || going.contains(&machine);
             claimed.push(Claim { thing, by, goes });
         }
@@ -69,10 +69,19 @@ pub(crate) fn holder(
     thing: &str,
     cluster: ClusterId,
 ) -> Result<Option<String>, Error> {
+    let project = first(
+        tx,
+        "SELECT project FROM clusters WHERE id = $1",
+        &[cluster.into()],
+    )?;
+    let Some(mut project) = project else {
+        return Ok(None);
+    };
+    let project = project.take()?;
     let held = if Claim::is_name(thing) {
-        named(tx, thing, cluster)?
+        named(tx, thing, (&project, cluster))?
     } else {
-        held(tx, thing)?
+        held(tx, thing, &project)?
     };
     Ok(held.map(|holder| holder.by))
 }
@@ -86,7 +95,8 @@ fn take_names(
     for ((thing, machine), task) in wanted {
         // Looked at while nobody else takes it: of two that want it one gets it.
         tx.hold(&thing)?;
-        if let Some(Holder { by, goes, .. }) = named(tx, &thing, task.cluster)? {
+        let own = (&task.project, task.cluster);
+        if let Some(Holder { by, goes, .. }) = named(tx, &thing, own)? {
             return Ok(Some((machine, Reason::Claimed { thing, by, goes })));
         }
         claim(tx, &[row(&thing, &machine.to_string(), task, now)])?;
@@ -97,14 +107,18 @@ fn take_names(
 /// Who holds a thing.
 struct Holder {
     machine: MachineId,
-    /// The same for people.
+    /// The same for people of the project that asks. Those of another learn that it is none of theirs, and no names.
     by: String,
     /// Whether it is on its way out, and gives the thing back by itself.
     goes: bool,
 }
 
-/// Who holds a thing, other than the machines of this cluster.
-fn named(tx: &mut dyn Tx, thing: &str, but: ClusterId) -> Result<Option<Holder>, Error> {
+/// Who holds a thing, other than the machines of this cluster, as its project may know it.
+fn named(
+    tx: &mut dyn Tx,
+    thing: &str,
+    (asks, but): (&Name, ClusterId),
+) -> Result<Option<Holder>, Error> {
     let row = first(
         tx,
         "SELECT machine, project, cluster_name, machine_name,
@@ -112,10 +126,11 @@ fn named(tx: &mut dyn Tx, thing: &str, but: ClusterId) -> Result<Option<Holder>,
          FROM claims WHERE thing = $1 AND cluster <> $2 ORDER BY since, unit LIMIT 1",
         &[thing.into(), but.into()],
     )?;
-    row.map(holding).transpose()
+    row.map(|row| holding(row, asks)).transpose()
 }
 
-fn held(tx: &mut dyn Tx, thing: &str) -> Result<Option<Holder>, Error> {
+/// Who holds a thing, as a project may know it.
+fn held(tx: &mut dyn Tx, thing: &str, asks: &Name) -> Result<Option<Holder>, Error> {
     let row = first(
         tx,
         "SELECT machine, project, cluster_name, machine_name,
@@ -123,17 +138,21 @@ fn held(tx: &mut dyn Tx, thing: &str) -> Result<Option<Holder>, Error> {
          FROM claims WHERE thing = $1 AND unit = ''",
         &[thing.into()],
     )?;
-    row.map(holding).transpose()
+    row.map(|row| holding(row, asks)).transpose()
 }
 
-fn holding(mut row: Row) -> Result<Holder, Error> {
+fn holding(mut row: Row, asks: &Name) -> Result<Holder, Error> {
     let machine_id = row.take()?;
     let (project, cluster, machine) = (
         row.take::<String>()?,
         row.take::<String>()?,
         row.take::<String>()?,
     );
-    let by = format!("{machine} of cluster {cluster} in project {project}");
+    let by = if project == asks.as_str() {
+        format!("{machine} of cluster {cluster} in project {project}")
+    } else {
+        Claim::ELSEWHERE.to_owned()
+    };
     Ok(Holder {
         machine: machine_id,
         by,

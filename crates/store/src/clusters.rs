@@ -508,7 +508,7 @@ impl ClusterView {
             }
         }
         let wanted = Claim::wanted(desired, &self.observed);
-        self.claimed = claims::elsewhere(tx, wanted, desired.cluster, going)?;
+        self.claimed = claims::elsewhere(tx, wanted, (&desired.project, desired.cluster), going)?;
         Ok(())
     }
 }

@@ -1,6 +1,7 @@
 //! What ends a wait, in words.
 
 use super::{Ends, Held, Reason};
+use crate::claims::Claim;
 use model::id::TaskId;
 use model::name::Name;
 use model::secret::EntryName;
@@ -92,6 +93,9 @@ impl Reason {
             Self::Claimed { by, goes: true, .. } => {
                 format!("continues by itself when {by} is gone")
             }
+            Self::Claimed { by, .. } if by == Claim::ELSEWHERE => format!(
+                "continues when {by} gives it back; name another one, or ask an administrator, who sees all projects"
+            ),
             Self::Claimed { by, .. } => {
                 format!("continues when {by} gives it back; remove it from one of the manifests")
             }

@@ -511,6 +511,41 @@ async fn the_plan_of_an_address_that_is_held_says_by_whom_and_what_to_do() {
 }
 
 #[tokio::test]
+async fn who_holds_an_address_in_another_project_is_nobodys_business() {
+    let world = World::new();
+    world.make_project("lab").await;
+    let theirs = with_host("east", "10.8.0.0/24", "192.0.2.7");
+    let request = Request::post("/api/v1/projects/lab/manifests")
+        .header(header::AUTHORIZATION, format!("Bearer {TOKEN}"))
+        .header(header::CONTENT_TYPE, "application/yaml")
+        .body(Body::from(theirs))
+        .unwrap();
+    assert_eq!(world.send(request).await.status, StatusCode::ACCEPTED);
+    world.settle().await;
+    let west = with_host("west", "10.9.0.0/24", "192.0.2.7");
+    let shown = world.post("/plans", &west).await;
+    for word in ["east-", "cluster east", "project lab"] {
+        assert!(!shown.text.contains(word), "{word}: {}", shown.text);
+    }
+    let held = shown.json()["clusters"][0]["held"][0].clone();
+    expect![[""]].assert_eq(&format!(
+        "{}\n{}\n",
+        held["text"].as_str().unwrap(),
+        held["nextAction"].as_str().unwrap()
+    ));
+    // What is told after apply is the same, and so is what the cluster says of itself.
+    let accepted = world.submit(&west).await;
+    assert_eq!(accepted.status, StatusCode::ACCEPTED, "{}", accepted.text);
+    world.settle().await;
+    let cluster = world.get("/clusters/west").await;
+    assert_eq!(cluster.json()["held"][0], held, "{}", cluster.text);
+    for path in ["/clusters/west", "/clusters/west/why", "/events"] {
+        let told = world.get(path).await;
+        assert!(!told.text.contains("east-"), "{path}: {}", told.text);
+    }
+}
+
+#[tokio::test]
 async fn a_plan_knows_that_another_cluster_of_the_manifest_goes() {
     let world = World::new();
     let east = with_host("east", "10.8.0.0/24", "192.0.2.7");
