@@ -10,6 +10,7 @@
 //! ends there. `sim` does so at every point of every story.
 
 mod agenda;
+mod alarm;
 mod attempt;
 mod deliveries;
 mod environments;
@@ -27,6 +28,7 @@ pub use secrets::{given, opener};
 pub use settings::Settings;
 
 use agenda::Agenda;
+use alarm::Alarm;
 use driver::{Clock, Driver};
 use lease::Leases;
 use std::sync::Arc;
@@ -50,6 +52,8 @@ struct Shared<D> {
     settings: Settings,
     agenda: Agenda,
     leases: Leases,
+    /// Rung when a cluster is to be looked at sooner than anybody would.
+    alarm: Alarm,
     /// Rung when there may be something to claim.
     bell: tokio::sync::Notify,
     /// Rung when there may be a cluster that nobody has looked at.
@@ -73,6 +77,7 @@ impl<D: Driver> Engine<D> {
             settings,
             agenda: Agenda::default(),
             leases: Leases::default(),
+            alarm: Alarm::default(),
             bell: tokio::sync::Notify::new(),
             probe_bell: tokio::sync::Notify::new(),
         };

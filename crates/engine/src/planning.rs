@@ -193,7 +193,7 @@ async fn pass<D: Driver>(shared: &Shared<D>, cluster: ClusterId) -> Result<(), L
         }
         let (tasks, held) = (plan.tasks.len(), plan.held.len());
         tracing::debug!(tasks, held, "planned");
-        if known.is_told(&plan) {
+        if known.is_told(&plan, now) {
             return Ok(());
         }
         for held in &stopped {
@@ -202,6 +202,9 @@ async fn pass<D: Driver>(shared: &Shared<D>, cluster: ClusterId) -> Result<(), L
         loop {
             match shared.store.commit(plan.clone(), now).await {
                 Ok(()) => {
+                    if let Some(wake) = plan.wake {
+                        shared.alarm.ends(wake);
+                    }
                     if !plan.tasks.is_empty() || !plan.reopen.is_empty() {
                         shared.bell.notify_one();
                     }

@@ -33,6 +33,7 @@ use std::ops::Deref;
 use std::time::Duration;
 
 pub(crate) use repair::Ward;
+pub(crate) use roll::after;
 
 /// The next generation of a cluster that moves on by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,6 +7,7 @@ use crate::summary::Phase;
 use crate::wished::wished;
 use model::observed::Observed;
 use model::task::{Open, State};
+use model::time::Timestamp;
 use std::fmt;
 
 /// One link of the chain.
@@ -41,7 +42,7 @@ pub fn why(view: &View<'_>, plan: &Plan) -> Vec<Cause> {
     held.sort_by_key(|held| rank(&held.reason));
     let told = |held: &&Held| Cause {
         fact: held.to_string(),
-        next: Some(held.next_action()),
+        next: Some(next_of(held, view.now)),
     };
     let urgent = held.partition_point(|held| rank(&held.reason) < Rank::Turn);
     let (urgent, others) = held.split_at(urgent);
@@ -53,6 +54,7 @@ pub fn why(view: &View<'_>, plan: &Plan) -> Vec<Cause> {
         next: Some("begins by itself".to_owned()),
     }));
     chain.extend(others.iter().map(told));
+    chain.extend(tried_again(view, plan));
     let offers = offers(view).into_iter().map(|offer| Cause {
         next: Some(offer.next_action(&view.desired.name)),
         fact: offer.to_string(),
@@ -82,6 +84,63 @@ pub fn why(view: &View<'_>, plan: &Plan) -> Vec<Cause> {
         )),
     }));
     chain
+}
+
+/// What ends a wait; of a try whose time has come, that it begins.
+fn next_of(held: &Held, now: Timestamp) -> String {
+    let due = held.reason.paused_until().filter(|due| *due <= now);
+    if due.is_some() {
+        "the next try is due and begins by itself; or correct the pool in the manifest, which begins anew"
+            .to_owned()
+    } else {
+        held.next_action()
+    }
+}
+
+/// Pools whose new kind failed before and is being tried again, or would be if nothing kept it: how often it was
+/// tried, and how that ended, is not forgotten while nobody knows how this try ends.
+fn tried_again(view: &View<'_>, plan: &Plan) -> impl Iterator<Item = Cause> {
+    let waits = |error: &str| {
+        let mut held = plan.held.iter();
+        held.any(
+            |held| matches!(&held.reason, Reason::TakenBack { error: told, .. } if told == error),
+        )
+    };
+    let tried = view.desired.rolls.iter().filter_map(move |roll| {
+        let failed = roll.failed.as_ref()?;
+        let begun = !roll.coming.is_empty();
+        (begun || !waits(&failed.because)).then_some((roll, failed, begun))
+    });
+    tried.map(|(roll, failed, begun)| {
+        let now = if begun {
+            "is being tried"
+        } else {
+            "is due to be tried"
+        };
+        let fact = format!(
+            "the new kind of pool {} {now} for the {} time; before, it was taken back: {}",
+            roll.pool,
+            nth(failed.times.saturating_add(1)),
+            failed.because
+        );
+        let next = "if it fails again, the pool stays as it was and a longer pause follows";
+        Cause {
+            fact,
+            next: Some(next.to_owned()),
+        }
+    })
+}
+
+/// A number that says which: `2nd`.
+fn nth(number: u32) -> String {
+    let ending = match (number % 100, number % 10) {
+        (11..=13, _) => "th",
+        (_, 1) => "st",
+        (_, 2) => "nd",
+        (_, 3) => "rd",
+        _ => "th",
+    };
+    format!("{number}{ending}")
 }
 
 /// Nodes that somebody else has joined to a cluster.

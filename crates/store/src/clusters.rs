@@ -71,6 +71,8 @@ pub struct ClusterView {
     pub parent: u64,
     /// What people are told of it; absent when a change waits to be planned.
     told: Option<(Summary, Vec<Held>)>,
+    /// When it is planned again though nothing may have happened.
+    wake: Option<Timestamp>,
     /// What ended well again and again and changed nothing.
     vain: Vec<Vain>,
     /// Machines that the last commit held back because others hold what they need.
@@ -102,13 +104,13 @@ impl ClusterView {
         }
     }
 
-    /// Whether committing `plan` would change nothing, not even what people are told.
-    pub fn is_told(&self, plan: &Plan) -> bool {
+    /// Whether committing `plan` would change nothing, not even what people are told and when it is made again.
+    pub fn is_told(&self, plan: &Plan, now: Timestamp) -> bool {
         let told = self
             .told
             .as_ref()
             .is_some_and(|(summary, held)| *summary == plan.summary && *held == plan.held);
-        told && !commit::acts(plan)
+        told && !commit::acts(plan) && !commit::sooner(plan, self.wake, now)
     }
 
     /// Whether nobody has looked at it since it was restored from a backup. What is known of it
@@ -151,6 +153,7 @@ impl ClusterView {
             intents: Vec::new(),
             parent: 0,
             told: None,
+            wake: None,
             vain: Vec::new(),
             blocked: Vec::new(),
             elsewhere: Vec::new(),
@@ -444,7 +447,7 @@ fn list(
 pub(crate) fn view(tx: &mut dyn Tx, cluster: ClusterId) -> Result<Option<ClusterView>, Error> {
     let found = first(
         tx,
-        "SELECT generation, plans, unplanned, format, summary, format, held FROM clusters
+        "SELECT generation, plans, unplanned, wake_at, format, summary, format, held FROM clusters
          WHERE id = $1 AND phase <> 'gone'",
         &[cluster.into()],
     )?;
@@ -453,6 +456,7 @@ pub(crate) fn view(tx: &mut dyn Tx, cluster: ClusterId) -> Result<Option<Cluster
     };
     let (generation, parent) = (row.take()?, row.take()?);
     let unplanned: bool = row.take()?;
+    let wake = row.take()?;
     // What people were told is made anew with the next plan, so nothing depends on reading it.
     let told: (Option<Summary>, Option<Vec<Held>>) = (row.readable()?, row.readable()?);
     let told = told.0.zip(told.1);
@@ -477,6 +481,7 @@ pub(crate) fn view(tx: &mut dyn Tx, cluster: ClusterId) -> Result<Option<Cluster
         intents: intents::of_cluster(tx, cluster)?,
         parent,
         told: told.filter(|_| !unplanned),
+        wake,
         blocked,
         elsewhere: Vec::new(),
         missing: Vec::new(),

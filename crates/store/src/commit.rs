@@ -16,6 +16,7 @@ use model::task::{State, Task};
 use model::time::Timestamp;
 use plan::{Phase, Plan, Reason, spent};
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 /// Tasks that an event names before it only counts.
 const NAMED_MAX: usize = 3;
@@ -60,6 +61,15 @@ pub(crate) fn acts(plan: &Plan) -> bool {
         && plan.release.is_empty())
 }
 
+/// Whether a plan is to be made again sooner than anybody knows.
+pub(crate) fn sooner(plan: &Plan, known: Option<Timestamp>, now: Timestamp) -> bool {
+    let wake = plan.wake.filter(|wake| *wake > now);
+    wake.is_some_and(|wake| known.is_none_or(|known| wake < known))
+}
+
+/// When a cluster is planned again whose time is past already: what is in its way may tell nobody when it ends.
+const WAKE_AGAIN: Duration = Duration::from_secs(30);
+
 /// The row of a cluster as a commit finds it.
 struct Head {
     project: Name,
@@ -67,6 +77,7 @@ struct Head {
     phase: Phase,
     unplanned: bool,
     told: (String, String),
+    wake: Option<Timestamp>,
 }
 
 fn commit(tx: &mut dyn Tx, plan: &Plan, now: Timestamp) -> Result<(), CommitError> {
@@ -123,7 +134,7 @@ fn commit(tx: &mut dyn Tx, plan: &Plan, now: Timestamp) -> Result<(), CommitErro
 fn current(tx: &mut dyn Tx, plan: &Plan) -> Result<Head, CommitError> {
     let row = first(
         tx,
-        "SELECT project, name, generation, plans, phase, unplanned, summary, held FROM clusters WHERE id = $1
+        "SELECT project, name, generation, plans, phase, unplanned, summary, held, wake_at FROM clusters WHERE id = $1
          FOR UPDATE",
         &[plan.cluster.into()],
     )?;
@@ -138,6 +149,7 @@ fn current(tx: &mut dyn Tx, plan: &Plan) -> Result<Head, CommitError> {
         phase: row.take()?,
         unplanned: row.take()?,
         told: (row.take()?, row.take()?),
+        wake: row.take()?,
     };
     if generation != plan.generation || plans != plan.parent || head.phase == Phase::Gone {
         return Err(CommitError::Stale);
@@ -295,9 +307,11 @@ fn tell(tx: &mut dyn Tx, plan: &Plan, head: &Head, now: Timestamp) -> Result<(),
     let (summary, held) = (encode(&plan.summary)?, encode(&plan.held)?);
     let (told_summary, told_held) = &head.told;
     let told = summary == Value::from(told_summary) && held == Value::from(told_held);
-    if told && !head.unplanned && !acts(plan) {
+    if told && !head.unplanned && !acts(plan) && !sooner(plan, head.wake, now) {
         return Ok(());
     }
+    let later = |at: Timestamp| if at > now { at } else { now.plus(WAKE_AGAIN) };
+    let wake = plan.wake.map(later);
     let phase = plan.summary.phase;
     // Also a plan that only tells overtakes those that were made before: what another process
     // has seen earlier must not be told after it.
@@ -311,7 +325,7 @@ fn tell(tx: &mut dyn Tx, plan: &Plan, head: &Head, now: Timestamp) -> Result<(),
             summary,
             held,
             now.into(),
-            plan.wake.into(),
+            wake.into(),
         ],
     )?;
     if phase != head.phase {

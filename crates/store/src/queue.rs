@@ -113,7 +113,7 @@ impl Store {
     }
 
     /// When the next lease or wish ends, or a cluster is to be looked at.
-    async fn next_end(&self) -> Result<Option<Timestamp>, Error> {
+    pub async fn next_end(&self) -> Result<Option<Timestamp>, Error> {
         self.runner.read(end).await
     }
 }

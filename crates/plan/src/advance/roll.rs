@@ -66,7 +66,7 @@ fn step(
         settle(&mut next, at, false);
         return Some((next, because));
     };
-    if !settled(view, roll) || waits(view, roll).is_some() || is_crowded(view) {
+    if unsettled(view, roll).is_some() || waits(view, roll).is_some() || is_crowded(view) {
         return None;
     }
     let mut next = view.desired.clone();
@@ -205,14 +205,24 @@ fn settle(next: &mut Desired, at: usize, left: bool) {
     }
 }
 
-/// Whether those that went serve nobody any more.
-fn settled(view: &View<'_>, roll: &Roll) -> bool {
+/// One of those that went and still serve somebody, where there is one.
+fn unsettled<'a>(view: &View<'a>, roll: &Roll) -> Option<&'a Machine> {
     let stays = |machine: &Machine| match machine.role {
         Role::Control | Role::Compute => joined(view, machine),
         Role::Balancer => !is_gone(view, machine),
     };
     let mut leaving = view.desired.leaving.iter();
-    !leaving.any(|machine| roll.holds(machine) && stays(machine))
+    leaving.find(|machine| roll.holds(machine) && stays(machine))
+}
+
+/// Who has to be gone before the next try begins, though its time has come.
+pub(crate) fn after<'a>(view: &View<'a>, roll: &Roll) -> Option<&'a Machine> {
+    let crowding = || {
+        let mut leaving = view.desired.leaving.iter();
+        let first = leaving.find(|machine| !is_gone(view, machine));
+        first.filter(|_| is_crowded(view))
+    };
+    unsettled(view, roll).or_else(crowding)
 }
 
 /// When the next try may begin, where that is later.

@@ -1,6 +1,7 @@
 //! A pool becomes another kind of machine, and machines that do not serve are replaced.
 
 mod balancers;
+mod due;
 mod edited;
 mod first;
 mod gates;

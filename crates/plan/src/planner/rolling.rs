@@ -5,6 +5,7 @@
 
 use super::draft::Draft;
 use super::survey::Place;
+use crate::advance;
 use crate::held::Reason;
 use model::task::Kind;
 use model::upkeep::Roll;
@@ -37,13 +38,22 @@ fn reason(draft: &Draft<'_>, roll: &Roll) -> Option<Reason> {
         let after = comes.name.clone();
         return Some(Reason::Successor { after });
     }
-    let failed = roll.failed.as_ref();
-    if let Some(failed) = failed.filter(|failed| failed.due() > draft.view.now) {
-        return Some(Reason::TakenBack {
-            times: failed.times,
-            due: failed.due(),
-            error: failed.because.clone(),
-        });
+    let Some(failed) = &roll.failed else {
+        return draft.closed();
+    };
+    let taken_back = || Reason::TakenBack {
+        times: failed.times,
+        due: failed.due(),
+        error: failed.because.clone(),
+    };
+    if failed.due() > draft.view.now {
+        return Some(taken_back());
     }
-    draft.closed()
+    // Its time has come: what keeps it is told, and else that it is about to be tried.
+    let after = || {
+        let after = advance::after(draft.view, roll)?.name.clone();
+        Some(Reason::Turn { after })
+    };
+    let kept = draft.pause().or_else(|| draft.closed());
+    Some(kept.or_else(after).unwrap_or_else(taken_back))
 }

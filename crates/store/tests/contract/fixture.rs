@@ -205,7 +205,7 @@ pub(crate) async fn settle(store: &Store, cluster: ClusterId, now: Timestamp) {
             return;
         };
         let plan = plan::plan(&view.view(now));
-        let told = view.is_told(&plan);
+        let told = view.is_told(&plan, now);
         if !told {
             store.commit(plan, now).await.unwrap();
         }

@@ -87,7 +87,7 @@ pub(crate) async fn a_plan_that_tells_nothing_new_writes_nothing(store: &Store) 
         .unwrap()
         .unwrap();
     let next = plan::plan(&view(store, east).await.view(at(3)));
-    assert!(view(store, east).await.is_told(&next));
+    assert!(view(store, east).await.is_told(&next, at(3)));
     store.commit(next, at(3)).await.unwrap();
     assert_eq!(
         store

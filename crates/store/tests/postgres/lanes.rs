@@ -22,7 +22,7 @@ async fn plan(store: &Store, cluster: ClusterId) {
             return;
         };
         let mut plan = plan::plan(&known.view(at(1)));
-        if known.is_told(&plan) {
+        if known.is_told(&plan, at(1)) {
             return;
         }
         loop {
