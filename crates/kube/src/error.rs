@@ -62,7 +62,7 @@ driver::kinds! {
     /// A host that cannot run Kubernetes.
     NoPlace = "KUBE-030", Person, "Kubernetes needs a host with systemd: on the sandbox, of serverType systemd";
     /// A gate did not let a node back.
-    GateShut = "KUBE-031", Person, "mend what the gate complains of and ask again with `slipway task retry`, or change the gate in the manifest; the node serves nobody and the next one waits until then, unless it came in place of another: then it is taken back, and another comes by itself";
+    GateShut = "KUBE-031", Person, "read what the gate said with `slipway task log` and the id of this task, mend that and run `slipway task retry`; or change the gate in the manifest, and apply it. Until then the node takes no pods and no other is upgraded; if it came in place of an old machine there is nothing to do: it is taken back, and tried again by itself";
     /// A node that is left of a machine is heard again.
     Alive = "KUBE-032", Slipway, "nothing is done to it while it is ready; `slipway why cluster` says what is left to do";
     /// An add-on that keeps volumes cannot go while there are any.

@@ -39,6 +39,17 @@ impl Domain {
         format!("{self}.{zone}").parse()
     }
 
+    /// Whether it is a name below another.
+    pub(crate) fn is_below(&self, zone: &Self) -> bool {
+        let labels = self.0.strip_suffix(&zone.0);
+        labels.is_some_and(|labels| labels.ends_with('.'))
+    }
+
+    /// Whether a zone answers for it: it is the zone's own name, or below it.
+    pub(crate) fn is_of(&self, zone: &Self) -> bool {
+        self == zone || self.is_below(zone)
+    }
+
     /// The checked text.
     pub fn as_str(&self) -> &str {
         &self.0

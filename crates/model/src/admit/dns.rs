@@ -9,7 +9,7 @@ use crate::fault::{Code, Faults};
 use crate::name::Name;
 use crate::provider::Provider;
 use crate::source::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// More names than anybody gives to one load balancer.
 const NAMES_MAX: usize = 100;
@@ -137,15 +137,34 @@ fn answers(name: &Name, dns: &Fields<'_>, providers: &Parts<Lender>, faults: &mu
     }
 }
 
-/// Names that are in one zone twice, whichever load balancers have them.
-pub(super) fn unique<'a>(all: impl Iterator<Item = &'a Called>, faults: &mut Faults) {
-    let mut seen: BTreeMap<(&Domain, &Domain), &str> = BTreeMap::new();
+/// Names that are there twice, whichever load balancers have them and in whichever zones they are written; and
+/// names that nobody would find, because a narrower zone answers for them.
+pub(super) fn unique<'a>(all: impl Iterator<Item = &'a Called> + Clone, faults: &mut Faults) {
+    let zones: BTreeSet<&Domain> = all.clone().filter_map(|of| of.zone.as_ref()).collect();
+    let mut seen: BTreeMap<Domain, (&Domain, &str)> = BTreeMap::new();
     for called in all {
         let Some(zone) = &called.zone else { continue };
         for (path, name) in &called.names {
-            if let Some(first) = seen.insert((zone, name), path) {
-                let message = format!("found `{name}` again in zone {zone}; it is at {first}");
+            // One that is too long was told.
+            let Ok(whole) = name.within(zone) else {
+                continue;
+            };
+            let answers = |other: &&&Domain| other.is_below(zone) && whole.is_of(other);
+            if let Some((other, first)) = seen.insert(whole.clone(), (zone, path)) {
+                let message = if other == zone {
+                    format!("found `{name}` again in zone {zone}; it is at {first}")
+                } else {
+                    format!(
+                        "found `{name}` in zone {zone}, which is {whole}; that is at {first}, in zone {other}"
+                    )
+                };
                 faults.note(path, Code::Duplicate, message);
+            } else if let Some(narrow) = zones.iter().find(answers) {
+                let message = format!(
+                    "found `{name}` in zone {zone}, which is {whole}, allowed: a name outside of {narrow}, \
+                     a zone of this manifest that answers for all below it; name it there"
+                );
+                faults.note(path, Code::Reference, message);
             }
         }
     }

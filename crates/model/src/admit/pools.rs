@@ -99,7 +99,7 @@ pub(super) fn pools_of(
 }
 
 /// The place in its list that a path ends with.
-fn place(path: &str) -> Option<usize> {
+pub(super) fn place(path: &str) -> Option<usize> {
     path.strip_suffix(']')?.rsplit_once('[')?.1.parse().ok()
 }
 
@@ -196,7 +196,11 @@ fn provider_spec_of(
     let mut fields = Fields::open(value, path, faults)?;
     let name = fields.name("name", PROVIDER_NAME_MAX, faults);
     let region = fields.text("region", faults).map(str::to_owned);
-    let zone = fields.optional_text("zone", faults).map(str::to_owned);
+    // The files that people have may say an empty one, which means that the provider chooses.
+    let zone = match fields.optional("zone") {
+        Some(Value::Text(text)) if text.is_empty() => None,
+        Some(_) | None => fields.optional_text("zone", faults).map(str::to_owned),
+    };
     let network = fields.optional_text("externalNetworkName", faults);
     let network = network.map(str::to_owned);
     let via = name

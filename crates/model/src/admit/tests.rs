@@ -543,3 +543,15 @@ fn a_reference_to_a_secret_is_checked() {
         "#]],
     );
 }
+
+#[test]
+fn an_empty_zone_is_none_and_blanks_are_no_zone() {
+    let of = |zone: &str| {
+        let text = HELLO.replacen("zone: b", &format!("zone: {zone}"), 1);
+        admit(&source::parse(&text).unwrap())
+    };
+    let unsaid = HELLO.replacen(", zone: b", "", 1);
+    let unsaid = admit(&source::parse(&unsaid).unwrap()).unwrap();
+    assert_eq!(of("''").unwrap().pools, unsaid.pools);
+    assert_eq!(of("' '").unwrap_err().len(), 1);
+}

@@ -154,6 +154,7 @@ contract! {
         a_snapshot_is_taken_when_wished_and_put_back_when_it_is_kept,
         a_wish_makes_earlier_plans_stale,
         a_pool_that_is_scaled_stays_within_what_is_declared,
+        an_edit_that_shrinks_a_pool_that_is_scaled_counts_as_any_other,
         a_machine_is_retired_and_its_pool_is_smaller,
         what_cannot_be_made_is_given_back;
     lists:

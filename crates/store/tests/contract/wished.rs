@@ -410,6 +410,35 @@ pub(crate) async fn a_pool_that_is_scaled_stays_within_what_is_declared(store: &
     assert_eq!(size(store, east).await, (2, 3));
 }
 
+pub(crate) async fn an_edit_that_shrinks_a_pool_that_is_scaled_counts_as_any_other(store: &Store) {
+    let submitted = submit(store, &scaled("{min: 0, max: 6}")).await.unwrap();
+    let east = submitted.changed[0].0;
+    wish(store, scale(5), at(1)).await.unwrap();
+    settle(store, east, at(2)).await;
+    let fewer = [
+        // Fewer at most than there are, and the same as a count.
+        (scaled("{min: 0, max: 2}"), "3 of the 6"),
+        (text("east", &["east"], 1, 2), "3 of the 6"),
+        // Another pool in its place.
+        (
+            scaled("{min: 0, max: 6}").replace("muscle", "sinew"),
+            "5 of the 6",
+        ),
+    ];
+    for (text, what) in fewer {
+        let refused = submit(store, &text).await.unwrap_err().to_string();
+        let whose = "machines of cluster east would be removed at once";
+        assert_eq!(refused, format!("{what} {whose}"));
+        assert_eq!(size(store, east).await, (6, 0), "nothing was stored");
+    }
+    // Fewer at least, or fewer at most that still are as many as there are, take nobody away.
+    submit(store, &scaled("{min: 0, max: 5}")).await.unwrap();
+    assert_eq!(size(store, east).await, (6, 0));
+    // One may always go.
+    submit(store, &scaled("{min: 0, max: 4}")).await.unwrap();
+    assert_eq!(size(store, east).await, (5, 1));
+}
+
 pub(crate) async fn a_machine_is_retired_and_its_pool_is_smaller(store: &Store) {
     let submitted = submit(store, &scaled("{min: 2, max: 4}")).await.unwrap();
     let east = submitted.changed[0].0;

@@ -103,3 +103,25 @@ fn one_name_belongs_to_one_load_balancer_and_the_api_has_one() {
         "#]],
     );
 }
+
+#[test]
+fn one_name_is_one_in_zones_that_overlap_and_the_narrower_zone_answers() {
+    check(
+        "{dnsZone: eu.example.org, provider: zones, hostname: www}",
+        "{dnsZone: example.org, provider: zones, hostname: eu, alternativeNames: [www.eu, shop.eu, shop]}",
+        &expect![[r#"
+            spec.loadBalancers.clusters[1].dns.hostname: found `eu` in zone example.org, which is eu.example.org, allowed: a name outside of eu.example.org, a zone of this manifest that answers for all below it; name it there
+            spec.loadBalancers.clusters[1].dns.alternativeNames[0]: found `www.eu` in zone example.org, which is www.eu.example.org; that is at spec.loadBalancers.clusters[0].dns.hostname, in zone eu.example.org
+            spec.loadBalancers.clusters[1].dns.alternativeNames[1]: found `shop.eu` in zone example.org, which is shop.eu.example.org, allowed: a name outside of eu.example.org, a zone of this manifest that answers for all below it; name it there
+        "#]],
+    );
+}
+
+#[test]
+fn names_that_only_look_alike_are_others() {
+    let manifest = admitted(
+        "{dnsZone: example.org, provider: zones, hostname: eu-west}",
+        "{dnsZone: west.example.org, provider: zones, hostname: www, alternativeNames: [eu]}",
+    );
+    assert_eq!(manifest.balancers.len(), 2);
+}
