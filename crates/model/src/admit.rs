@@ -19,6 +19,7 @@ mod marks;
 mod metal;
 mod networks;
 mod order;
+mod partial;
 mod parts;
 mod playbooks;
 mod pools;
@@ -31,7 +32,7 @@ pub(crate) mod snapshots;
 pub(crate) mod templates;
 pub(crate) mod upkeep;
 
-pub use manifest::{API_VERSIONS, KIND, admit, admit_all};
+pub use manifest::{API_VERSIONS, KIND, Refused, admit, admit_all, place, read_all};
 
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,6 @@
 //! What is wrong with an input: every fault at once, each with its place.
 
+use crate::manifest::within;
 use crate::name::Name;
 use serde::{Deserialize, Serialize};
 use std::net::Ipv4Addr;
@@ -131,6 +132,8 @@ pub struct Faults {
     beyond: usize,
     /// What is no fault, and has no effect.
     remarks: Vec<Fault>,
+    /// Namespaces that were read beside secrets, each with its place.
+    namespaces: Vec<(String, Name)>,
 }
 
 impl Faults {
@@ -174,6 +177,16 @@ impl Faults {
         });
     }
 
+    /// Notes a namespace beside a secret. Only who knows the project can tell whether it is right.
+    pub(crate) fn beside(&mut self, path: String, namespace: &Name) {
+        self.namespaces.push((path, namespace.clone()));
+    }
+
+    /// The namespaces that were read beside secrets.
+    pub(crate) fn take_namespaces(&mut self) -> Vec<(String, Name)> {
+        std::mem::take(&mut self.namespaces)
+    }
+
     /// What was let pass, which is told where nothing is wrong.
     pub fn take_remarks(&mut self) -> Vec<Fault> {
         std::mem::take(&mut self.remarks)
@@ -207,13 +220,41 @@ impl Faults {
         self.found.len() == self.doubts && self.beyond == 0
     }
 
+    /// Whether something is wrong for certain with a part, within it or with all that it is part of. Where
+    /// there is more than anybody mends in one go, there may be.
+    pub(crate) fn is_wrong(&self, part: &str) -> bool {
+        let certain = self.found.iter().filter(|(_, about)| about.is_none());
+        let mut paths = certain.map(|(fault, _)| fault.path.as_str());
+        self.beyond > 0 || paths.any(|path| within(path, part) || within(part, path))
+    }
+
+    /// The places of what is wrong for certain.
+    pub(crate) fn places(&self) -> Vec<String> {
+        let certain = self.found.iter().filter(|(_, about)| about.is_none());
+        certain.map(|(fault, _)| fault.path.clone()).collect()
+    }
+
+    /// Takes in what somebody judged who knows more, in the place of all doubts.
+    pub(crate) fn settle(&mut self, judged: Vec<Fault>) {
+        self.found.retain(|(_, about)| about.is_none());
+        self.doubts = 0;
+        for Fault {
+            path,
+            code,
+            message,
+        } in judged
+        {
+            self.note(path, code, message);
+        }
+    }
+
     /// The doubts alone.
-    pub fn into_doubts(self) -> Vec<Doubt> {
-        let doubt = |(fault, about): (Fault, Option<About>)| {
-            let about = about?;
+    pub(crate) fn doubts(&self) -> Vec<Doubt> {
+        let doubt = |(fault, about): &(Fault, Option<About>)| {
+            let (fault, about) = (fault.clone(), about.clone()?);
             Some(Doubt { fault, about })
         };
-        self.found.into_iter().filter_map(doubt).collect()
+        self.found.iter().filter_map(doubt).collect()
     }
 
     /// The faults, with a last line for those beyond counting.

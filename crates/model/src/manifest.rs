@@ -4,6 +4,7 @@
 //! every reference leads somewhere, every name is usable, every network has room.
 
 mod fingerprint;
+mod partial;
 
 use crate::addon;
 use crate::care::Marks;
@@ -27,6 +28,9 @@ use crate::version::Version;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
+
+pub(crate) use partial::within;
+pub use partial::{Glimpse, Partial};
 
 /// The largest pool. Four hex digits of ordinal still fit a machine's name, and a plan for a
 /// pool of this size is made in milliseconds.

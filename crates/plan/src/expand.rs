@@ -8,6 +8,7 @@
 mod former;
 mod given_back;
 pub(crate) mod growing;
+mod judged;
 mod named;
 mod recovered;
 mod refused;
@@ -23,7 +24,7 @@ use model::fault::{Fault, Faults};
 use model::host::Playbooks;
 use model::id::{self, ClusterId, MachineId};
 use model::intent::Intent;
-use model::manifest::{Cluster, Manifest, Pool};
+use model::manifest::{Cluster, Glimpse, Manifest, Pool};
 use model::name::Name;
 use model::observed::{MachineFact, NodeFact, Observed, Seen};
 use model::scaling::Autoscaler;
@@ -34,9 +35,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub use given_back::{GivenBack, give_back};
 use growing::{Growing, Stand};
+pub use judged::{Judged, judge};
 pub use recovered::{Remembered, recovered};
 use refused::{
-    refuse_beheading, refuse_doubtful, refuse_foreign, refuse_homeless, refuse_impossible,
+    beside, refuse_beheading, refuse_doubtful, refuse_foreign, refuse_homeless, refuse_impossible,
     refuse_unprotected,
 };
 
@@ -86,11 +88,17 @@ pub fn expand(
     lives: &BTreeMap<Name, u32>,
     now: Timestamp,
 ) -> Result<Vec<Expansion>, Vec<Fault>> {
-    expand_beside(project, manifest, known, &[], lives, now)
+    let (expansions, faults) = expand_beside(project, manifest, known, &[], lives, now);
+    if faults.is_empty() {
+        Ok(expansions)
+    } else {
+        Err(faults)
+    }
 }
 
 /// The same beside living clusters of the manifest of which nothing is known but their names: they stay as
-/// they are, and would otherwise be taken for new ones.
+/// they are, and would otherwise be taken for new ones. What is wrong goes along with what would become of
+/// the clusters, so that who knows more can tell what else is.
 pub fn expand_beside(
     project: &Name,
     manifest: &Manifest,
@@ -98,40 +106,33 @@ pub fn expand_beside(
     aside: &[Name],
     lives: &BTreeMap<Name, u32>,
     now: Timestamp,
-) -> Result<Vec<Expansion>, Vec<Fault>> {
+) -> (Vec<Expansion>, Vec<Fault>) {
     let mut faults = Faults::default();
-    refuse_foreign(project, manifest, &mut faults);
-    refuse_doubtful(manifest, known, aside, &mut faults);
+    let namespace = manifest.namespace.as_ref();
+    refuse_foreign(project, namespace, beside(manifest), &mut faults);
+    let clusters = manifest.clusters.iter().enumerate();
+    let clusters: Vec<_> = clusters.map(|(at, of)| Glimpse::of(at, of)).collect();
+    refuse_doubtful(&manifest.doubts, &clusters, known, aside, &mut faults);
+    let told = |_: &str| false;
+    for (cluster, before) in living(&clusters, known, aside) {
+        refuse_impossible(cluster, before, told, &mut faults);
+    }
     let mut expansions = Vec::with_capacity(manifest.clusters.len());
     let clusters = manifest.clusters.iter().enumerate();
     for (at, cluster) in clusters.filter(|(_, cluster)| !aside.contains(&cluster.name)) {
-        let before = known
-            .iter()
-            .find(|known| known.desired.name == cluster.name)
-            .copied();
-        if let Some(before) = before {
-            refuse_impossible(at, cluster, before, &mut faults);
-        }
-        let empty;
-        let start = if let Some(before) = before {
-            before.desired
-        } else {
-            empty = born(project, manifest, cluster, lives);
-            &empty
+        let before = find(known, &cluster.name);
+        let of = Of {
+            project,
+            manifest,
+            lives,
+            now,
         };
-        let grown = grow(manifest, cluster, start, before, now, &mut faults);
-        refuse_homeless(at, &grown, &mut faults);
-        if let Some(before) = before {
-            refuse_beheading(at, &grown, before, &mut faults);
-        }
+        let grown = grown(&of, (at, cluster), before, &mut faults);
         expansions.push(compare(grown, before.map(|known| known.desired)));
     }
     for gone in known {
-        if !manifest
-            .clusters
-            .iter()
-            .any(|cluster| cluster.name == gone.desired.name)
-        {
+        let mut declared = manifest.clusters.iter();
+        if !declared.any(|cluster| cluster.name == gone.desired.name) {
             refuse_unprotected(gone.desired, &mut faults);
             expansions.push(Expansion {
                 desired: retire(*gone),
@@ -139,11 +140,55 @@ pub fn expand_beside(
             });
         }
     }
-    if faults.is_empty() {
-        Ok(expansions)
+    (expansions, faults.into_vec())
+}
+
+/// What all clusters of a manifest are expanded with.
+struct Of<'a> {
+    project: &'a Name,
+    manifest: &'a Manifest,
+    lives: &'a BTreeMap<Name, u32>,
+    now: Timestamp,
+}
+
+/// A cluster as the manifest would have it, which has a place in its list.
+fn grown(
+    of: &Of<'_>,
+    (at, cluster): (usize, &Cluster),
+    before: Option<Known<'_>>,
+    faults: &mut Faults,
+) -> Desired {
+    let empty;
+    let start = if let Some(before) = before {
+        before.desired
     } else {
-        Err(faults.into_vec())
+        empty = born(of.project, of.manifest, cluster, of.lives);
+        &empty
+    };
+    let grown = grow(of.manifest, cluster, start, before, of.now, faults);
+    refuse_homeless(at, &grown, faults);
+    if let Some(before) = before {
+        refuse_beheading(at, &grown, before, faults);
     }
+    grown
+}
+
+/// The living cluster of a name.
+fn find<'a>(known: &[Known<'a>], name: &Name) -> Option<Known<'a>> {
+    let mut known = known.iter();
+    known.find(|known| known.desired.name == *name).copied()
+}
+
+/// Clusters that live, of whom nobody is set aside.
+fn living<'c, 'a>(
+    clusters: &'c [Glimpse],
+    known: &'c [Known<'a>],
+    aside: &'c [Name],
+) -> impl Iterator<Item = (&'c Glimpse, Known<'a>)> {
+    clusters.iter().filter_map(|cluster| {
+        let name = cluster.name.as_ref().filter(|name| !aside.contains(name))?;
+        Some((cluster, find(known, name)?))
+    })
 }
 
 /// The next generation of a cluster that is to be removed as a whole.
@@ -283,7 +328,10 @@ fn grow(
                 balancer,
             };
             match manifest.pools.get(name) {
-                Some(Pool::Dynamic(pool)) => growing.dynamic(manifest, place, pool, faults),
+                Some(Pool::Dynamic(pool)) => {
+                    let account = manifest.providers.get(&pool.provider);
+                    growing.dynamic(account, place, pool, faults);
+                }
                 Some(Pool::Static(pool)) => growing.fixed(place, pool),
                 Some(Pool::Metal(pool)) => growing.metal(place, pool),
                 None => {}

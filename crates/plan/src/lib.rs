@@ -47,8 +47,8 @@ pub use check::{Note, check, check_advance};
 pub use claims::Claim;
 pub use evicted::{Evicted, evicted};
 pub use expand::{
-    Change, Expansion, GivenBack, Known, Remembered, expand, expand_beside, give_back, recovered,
-    retire,
+    Change, Expansion, GivenBack, Judged, Known, Remembered, expand, expand_beside, give_back,
+    judge, recovered, retire,
 };
 pub use foreseen::unforeseen;
 pub use hands::{Hands, Unable};

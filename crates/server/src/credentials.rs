@@ -5,7 +5,7 @@
 
 use model::cluster::{Machine, Origin};
 use model::fault::{Code, Fault};
-use model::manifest::{Account, Manifest, Named};
+use model::manifest::{Account, Named};
 use model::name::Name;
 use model::provider::{Cloud, Provider};
 use model::sealed::{Owner, Place};
@@ -60,11 +60,11 @@ impl Shut {
 pub(crate) async fn shut(
     app: &App,
     project: &Name,
-    manifest: &Manifest,
+    providers: &BTreeMap<Name, Account>,
     actor: &Actor,
 ) -> Result<Vec<Shut>, Problem> {
     let mut shut = Vec::new();
-    for (provider, account) in &manifest.providers {
+    for (provider, account) in providers {
         if let Account {
             via: Provider::Cloud(cloud),
             secret: Some(named),

@@ -5,7 +5,7 @@ use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
 use axum::http::{HeaderMap, header, request::Parts};
 use futures_util::StreamExt as _;
-use model::admit::admit_all;
+use model::admit::{place, read_all};
 use model::cluster::Generation;
 use model::environment::EnvironmentName;
 use model::id::{ActionId, DeliveryId, IntentId, JourneyId, TaskId, TokenId};
@@ -13,10 +13,11 @@ use model::manifest::Manifest;
 use model::name::Name;
 use model::source;
 use serde::de::DeserializeOwned;
-use store::Allowed;
+use store::{Actor, Allowed};
 
 use crate::app::App;
 use crate::body::Body;
+use crate::credentials::{self, Shut};
 use crate::problem::Problem;
 
 /// How much of a body that is too large is read and thrown away, so that the client comes
@@ -321,17 +322,58 @@ impl<S: Send + Sync> FromRequest<S> for Text {
 
 impl Text {
     /// Reads and admits the manifest, away from the threads that serve requests: a large
-    /// one takes long enough for others to notice.
-    pub(crate) async fn admitted(self) -> Result<(Manifest, String), Problem> {
-        crate::aside(move || {
+    /// one takes long enough for others to notice. Of one that is refused all is told that is wrong, also
+    /// what only the project knows.
+    pub(crate) async fn admitted(
+        self,
+        app: &App,
+        project: &Name,
+        actor: &Actor,
+    ) -> Result<Admitted, Problem> {
+        let read = crate::aside(move || {
             let documents = source::parse_all(&self.0).map_err(|error| match error {
                 source::Error::TooLong { .. } => Problem::too_large(source::BYTES_MAX),
                 source::Error::Syntax { .. } => Problem::not_yaml(error.to_string()),
             })?;
-            let manifest = admit_all(&documents).map_err(Problem::faults)?;
-            Ok((manifest, self.0))
-        })
-        .await
+            let read = read_all(&documents);
+            Ok((read, documents, self.0))
+        });
+        let (read, documents, text) = read.await?;
+        let refused = match read {
+            Ok(manifest) => {
+                let places = Places(documents);
+                return Ok(Admitted {
+                    manifest,
+                    text,
+                    places,
+                });
+            }
+            Err(refused) => refused,
+        };
+        let of = &refused.partial;
+        let mut judged = app.store().judge(project, of, app.now()).await?;
+        // What is wrong by itself is worth knowing, also when secrets stay closed.
+        if let Ok(shut) = credentials::shut(app, project, &of.providers, actor).await {
+            judged.extend(shut.into_iter().map(Shut::into_fault));
+        }
+        Err(Problem::faults(refused.with(judged, &documents)))
+    }
+}
+
+/// A manifest as it was written and read.
+pub(crate) struct Admitted {
+    pub(crate) manifest: Manifest,
+    pub(crate) text: String,
+    pub(crate) places: Places,
+}
+
+/// Where everything stands in a file.
+pub(crate) struct Places(Vec<source::Value>);
+
+impl Places {
+    /// Puts what is wrong with a manifest into the order of its file. What stands for the rest stays last.
+    pub(crate) fn order(&self, problem: Problem) -> Problem {
+        problem.sorted_by(|path| (path.is_empty(), place(&self.0, path)))
     }
 }
 

@@ -329,6 +329,13 @@ impl Problem {
         problem
     }
 
+    /// The same with its faults in another order; those of one place stay as they are.
+    pub(crate) fn sorted_by<K: Ord>(mut self, place: impl Fn(&str) -> K) -> Self {
+        let faults = &mut self.0.faults;
+        faults.sort_by_cached_key(|fault| place(&fault.path));
+        self
+    }
+
     /// Values with which manifests could not open their accounts any more.
     pub(crate) fn opens_nothing(secret: &Name, faults: Vec<Fault>) -> Self {
         let mut problem = Self::new(

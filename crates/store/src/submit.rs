@@ -3,8 +3,8 @@
 mod expanding;
 mod refused;
 
-use expanding::expand;
 pub use expanding::{Preview, Previews};
+use expanding::{expand, judge_partial};
 pub use refused::{Clash, SubmitError};
 
 use crate::Store;
@@ -17,8 +17,9 @@ use crate::error::Error;
 use crate::events::{count_of, note};
 use crate::{desired, intents, keys, manifests, stems};
 use model::cluster::Generation;
+use model::fault::Fault;
 use model::id::ClusterId;
-use model::manifest::Manifest;
+use model::manifest::{Manifest, Partial};
 use model::name::Name;
 use model::time::Timestamp;
 use plan::Change;
@@ -118,6 +119,20 @@ impl Store {
         let (project, manifest, allow) = (project.clone(), manifest.clone(), allow.into());
         self.runner
             .read(move |tx| expand(tx, &project, &manifest, allow, now))
+            .await
+    }
+
+    /// What else is wrong with a manifest that has faults, in the light of what there is: told with them, so
+    /// that one answer tells everything. In no order.
+    pub async fn judge(
+        &self,
+        project: &Name,
+        partial: &Partial,
+        now: Timestamp,
+    ) -> Result<Vec<Fault>, Error> {
+        let (project, partial) = (project.clone(), partial.clone());
+        self.runner
+            .read(move |tx| judge_partial(tx, &project, &partial, now))
             .await
     }
 

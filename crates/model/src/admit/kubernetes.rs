@@ -13,7 +13,7 @@ pub(super) struct Said {
     pub(super) pods: Option<Network>,
     pub(super) services: Option<Network>,
     pub(super) cni: Option<Cni>,
-    proxy: Option<ProxyMode>,
+    pub(super) proxy: Option<ProxyMode>,
 }
 
 impl Said {

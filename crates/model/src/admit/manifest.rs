@@ -3,17 +3,18 @@
 use super::fields::Fields;
 use super::parts::{Names, Parts, Read, Title};
 use super::pools::{Kind, Stock, pools_of};
-use super::providers::providers_of;
+use super::providers::{Lender, providers_of};
 use super::{
-    addons, balancers, disruption, gates, kubernetes, marks, order, playbooks, proxy, references,
-    snapshots, templates, upkeep,
+    addons, balancers, disruption, gates, kubernetes, marks, order, partial, playbooks, proxy,
+    references, snapshots, templates, upkeep,
 };
 use crate::fault::{Code, Fault, Faults};
-use crate::manifest::{Cluster, Manifest};
+use crate::manifest::{Cluster, Manifest, Partial};
 use crate::name::Name;
 use crate::network::Network;
 use crate::provider::{Cloud, Provider};
 use crate::source::Value;
+use crate::version::Version;
 use std::collections::BTreeSet;
 
 /// The API versions that are read; both are the same language.
@@ -37,6 +38,7 @@ pub(super) const ENTRIES_MAX: usize = 1_000;
 pub(super) struct Declared {
     pub(super) control: Names,
     pub(super) compute: Names,
+    pub(super) version: Option<Version>,
     pub(super) network: Option<Network>,
     pub(super) kubernetes: kubernetes::Said,
     pub(super) whole: Option<Cluster>,
@@ -61,6 +63,32 @@ pub fn admit(document: &Value) -> Result<Manifest, Vec<Fault>> {
 /// wrong with them. What is wrong with the manifest is told by its own paths, what is wrong with
 /// another document by its place in the file.
 pub fn admit_all(documents: &[Value]) -> Result<Manifest, Vec<Fault>> {
+    read_all(documents).map_err(|refused| refused.faults.into_vec())
+}
+
+/// A manifest that is refused.
+#[derive(Debug)]
+pub struct Refused {
+    /// What is wrong with it, in its order.
+    faults: Faults,
+    /// What could be read of it all the same.
+    pub partial: Partial,
+}
+
+impl Refused {
+    /// What is wrong with it by itself, and what is besides in the eyes of who knows the project: the doubts
+    /// that go along with what could be read are theirs to judge. All in the order of the documents.
+    pub fn with(self, judged: Vec<Fault>, documents: &[Value]) -> Vec<Fault> {
+        let mut faults = self.faults;
+        faults.settle(judged);
+        sort(&mut faults, documents);
+        faults.into_vec()
+    }
+}
+
+/// The same as [`admit_all`], and what could be read of a manifest that is refused goes along: whoever knows
+/// the project tells what else is wrong with it, in the same answer.
+pub fn read_all(documents: &[Value]) -> Result<Manifest, Box<Refused>> {
     let mut faults = Faults::default();
     let (described, manifests): (Vec<_>, Vec<_>) = documents
         .iter()
@@ -72,7 +100,7 @@ pub fn admit_all(documents: &[Value]) -> Result<Manifest, Vec<Fault>> {
                        TemplateGitReference that it names";
         faults.note(format!("documents[{at}]"), Code::Duplicate, message);
     }
-    let manifest = if let Some((_, first)) = manifests.first() {
+    let document = if let Some((_, first)) = manifests.first() {
         document_of(first, &mut modules, &mut faults)
     } else {
         let message = "found no document of kind InputManifest, allowed: one";
@@ -80,15 +108,63 @@ pub fn admit_all(documents: &[Value]) -> Result<Manifest, Vec<Fault>> {
         None
     };
     modules.refuse_unused(&mut faults);
-    let first = manifests.first().map_or(0, |(at, _)| *at);
-    faults.sort_by_place(|path| order::place(documents, first, path));
-    match manifest {
-        Some(mut manifest) if faults.is_empty() => {
-            manifest.remarks = faults.take_remarks();
-            manifest.doubts = faults.into_doubts();
-            Ok(manifest)
+    sort(&mut faults, documents);
+    match document {
+        Some(document) if faults.is_empty() => document.admitted(faults),
+        Some(document) => {
+            let partial = partial::of(document, &mut faults);
+            Err(Box::new(Refused { faults, partial }))
         }
-        Some(_) | None => Err(faults.into_vec()),
+        None => {
+            let partial = Partial::default();
+            Err(Box::new(Refused { faults, partial }))
+        }
+    }
+}
+
+/// Puts faults into the order of a file.
+fn sort(faults: &mut Faults, documents: &[Value]) {
+    let first = order::manifest(documents);
+    faults.sort_by_place(|path| order::place(documents, first, path));
+}
+
+/// Where in a file something is that a path of its manifest names, comparable with other places.
+pub fn place(documents: &[Value], path: &str) -> Vec<usize> {
+    order::place(documents, order::manifest(documents), path)
+}
+
+/// The parts of a document, as read.
+pub(super) struct Document {
+    pub(super) name: Option<Name>,
+    pub(super) namespace: Option<Name>,
+    pub(super) providers: Parts<Lender>,
+    pub(super) groups: Parts<Option<u32>>,
+    pub(super) pools: Parts<Stock>,
+    pub(super) clusters: Parts<Declared>,
+    pub(super) balancers: balancers::Balancers,
+}
+
+impl Document {
+    /// The manifest that it is, where nothing is wrong.
+    fn admitted(self, mut faults: Faults) -> Result<Manifest, Box<Refused>> {
+        let Some(name) = self.name.clone() else {
+            // That it has no name was told.
+            let partial = partial::of(self, &mut faults);
+            return Err(Box::new(Refused { faults, partial }));
+        };
+        Ok(Manifest {
+            name,
+            namespace: self.namespace,
+            providers: whole(self.providers, |lender| lender.whole).collect(),
+            pools: whole(self.pools, |stock| stock.whole).collect(),
+            groups: whole(self.groups, |budget| budget).collect(),
+            clusters: whole(self.clusters, |declared| declared.whole)
+                .map(|(_, cluster)| cluster)
+                .collect(),
+            balancers: self.balancers.whole(),
+            remarks: faults.take_remarks(),
+            doubts: faults.doubts(),
+        })
     }
 }
 
@@ -96,13 +172,14 @@ fn document_of(
     document: &Value,
     modules: &mut templates::Described,
     faults: &mut Faults,
-) -> Option<Manifest> {
+) -> Option<Document> {
     let mut top = Fields::open(document, "", faults)?;
     one_of(&mut top, "apiVersion", &API_VERSIONS, faults);
     one_of(&mut top, "kind", &[KIND], faults);
     let metadata = top
         .required("metadata", faults)
-        .and_then(|metadata| metadata_of(metadata, "metadata".to_owned(), faults));
+        .map(|metadata| metadata_of(metadata, "metadata".to_owned(), faults));
+    let (name, namespace) = metadata.unwrap_or_default();
     let spec = top
         .required("spec", faults)
         .and_then(|spec| Fields::open(spec, "spec", faults));
@@ -123,19 +200,14 @@ fn document_of(
     spec.finish(faults);
     references::check(&providers, &groups, &pools, &clusters, &balancers, faults);
 
-    let (name, namespace) = metadata?;
-    Some(Manifest {
+    Some(Document {
         name,
         namespace,
-        providers: whole(providers, |lender| lender.whole).collect(),
-        pools: whole(pools, |stock| stock.whole).collect(),
-        groups: whole(groups, |budget| budget).collect(),
-        clusters: whole(clusters, |declared| declared.whole)
-            .map(|(_, cluster)| cluster)
-            .collect(),
-        balancers: balancers.whole(),
-        doubts: Vec::new(),
-        remarks: Vec::new(),
+        providers,
+        groups,
+        pools,
+        clusters,
+        balancers,
     })
 }
 
@@ -163,13 +235,15 @@ pub(super) fn metadata_of(
     metadata: &Value,
     path: String,
     faults: &mut Faults,
-) -> Option<(Name, Option<Name>)> {
-    let mut fields = Fields::open(metadata, path, faults)?;
+) -> (Option<Name>, Option<Name>) {
+    let Some(mut fields) = Fields::open(metadata, path, faults) else {
+        return (None, None);
+    };
     let name = fields.name("name", Name::LEN_MAX, faults);
     let namespace = fields.optional_parsed("namespace", faults);
     marks::of_document(&mut fields, faults);
     fields.finish(faults);
-    Some((name?, namespace))
+    (name, namespace)
 }
 
 /// Pools whose machines have addresses that package sources and registries are known to refuse.
@@ -242,6 +316,7 @@ fn cluster_of(
     let declared = Declared {
         control,
         compute,
+        version,
         network,
         kubernetes,
         whole,

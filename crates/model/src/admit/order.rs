@@ -1,6 +1,14 @@
 //! Where in a file something is that a path names: faults are told from the top to the bottom.
 
+use super::templates;
 use crate::source::Value;
+
+/// Which of the documents is the manifest.
+pub(super) fn manifest(documents: &[Value]) -> usize {
+    let mut numbered = documents.iter();
+    let found = numbered.position(|document| !templates::describes(document));
+    found.unwrap_or(0)
+}
 
 /// The place of a path in the documents of a file, comparable with that of another. What is not
 /// there has the place of what it should be in.

@@ -40,8 +40,11 @@ fn read(
     let mut reference = fields.mapping("secretRef", faults)?;
     let name = reference.name("name", Name::LEN_MAX, faults);
     let key = key(&mut reference, faults);
-    let namespace = reference.optional_parsed("namespace", faults);
+    let namespace: Option<Name> = reference.optional_parsed("namespace", faults);
     reference.finish(faults);
+    if let Some(namespace) = &namespace {
+        faults.beside(format!("{path}.namespace"), namespace);
+    }
     Some(Named {
         path,
         secret: SecretRef { name: name?, key },

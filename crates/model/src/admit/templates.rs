@@ -119,14 +119,14 @@ fn description(document: &Value, path: String, faults: &mut Faults) -> Option<De
     let within = top.path("metadata");
     let metadata = top
         .required("metadata", faults)
-        .and_then(|metadata| metadata_of(metadata, within, faults));
+        .map(|metadata| metadata_of(metadata, within, faults));
     let spec = needed(&mut top, "spec", faults);
     top.finish(faults);
     let modules = spec.and_then(|spec| described(spec, faults));
     let (name, namespace) = metadata?;
     Some(Description {
         path,
-        name,
+        name: name?,
         namespace,
         modules,
         used: false,

@@ -7,7 +7,7 @@ use model::fault::{Code, Faults};
 use model::hardware::{DISK_USUAL, Hardware};
 use model::id::{self, MachineId};
 use model::intent::Wish;
-use model::manifest::{Account, Dynamic, JumpHost, Manifest, Metal, Static};
+use model::manifest::{Account, Dynamic, JumpHost, Metal, Static};
 use model::name::Name;
 use model::network::Network;
 use model::provider::Provider;
@@ -205,12 +205,11 @@ impl<'a> Growing<'a> {
     /// Keeps the lowest ordinals of a pool, makes what is missing.
     pub(super) fn dynamic(
         &mut self,
-        manifest: &Manifest,
+        account: Option<&Account>,
         stand: Stand<'_>,
         pool: &Dynamic,
         faults: &mut Faults,
     ) {
-        let account = manifest.providers.get(&pool.provider);
         let subnet = account.and_then(|account| self.subnet(stand, account, pool, faults));
         let (kept, others): (Vec<_>, Vec<_>) = std::mem::take(&mut self.spare)
             .into_iter()

@@ -5,71 +5,74 @@ use super::growing::endpoint;
 use super::{Known, nodes, seen_to_run, versions};
 use model::cluster::{Desired, Machine, Origin, Role};
 use model::fault::{About, Code, Doubt, Faults};
-use model::kubernetes::Kubernetes;
-use model::manifest::{Cluster, Manifest, Pool};
+use model::manifest::{Glimpse, Manifest, Pool};
 use model::name::Name;
+use model::network::Network;
 use std::net::Ipv4Addr;
 
-/// What may not change in the life of a cluster.
+/// What may not change in the life of a cluster, as far as the cluster could be read. Where something else is
+/// wrong with a field, that comes first.
 pub(super) fn refuse_impossible(
-    at: usize,
-    cluster: &Cluster,
+    cluster: &Glimpse,
     known: Known<'_>,
+    told: impl Fn(&str) -> bool,
     faults: &mut Faults,
 ) {
     let before = known.desired;
-    let path = |field: &str| format!("spec.kubernetes.clusters[{at}].{field}");
-    if cluster.network != before.network {
-        faults.note(
-            path("network"),
-            Code::Immutable,
-            format!(
-                "found {}, allowed: {}, the network the cluster was made with",
-                cluster.network, before.network
-            ),
+    let mut refuse = |field: &str, message: String| {
+        let path = cluster.path(field);
+        if !told(&path) {
+            faults.note(path, Code::Immutable, message);
+        }
+    };
+    if let Some(network) = cluster.network.filter(|of| *of != before.network) {
+        let message = format!(
+            "found {network}, allowed: {}, the network the cluster was made with",
+            before.network
         );
+        refuse("network", message);
     }
-    unmoved(at, cluster, before, faults);
+    for (field, now, then) in made_with(cluster, before) {
+        if let Some(now) = now.filter(|now| *now != then) {
+            let message = format!("found {now}, allowed: {then}, what the cluster was made with");
+            refuse(field, message);
+        }
+    }
     // What nodes run counts, not what was declared: a wrong version can be taken back.
-    let newest = versions(known).max();
-    if let Some(newest) = newest.filter(|newest| cluster.version < *newest) {
+    let Some((newest, version)) = versions(known).max().zip(cluster.version) else {
+        return;
+    };
+    if version < newest {
         let run = seen_to_run(known).any(|version| version == newest);
         let who = if run {
             "which nodes run"
         } else {
             "to which a node is being brought"
         };
-        faults.note(
-            path("version"),
-            Code::Immutable,
-            format!(
-                "found {}, allowed: {newest} or newer, {who}; Kubernetes cannot be downgraded",
-                cluster.version
-            ),
+        let message = format!(
+            "found {version}, allowed: {newest} or newer, {who}; Kubernetes cannot be downgraded"
         );
+        refuse("version", message);
     }
 }
 
-/// What is in every node and every pod of a cluster stays as it was made.
-fn unmoved(at: usize, cluster: &Cluster, before: &Desired, faults: &mut Faults) {
-    let (now, then) = (&cluster.kubernetes, &before.kubernetes);
-    let words = |kubernetes: &Kubernetes| {
-        [
-            ("podNetwork", kubernetes.pods.to_string()),
-            ("serviceNetwork", kubernetes.services.to_string()),
-            ("cni", kubernetes.cni.as_str().to_owned()),
-            ("kubeProxy", kubernetes.proxy.as_str().to_owned()),
-        ]
-    };
-    for ((field, now), (_, then)) in words(now).into_iter().zip(words(then)) {
-        if now != then {
-            faults.note(
-                format!("spec.kubernetes.clusters[{at}].{field}"),
-                Code::Immutable,
-                format!("found {now}, allowed: {then}, what the cluster was made with"),
-            );
-        }
-    }
+/// What is in every node and every pod of a cluster stays as it was made: each field, with what it says and what
+/// it said.
+fn made_with(now: &Glimpse, before: &Desired) -> [(&'static str, Option<String>, String); 4] {
+    let then = &before.kubernetes;
+    let network = |of: Option<Network>| of.map(|of| of.to_string());
+    let cni = now.cni.map(|of| of.as_str().to_owned());
+    let proxy = now.proxy.map(|of| of.as_str().to_owned());
+    [
+        ("podNetwork", network(now.pods), then.pods.to_string()),
+        (
+            "serviceNetwork",
+            network(now.services),
+            then.services.to_string(),
+        ),
+        ("cni", cni, then.cni.as_str().to_owned()),
+        ("kubeProxy", proxy, then.proxy.as_str().to_owned()),
+    ]
 }
 
 /// A cluster that somebody protected, and the manifest no longer declares.
@@ -87,7 +90,8 @@ pub(super) fn refuse_unprotected(gone: &Desired, faults: &mut Faults) {
 /// What only clusters may have that live with it: they were made before the rule was.
 /// What of those lives that are set aside cannot be told, and they are not touched.
 pub(super) fn refuse_doubtful(
-    manifest: &Manifest,
+    doubts: &[Doubt],
+    clusters: &[Glimpse],
     known: &[Known<'_>],
     aside: &[Name],
     faults: &mut Faults,
@@ -117,15 +121,15 @@ pub(super) fn refuse_doubtful(
             u32::try_from(has).is_ok_and(|has| has >= *machines)
         }),
     };
-    let new = manifest.doubts.iter();
+    let new = doubts.iter();
     let new = new.filter(|of| !is_aside(&of.about) && !lives_so(&of.about));
     for Doubt { fault, .. } in new {
         faults.note(fault.path.clone(), fault.code, fault.message.clone());
     }
     let apart = |of: &Doubt| of.about == About::Apart;
-    if manifest.doubts.iter().any(apart) {
+    if doubts.iter().any(apart) {
         let lives = |name: &Name| living(name).is_some() || aside.contains(name);
-        refuse_overlaps(manifest, lives, faults);
+        refuse_overlaps(clusters, lives, faults);
     }
 }
 
@@ -139,22 +143,33 @@ fn stands_at(machine: &Machine, address: Ipv4Addr) -> bool {
     }
 }
 
-/// Networks of two clusters that lie over one another, where not both live with it.
-fn refuse_overlaps(manifest: &Manifest, lives: impl Fn(&Name) -> bool, faults: &mut Faults) {
-    let clusters = || manifest.clusters.iter().enumerate();
+/// Networks of two clusters that lie over one another, where not both live with it. Of one whose name cannot
+/// be read that was told, and nobody knows whether it lives.
+fn refuse_overlaps(clusters: &[Glimpse], lives: impl Fn(&Name) -> bool, faults: &mut Faults) {
+    let lives = |of: &Glimpse| of.name.as_ref().is_some_and(&lives);
+    let new = clusters.iter().filter(|of| of.name.is_some() && !lives(of));
     // Who comes is told, of the first that is in its way.
-    for (at, cluster) in clusters().filter(|(_, cluster)| !lives(&cluster.name)) {
-        let in_its_way = |(other_at, other): &(usize, &Cluster)| {
-            other.network.overlaps(cluster.network)
-                && (*other_at < at || *other_at > at && lives(&other.name))
+    for cluster in new {
+        let Some(network) = cluster.network else {
+            continue;
         };
-        if let Some((_, other)) = clusters().find(in_its_way) {
+        let in_its_way = |other: &&Glimpse| {
+            let first = other.position < cluster.position;
+            let later = other.position > cluster.position;
+            let twin = other.name == cluster.name;
+            let overlaps = other.network.is_some_and(|of| of.overlaps(network));
+            overlaps && !twin && (first || later && lives(other))
+        };
+        let other = clusters.iter().find(in_its_way);
+        if let Some((theirs, other)) = other.and_then(|other| Some((other.network?, other))) {
+            let whose = match &other.name {
+                Some(name) => format!("cluster `{name}`"),
+                None => format!("spec.kubernetes.clusters[{}]", other.position),
+            };
             let message = format!(
-                "found {}, allowed: a network that does not overlap with {} of cluster `{}`",
-                cluster.network, other.network, other.name
+                "found {network}, allowed: a network that does not overlap with {theirs} of {whose}"
             );
-            let path = format!("spec.kubernetes.clusters[{at}].network");
-            faults.note(path, Code::Range, message);
+            faults.note(cluster.path("network"), Code::Range, message);
         }
     }
 }
@@ -162,8 +177,12 @@ fn refuse_overlaps(manifest: &Manifest, lives: impl Fn(&Name) -> bool, faults: &
 /// What belongs to another project: the manifest itself, and secrets, which nobody else may use.
 ///
 /// The files that people have name a namespace beside each. Ours is the project.
-pub(super) fn refuse_foreign(project: &Name, manifest: &Manifest, faults: &mut Faults) {
-    let namespace = manifest.namespace.as_ref();
+pub(super) fn refuse_foreign<'a>(
+    project: &Name,
+    namespace: Option<&Name>,
+    beside: impl Iterator<Item = (String, &'a Name)>,
+    faults: &mut Faults,
+) {
     if let Some(namespace) = namespace.filter(|found| *found != project) {
         faults.note(
             "metadata.namespace",
@@ -173,6 +192,20 @@ pub(super) fn refuse_foreign(project: &Name, manifest: &Manifest, faults: &mut F
             ),
         );
     }
+    for (path, namespace) in beside.filter(|(_, found)| *found != project) {
+        faults.note(
+            path,
+            Code::Reference,
+            format!(
+                "found `{namespace}`, allowed: {project}, the project of the manifest, or \
+                 nothing; a manifest uses the secrets of its own project",
+            ),
+        );
+    }
+}
+
+/// The namespaces that were written beside the secrets of a manifest, each with its place.
+pub(super) fn beside(manifest: &Manifest) -> impl Iterator<Item = (String, &Name)> {
     let providers = manifest.providers.values();
     let accounts = providers.clone();
     let accounts = accounts.filter_map(|account| account.secret.as_ref());
@@ -188,18 +221,11 @@ pub(super) fn refuse_foreign(project: &Name, manifest: &Manifest, faults: &mut F
     let clusters = manifest.clusters.iter();
     let backups = clusters.filter_map(|cluster| cluster.backup_secret.as_ref());
     let machines = accounts.chain(modules).chain(hosts).chain(jumps);
-    for named in machines.chain(backups) {
-        if let Some(namespace) = named.namespace.as_ref().filter(|found| *found != project) {
-            faults.note(
-                format!("{}.namespace", named.path),
-                Code::Reference,
-                format!(
-                    "found `{namespace}`, allowed: {project}, the project of the manifest, or \
-                     nothing; a manifest uses the secrets of its own project",
-                ),
-            );
-        }
-    }
+    let named = machines.chain(backups);
+    named.filter_map(|named| {
+        let namespace = named.namespace.as_ref()?;
+        Some((format!("{}.namespace", named.path), namespace))
+    })
 }
 
 /// A control plane whose last member would have to go before another can come, because the

@@ -15,7 +15,7 @@ use utoipa::IntoParams;
 use crate::access::Caller;
 use crate::app::App;
 use crate::credentials;
-use crate::extract::{self, Project, Query, Text, Within};
+use crate::extract::{self, Admitted, Project, Query, Text, Within};
 use crate::problem::Problem;
 use crate::routes::plans;
 use crate::view;
@@ -91,7 +91,12 @@ pub(crate) async fn submit(
         .transpose()?;
     let parent = extract::if_match(&headers)?;
     let key = extract::idempotency_key(&headers)?;
-    let (manifest, text) = text.admitted().await?;
+    let admitted = text.admitted(&app, &project, &caller.actor);
+    let Admitted {
+        manifest,
+        text,
+        places,
+    } = admitted.await?;
     let mut notes = plans::notes::let_pass(&manifest);
     let mut submission = Submission {
         project,
@@ -106,13 +111,16 @@ pub(crate) async fn submit(
     if let Some(answer) = app.store().answered(&submission).await? {
         return Ok(accepted(answer, notes));
     }
-    notes.extend(judged(&app, &submission).await?);
+    let judged = judged(&app, &submission).await;
+    notes.extend(judged.map_err(|problem| places.order(problem))?);
     if let Some(shown) = shown {
         let of = (&submission.project, &submission.manifest);
-        let covered = plans::covers(&app, of, shown).await?;
+        let covered = plans::covers(&app, of, shown).await;
+        let covered = covered.map_err(|problem| places.order(problem))?;
         submission.parent = submission.parent.or(Some(covered));
     }
-    let submitted = app.store().submit(submission, app.now()).await?;
+    let submitted = app.store().submit(submission, app.now()).await;
+    let submitted = submitted.map_err(|error| places.order(error.into()))?;
     Ok(accepted(submitted, notes))
 }
 
@@ -125,7 +133,7 @@ async fn judged(app: &App, submission: &Submission) -> Result<Vec<String>, Probl
         author,
         ..
     } = submission;
-    let shut = credentials::shut(app, project, manifest, author).await?;
+    let shut = credentials::shut(app, project, &manifest.providers, author).await?;
     if shut.is_empty() {
         return Ok(Vec::new());
     }

@@ -25,7 +25,7 @@ use self::told::Told;
 use crate::access::Caller;
 use crate::app::App;
 use crate::credentials::{self, Shut};
-use crate::extract::{self, Project, Query, Text, Within};
+use crate::extract::{self, Admitted, Project, Query, Text, Within};
 use crate::problem::Problem;
 
 /// What a plan allows.
@@ -61,8 +61,13 @@ pub(crate) async fn plan(
     text: Text,
 ) -> Result<Json<JourneyView>, Problem> {
     let allow = extract::allowed(query.allow_blast, query.allow_data_loss)?;
-    let (manifest, text) = text.admitted().await?;
-    let judged = credentials::shut(&app, &project, &manifest, &caller.actor).await;
+    let admitted = text.admitted(&app, &project, &caller.actor).await?;
+    let Admitted {
+        manifest,
+        text,
+        places,
+    } = admitted;
+    let judged = credentials::shut(&app, &project, &manifest.providers, &caller.actor).await;
     let (shut, mut notes) = match judged {
         Ok(shut) => (shut, Vec::new()),
         // What would happen is worth knowing, also when secrets stay closed.
@@ -81,7 +86,7 @@ pub(crate) async fn plan(
                 .await?;
             (previews, Some(Problem::from(refused)))
         }
-        Err(other) => return Err(refused(other, shut)),
+        Err(other) => return Err(places.order(refused(other, shut))),
     };
     let Previews {
         clusters: previews,
@@ -90,7 +95,8 @@ pub(crate) async fn plan(
     } = previews;
     let unread: Vec<_> = unread.iter().map(ToString::to_string).collect();
     notes.extend(told);
-    notes.extend(credentials::refuse_begun(shut, &previews)?);
+    let told = credentials::refuse_begun(shut, &previews);
+    notes.extend(told.map_err(|problem| places.order(problem))?);
     let row = app.store().project(&project).await?;
     let of = project.clone();
     let measures = Measures::of(&app, &previews).await?;

@@ -14,7 +14,7 @@ use utoipa::IntoParams;
 use crate::access::Caller;
 use crate::app::App;
 use crate::credentials;
-use crate::extract::{Project, Query, Text};
+use crate::extract::{Admitted, Project, Query, Text};
 use crate::problem::Problem;
 use crate::rehearse::{Rehearsal, Turn};
 use crate::routes::plans;
@@ -62,8 +62,12 @@ pub(crate) async fn simulate(
             format!("allowed are at most {FAULTS_LEN_MAX} characters"),
         ));
     }
-    let (manifest, _) = text.admitted().await?;
-    openable(&app, &project, &manifest, &caller).await?;
+    let admitted = text.admitted(&app, &project, &caller.actor).await?;
+    let Admitted {
+        manifest, places, ..
+    } = admitted;
+    let opens = openable(&app, &project, &manifest, &caller).await;
+    opens.map_err(|problem| places.order(problem))?;
     let turn = turn(&app).await?;
     let request = Rehearsal {
         project,
@@ -85,7 +89,7 @@ async fn openable(
     caller: &Caller,
 ) -> Result<(), Problem> {
     // What would happen is worth knowing, also when secrets stay closed.
-    let Ok(shut) = credentials::shut(app, project, manifest, &caller.actor).await else {
+    let Ok(shut) = credentials::shut(app, project, &manifest.providers, &caller.actor).await else {
         return Ok(());
     };
     if shut.is_empty() {

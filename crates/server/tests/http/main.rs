@@ -13,6 +13,8 @@ mod environments;
 #[cfg(test)]
 mod events;
 #[cfg(test)]
+mod faults;
+#[cfg(test)]
 mod guests;
 #[cfg(test)]
 mod intents;

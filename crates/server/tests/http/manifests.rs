@@ -3,11 +3,7 @@
 use axum::body::Body;
 use axum::http::{Method, Request, StatusCode, header};
 use expect_test::{Expect, expect};
-use model::admit::admit;
-use model::name::Name;
-use model::source;
 use serde_json::json;
-use store::Submission;
 
 use crate::world::{HELLO, PROJECT, TOKEN, World, request};
 
@@ -392,20 +388,7 @@ async fn clusters_that_overlap_already_can_still_be_changed() {
         "{HELLO}      - {{name: second, version: v1.34.1, network: 10.8.0.128/25, pools: {{control: [brain], compute: []}}}}\n"
     );
     let world = World::new();
-    // Before there was a rule, this was accepted.
-    let mut manifest = admit(&source::parse(&overlap).unwrap()).unwrap();
-    assert_eq!(manifest.doubts.len(), 1);
-    manifest.doubts.clear();
-    let submission = Submission {
-        project: Name::default_project(),
-        manifest,
-        text: overlap.clone(),
-        author: "ann".into(),
-        parent: None,
-        allow: store::Allowed::default(),
-        key: None,
-    };
-    world.store.submit(submission, world.now()).await.unwrap();
+    world.submit_as_before(&overlap).await;
     let more = overlap.replace("count: 2", "count: 3");
     let shown = world.post("/plans", &more).await.json();
     let note = "spec.kubernetes.clusters[1].network: found 10.8.0.128/25, allowed: a network that does not overlap with 10.8.0.0/24 of cluster `first`; it stays so because the cluster lives with it, and no new one may have it";

@@ -13,19 +13,22 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use metrics_exporter_prometheus::PrometheusRecorder;
 use model::access::{Role, TokenId};
+use model::admit::admit;
 use model::care::Care;
 use model::cluster::Origin;
 use model::id::MachineId;
+use model::name::Name;
 use model::observed::{ControlPlaneFact, Fact, MachineFact, NodeFact, Observation};
 use model::provider::Provider;
 use model::snapshot::{RestoredFact, Snapshot, SnapshotId, SnapshotsFact, Taking};
+use model::source;
 use model::task::{Action, Kind, Task};
 use model::time::Timestamp;
 use serde_json::{Value, json};
 use server::auth::{Admin, enrol};
 use server::{Rehearsal, Rehearse, Server, SimulationView, Unable};
 use sha2::{Digest as _, Sha256};
-use store::{Claim, CommitError, Ended, Recorded, SealedRow, Store};
+use store::{Claim, CommitError, Ended, Recorded, SealedRow, Store, Submission};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 use vault::Vault;
@@ -242,6 +245,23 @@ impl World {
     /// Declares a manifest.
     pub(crate) async fn submit(&self, text: &str) -> Answer {
         self.post("/manifests", text).await
+    }
+
+    /// Declares a manifest with a doubt about it, as it was accepted before there was a rule.
+    pub(crate) async fn submit_as_before(&self, text: &str) {
+        let mut manifest = admit(&source::parse(text).unwrap()).unwrap();
+        assert_eq!(manifest.doubts.len(), 1);
+        manifest.doubts.clear();
+        let submission = Submission {
+            project: Name::default_project(),
+            manifest,
+            text: text.to_owned(),
+            author: "ann".into(),
+            parent: None,
+            allow: store::Allowed::default(),
+            key: None,
+        };
+        self.store.submit(submission, self.now()).await.unwrap();
     }
 
     /// Sends a request with another token.

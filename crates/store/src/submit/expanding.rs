@@ -10,10 +10,10 @@ use model::cluster::Desired;
 use model::fault::{Code, Fault};
 use model::id::MachineId;
 use model::intent::Wish;
-use model::manifest::Manifest;
+use model::manifest::{Cluster, Manifest, Partial};
 use model::name::Name;
 use model::time::Timestamp;
-use plan::{Change, Limits};
+use plan::{Change, Expansion, Limits};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a manifest would make of its clusters.
@@ -59,26 +59,24 @@ pub(super) fn expand(
     let (views, unread) = clusters::of_manifest(tx, project, &manifest.name)?;
     let aside: Vec<_> = unread.iter().map(|unread| unread.cluster.clone()).collect();
     let mut lives = BTreeMap::new();
-    let mut clashes = Vec::new();
     for cluster in &manifest.clusters {
-        clashes.extend(taken_name(tx, project, &manifest.name, &cluster.name)?);
         lives.insert(cluster.name.clone(), lives_of(tx, project, &cluster.name)?);
     }
-    let called = stems::taken(tx, project, manifest)?.into_iter();
-    // Whose name is taken has machines whose names are, too.
-    let named = |owner: &Name| {
-        let mut clashes = clashes.iter();
-        clashes.any(|of| matches!(of, Clash::Cluster { cluster, .. } if cluster == owner))
-    };
-    let besides = |clash: &Clash| !matches!(clash, Clash::Machines { owner, .. } if named(owner));
-    let called: Vec<_> = called.filter(besides).collect();
-    clashes.extend(called);
+    let names = manifest.clusters.iter().map(|cluster| &cluster.name);
+    let clashes = clashes(tx, project, manifest, names)?;
+    let known: Vec<_> = views.iter().map(ClusterView::known).collect();
+    let (expansions, mut faults) =
+        plan::expand_beside(project, manifest, &known, &aside, &lives, now);
+    let placed = |(at, cluster): (usize, &Cluster)| (cluster.name.clone(), at);
+    let places = manifest.clusters.iter().enumerate().map(placed).collect();
+    wished_in_reason(&places, &expansions, &views, &mut faults);
+    if !faults.is_empty() {
+        faults.extend(clashes.iter().map(|clash| taken(clash, &places, manifest)));
+        return Err(SubmitError::Faults(faults));
+    }
     if !clashes.is_empty() {
         return Err(SubmitError::Taken { clashes });
     }
-    let known: Vec<_> = views.iter().map(ClusterView::known).collect();
-    let expansions = plan::expand_beside(project, manifest, &known, &aside, &lives, now)
-        .map_err(SubmitError::Faults)?;
     let mut views: BTreeMap<_, _> = views
         .into_iter()
         .map(|view| (view.desired.cluster, view))
@@ -100,7 +98,6 @@ pub(super) fn expand(
     for Preview { desired, known, .. } in &mut previews {
         known.look_around(tx, desired, &going)?;
     }
-    wished_in_reason(manifest, &previews).map_err(SubmitError::Faults)?;
     within_quota(tx, project, &previews)?;
     let changes = || {
         let changes = previews.iter();
@@ -116,20 +113,105 @@ pub(super) fn expand(
     })
 }
 
-/// Refuses a manifest that is sound, and is not with what was wished besides.
-fn wished_in_reason(manifest: &Manifest, previews: &[Preview]) -> Result<(), Vec<Fault>> {
-    let mut faults = Vec::new();
-    for preview in previews.iter().filter(|of| !of.desired.tombstone) {
-        let scales = preview.known.intents.iter();
+/// What else is wrong with a manifest that has faults, as far as that can be told from what could be read of it.
+pub(super) fn judge_partial(
+    tx: &mut dyn Tx,
+    project: &Name,
+    partial: &Partial,
+    now: Timestamp,
+) -> Result<Vec<Fault>, Error> {
+    let (Some(name), Some(sound)) = (&partial.name, &partial.sound) else {
+        return Ok(plan::judge(project, partial, &[], &[], now).faults);
+    };
+    let (views, unread) = clusters::of_manifest(tx, project, name)?;
+    let aside: Vec<_> = unread.into_iter().map(|unread| unread.cluster).collect();
+    let known: Vec<_> = views.iter().map(ClusterView::known).collect();
+    let plan::Judged {
+        mut faults,
+        sound: grown,
+    } = plan::judge(project, partial, &known, &aside, now);
+    let places = partial.clusters.iter();
+    let places: Places = places
+        .filter_map(|of| Some((of.name.clone()?, of.position)))
+        .collect();
+    let grown: Vec<_> = grown.into_iter().map(|(_, expansion)| expansion).collect();
+    wished_in_reason(&places, &grown, &views, &mut faults);
+    let clashes = clashes(tx, project, sound, places.keys())?;
+    faults.extend(clashes.iter().map(|clash| taken(clash, &places, sound)));
+    Ok(faults)
+}
+
+/// Clusters of a manifest, each with its place in the list.
+type Places = BTreeMap<Name, usize>;
+
+/// Names that other manifests have: those of clusters, and those of machines.
+fn clashes<'a>(
+    tx: &mut dyn Tx,
+    project: &Name,
+    manifest: &Manifest,
+    clusters: impl Iterator<Item = &'a Name>,
+) -> Result<Vec<Clash>, Error> {
+    let mut clashes = Vec::new();
+    for cluster in clusters {
+        clashes.extend(taken_name(tx, project, &manifest.name, cluster)?);
+    }
+    // Whose name is taken has machines whose names are, too.
+    let named = |owner: &Name| {
+        let mut clashes = clashes.iter();
+        clashes.any(|of| matches!(of, Clash::Cluster { cluster, .. } if cluster == owner))
+    };
+    let besides = |clash: &Clash| !matches!(clash, Clash::Machines { owner, .. } if named(owner));
+    let called = stems::taken(tx, project, manifest)?.into_iter();
+    let called: Vec<_> = called.filter(besides).collect();
+    clashes.extend(called);
+    Ok(clashes)
+}
+
+/// A name that another manifest has, as one fault among others.
+fn taken(clash: &Clash, places: &Places, manifest: &Manifest) -> Fault {
+    let owner = match clash {
+        Clash::Cluster { cluster, .. } => cluster,
+        Clash::Machines { owner, .. } => owner,
+    };
+    let mut balancers = manifest.balancers.iter();
+    let path = match places.get(owner) {
+        Some(at) => format!("spec.kubernetes.clusters[{at}].name"),
+        None => match balancers.position(|of| of.name == *owner) {
+            Some(at) => format!("spec.loadBalancers.clusters[{at}].name"),
+            None => "spec".to_owned(),
+        },
+    };
+    Fault {
+        path,
+        code: Code::Duplicate,
+        message: format!("found `{owner}`, allowed: a name that nobody has: {clash}"),
+    }
+}
+
+/// Refuses clusters that are sound, and are not with what was wished besides. Where something is wrong with one,
+/// that comes first.
+fn wished_in_reason(
+    places: &Places,
+    expansions: &[Expansion],
+    views: &[ClusterView],
+    faults: &mut Vec<Fault>,
+) {
+    for Expansion { desired, .. } in expansions.iter().filter(|of| !of.desired.tombstone) {
+        let mut known = views.iter();
+        let known = known.find(|view| view.desired.cluster == desired.cluster);
+        let scales = known.iter().flat_map(|view| &view.intents);
         let scale = scales.filter(|intent| matches!(intent.wish, Wish::Scale { .. }));
         let wishes: Vec<_> = scale.map(|intent| intent.id.to_string()).collect();
-        let (false, Err(wrong)) = (wishes.is_empty(), wish::sound(&preview.desired)) else {
+        let (false, Err(wrong)) = (wishes.is_empty(), wish::sound(desired)) else {
             continue;
         };
-        let mut declared = manifest.clusters.iter();
-        let at = declared.position(|cluster| cluster.name == preview.desired.name);
+        let at = places.get(&desired.name).copied().unwrap_or_default();
+        let path = format!("spec.kubernetes.clusters[{at}].pools");
+        if faults.iter().any(|fault| fault.path.starts_with(&path)) {
+            continue;
+        }
         faults.push(Fault {
-            path: format!("spec.kubernetes.clusters[{}].pools", at.unwrap_or_default()),
+            path,
             code: Code::Range,
             message: format!(
                 "{wrong}, with the size that was wished for a pool ({}); take that back with \
@@ -137,11 +219,6 @@ fn wished_in_reason(manifest: &Manifest, previews: &[Preview]) -> Result<(), Vec
                 wishes.join(", ")
             ),
         });
-    }
-    if faults.is_empty() {
-        Ok(())
-    } else {
-        Err(faults)
     }
 }
 
