@@ -175,7 +175,7 @@ async fn a_script_that_does_not_tell_is_an_error_and_is_asked_again() {
         ),
         (
             "printf 'a,\\377\\n'",
-            "line 1, column 3: not UTF-8 (SCRIPT-006)",
+            "line 1, column 3: not UTF-8 (SCRIPT-015)",
         ),
         (
             "yes a,1 | head -c 5000000",
