@@ -528,7 +528,10 @@ async fn who_holds_an_address_in_another_project_is_nobodys_business() {
         assert!(!shown.text.contains(word), "{word}: {}", shown.text);
     }
     let held = shown.json()["clusters"][0]["held"][0].clone();
-    expect![[""]].assert_eq(&format!(
+    expect![[r#"
+        prepare west-attic-01: address 192.0.2.7 is held by a machine of another project
+        continues when a machine of another project gives it back; name another one, or ask an administrator, who sees all projects
+    "#]].assert_eq(&format!(
         "{}\n{}\n",
         held["text"].as_str().unwrap(),
         held["nextAction"].as_str().unwrap()
