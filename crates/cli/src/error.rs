@@ -1,6 +1,7 @@
 //! Why a verb did not do what was asked, told once, at the edge.
 
 use crate::context::Context;
+use crate::table::plain;
 use api::Exit;
 use std::io;
 use std::path::PathBuf;
@@ -217,6 +218,9 @@ impl Error {
             Self::TokenFile { .. } => "ask as the user who runs the server, or set SLIPWAY_TOKEN",
             Self::NoDataDir => "set SLIPWAY_DATA, or name --data-dir",
             Self::Usage { hint, .. } | Self::Elsewhere { hint, .. } => hint,
+            Self::NotFound {
+                kind: "environment", ..
+            } => "`slipway env list` lists them",
             Self::NotFound { kind, .. } => return Some(format!("`slipway get {kind}` lists them")),
             Self::NoProgram { .. } => {
                 "install OpenSSH's client on this machine (Debian: openssh-client)"
@@ -297,6 +301,12 @@ impl Error {
         }
         lines.extend(hint.map(|hint| format!("hint: {hint}")));
         lines.push(String::new());
+        // A problem may repeat what a script printed.
+        let lines: Vec<String> = lines
+            .iter()
+            .flat_map(|line| line.split('\n'))
+            .map(plain)
+            .collect();
         lines.join("\n")
     }
 

@@ -2,15 +2,15 @@
 
 driver::kinds! {
     /// A script that is not there.
-    Missing = "SCRIPT-001", Person, "put it into the directory of the scripts; `slipway env scripts check DIR` tells what else is missing";
+    Missing = "SCRIPT-001", Person, "put it into the directory of the scripts, executable";
     /// A file that cannot be run.
     NotExecutable = "SCRIPT-002", Person, "make it executable (`chmod +x`), and see that its first line names an interpreter that is there (`#!/bin/sh`)";
     /// A directory of scripts that is none.
     NoDirectory = "SCRIPT-003", Person, "correct the directory in the project's settings: an absolute path on the server's machine, which the server may enter";
     /// A script that took too long.
-    Hung = "SCRIPT-004", Slipway, "asks again by itself; find out what the script waits for, or give it more time in the project's settings";
+    Hung = "SCRIPT-004", Slipway, "find out what the script waits for, or give it more time in the project's settings; looks are made again by themselves";
     /// A script that ended badly instead of telling something.
-    Failed = "SCRIPT-005", Slipway, "asks again by itself; what the script complained about is what to mend";
+    Failed = "SCRIPT-005", Slipway, "what the script complained about is what to mend; looks are made again by themselves";
     /// A script that printed something else than it should.
     Garbage = "SCRIPT-006", Person, "have the script print what it should on standard output, and all else on standard error";
     /// A script that printed something that is no text.

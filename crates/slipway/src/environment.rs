@@ -178,7 +178,7 @@ mod tests {
         expect![[r"
             good     deployment_config        told 3 settings
             wrong    check                    took longer (SCRIPT-004)
-                                              hint: asks again by itself; find out what the script waits for, or give it more time in the project's settings
+                                              hint: find out what the script waits for, or give it more time in the project's settings; looks are made again by themselves
             untried  create                   is there
             absent   init                     is not there
         "]]

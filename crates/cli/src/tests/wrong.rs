@@ -41,6 +41,27 @@ async fn a_missing_token_is_explained() {
 }
 
 #[tokio::test]
+async fn what_a_script_printed_does_not_steer_the_terminal() {
+    let server = serve(&[(
+        "GET clusters",
+        "422 Unprocessable Entity",
+        r#"{"title":"no","status":422,"code":"ENV-010","detail":"\u001b[31mno\u0007\nwhy","hint":"h"}"#,
+    )]);
+    check(
+        &server,
+        "get clusters",
+        &expect![[r"
+            exit 1
+            --
+            error:  [31mno 
+            why (ENV-010)
+            hint: h
+        "]],
+    )
+    .await;
+}
+
+#[tokio::test]
 async fn a_file_that_is_not_there_is_a_wrong_call() {
     check(
         "http://127.0.0.1:1",
