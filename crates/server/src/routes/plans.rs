@@ -67,15 +67,7 @@ pub(crate) async fn plan(
         text,
         places,
     } = admitted;
-    let judged = credentials::shut(&app, &project, &manifest.providers, &caller.actor).await;
-    let (shut, mut notes) = match judged {
-        Ok(shut) => (shut, Vec::new()),
-        // What would happen is worth knowing, also when secrets stay closed.
-        Err(closed) => {
-            let note = format!("secrets were not judged: {}", closed.wire().detail);
-            (Vec::new(), vec![note])
-        }
-    };
+    let (shut, mut notes) = judged(&app, &project, &manifest, &caller).await;
     let now = app.now();
     let (previews, refused) = match app.store().preview(&project, &manifest, allow, now).await {
         Ok(previews) => (previews, None),
@@ -131,6 +123,22 @@ pub(crate) async fn plan(
         view.kept = false;
     }
     Ok(Json(view))
+}
+
+/// Accounts of a manifest that cannot be opened; what would happen is worth knowing, also when secrets stay closed.
+async fn judged(
+    app: &App,
+    project: &Name,
+    manifest: &Manifest,
+    caller: &Caller,
+) -> (Vec<Shut>, Vec<String>) {
+    match credentials::shut(app, project, &manifest.providers, &caller.actor).await {
+        Ok(shut) => (shut, Vec::new()),
+        Err(closed) => {
+            let note = format!("secrets were not judged: {}", closed.wire().detail);
+            (Vec::new(), vec![note])
+        }
+    }
 }
 
 /// Why a manifest cannot be, with all that is wrong with the secrets it names.
