@@ -219,7 +219,8 @@ impl Error {
             Self::NoDataDir => "set SLIPWAY_DATA, or name --data-dir",
             Self::Usage { hint, .. } | Self::Elsewhere { hint, .. } => hint,
             Self::NotFound {
-                kind: "environment", ..
+                kind: "environment",
+                ..
             } => "`slipway env list` lists them",
             Self::NotFound { kind, .. } => return Some(format!("`slipway get {kind}` lists them")),
             Self::NoProgram { .. } => {

@@ -98,7 +98,7 @@ fn a_database_of_a_later_version_is_not_touched() {
     check(
         directory.path(),
         &expect![[r#"
-            STORE-007: cannot read the database, its format is 99 and this program knows up to 8
+            STORE-007: cannot read the database, its format is 99 and this program knows up to 9
             hint: run the version of slipway that wrote it, or a later one; nothing was changed
         "#]],
     );

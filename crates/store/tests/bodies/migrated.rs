@@ -234,10 +234,10 @@ fn migrate(place: &Place) {
         .psql(url, "SELECT MAX(version) FROM schema_version")
         .unwrap();
     assert_eq!(format, "1", "it was not touched");
-    assert_eq!(Store::migrate(url, None).unwrap(), (1, 8));
+    assert_eq!(Store::migrate(url, None).unwrap(), (1, 9));
     assert_eq!(
         Store::migrate(url, None).unwrap(),
-        (8, 8),
+        (9, 9),
         "once more does nothing"
     );
 }

@@ -62,13 +62,13 @@ async fn an_empty_database_is_prepared_once() {
         .psql(&url, "SELECT version FROM schema_version ORDER BY version")
         .unwrap();
     let formats: Vec<_> = formats.lines().collect();
-    assert_eq!(formats, ["1", "2", "3", "4", "5", "6", "7", "8"]);
+    assert_eq!(formats, ["1", "2", "3", "4", "5", "6", "7", "8", "9"]);
     for (number, store) in stores.iter().enumerate() {
         let name = format!("c{number}");
         submit(store, &text(&name, &[&name], 1, 1)).await.unwrap();
     }
     assert_eq!(stores[0].live_clusters().await.unwrap().len(), 4);
-    assert_eq!(Store::migrate(&url, None).unwrap(), (8, 8));
+    assert_eq!(Store::migrate(&url, None).unwrap(), (9, 9));
 }
 
 #[test]
