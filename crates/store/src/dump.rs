@@ -78,6 +78,7 @@ const ADDED: &[(u64, &str, &[Since])] = &[
     (5, "manifests", &[Since::Zero]),
     (5, "manifest_generations", &[Since::Empty, Since::Empty]),
     (5, "desired", &[Since::Empty, Since::Empty]),
+    (9, "environment_actions", &[Since::Nothing, Since::Nothing]),
 ];
 
 /// What a column has in rows from before there was one.

@@ -454,6 +454,12 @@ fn printed(state: &str) -> String {
     )
 }
 
+/// An action that failed.
+const FAILED: &str = r#"{"id":"action-0000000000001","environment":"orange","kind":"update","state":"failed",
+        "cancelled":false,"author":"ana","forced":false,"exit":1,"error":"update exited with status 1",
+        "createdAt":"2000-03-01T12:00:00Z","startedAt":null,"deadline":null,"endedAt":null,
+        "edits":{"application":[],"deployment":[]},"configuration":{"application":[],"deployment":[]}}"#;
+
 #[tokio::test]
 async fn whoever_waits_sees_what_is_printed_and_how_it_ends() {
     let pending = ORANGE.replace("\"running\"", "\"update-pending\"");
@@ -476,11 +482,7 @@ async fn whoever_waits_sees_what_is_printed_and_how_it_ends() {
         "]],
     )
     .await;
-    let failed = r#"{"id":"action-0000000000001","environment":"orange","kind":"update","state":"failed",
-        "cancelled":false,"author":"ana","forced":false,"exit":1,"error":"update exited with status 1",
-        "createdAt":"2000-03-01T12:00:00Z","startedAt":null,"deadline":null,"endedAt":null,
-        "edits":{"application":[],"deployment":[]},"configuration":{"application":[],"deployment":[]}}"#;
-    let bad = script(vec![json(ACCEPTED), printed("failed"), json(failed)]);
+    let bad = script(vec![json(ACCEPTED), printed("failed"), json(FAILED)]);
     check(
         &bad,
         "env update orange -t v2 --wait",
@@ -493,7 +495,11 @@ async fn whoever_waits_sees_what_is_printed_and_how_it_ends() {
         "]],
     )
     .await;
-    let off = failed
+}
+
+#[tokio::test]
+async fn whoever_waits_is_told_what_keeps_it_from_ending_well() {
+    let off = FAILED
         .replace("\"failed\"", "\"cancelled\"")
         .replace("update exited with status 1", "bob called it off");
     let off = script(vec![json(ACCEPTED), printed("cancelled"), json(&off)]);
@@ -523,6 +529,7 @@ async fn whoever_waits_sees_what_is_printed_and_how_it_ends() {
         "]],
     )
     .await;
+    let pending = ORANGE.replace("\"running\"", "\"update-pending\"");
     let never = script(vec![json(&pending); 60]);
     check(
         &never,

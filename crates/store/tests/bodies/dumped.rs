@@ -527,7 +527,9 @@ fn of_format_two(contents: &[u8]) -> Vec<u8> {
         ("desired", 2),
     ];
     forged(contents, |lines| {
-        lines[0] = lines[0].replace("\"format\":8", "\"format\":2");
+        let mut head: serde_json::Value = serde_json::from_str(&lines[0]).unwrap();
+        head["format"] = 2.into();
+        lines[0] = format!("{head}\n");
         let mut table = String::new();
         for line in std::mem::take(lines) {
             let mut read: serde_json::Value = serde_json::from_str(&line).unwrap();
