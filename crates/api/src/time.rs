@@ -182,7 +182,7 @@ mod tests {
                 exact(asked)
             );
         }
-        let later = Duration::from_secs(259_200 - 20 * 60);
+        let later = Duration::from_mins(3 * 24 * 60 - 20);
         assert_eq!(left(later), "3d");
     }
 

@@ -387,7 +387,7 @@ async fn a_file_that_is_something_else_is_refused() {
         newer,
         DumpError::Newer {
             found: 99,
-            known: 8
+            known: 9
         }
     ));
     assert_eq!(newer.code(), "BACKUP-004");
