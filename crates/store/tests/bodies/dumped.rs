@@ -525,6 +525,7 @@ fn of_format_two(contents: &[u8]) -> Vec<u8> {
         ("manifests", 1),
         ("manifest_generations", 2),
         ("desired", 2),
+        ("environment_actions", 2),
     ];
     forged(contents, |lines| {
         let mut head: serde_json::Value = serde_json::from_str(&lines[0]).unwrap();
