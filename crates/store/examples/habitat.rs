@@ -128,6 +128,7 @@ async fn deploy(store: &Arc<Store>) -> Result<(), Failed> {
         for claim in claims {
             let store = Arc::clone(store);
             ending.spawn(async move {
+                store.set_out_action(&claim, "bench", now()).await?;
                 let end = ActionEnd {
                     ended: ActionEnded::Done,
                     exit: Some(0),

@@ -3,12 +3,13 @@
 use super::Shared;
 use super::beating::Ears;
 use super::configuring::context;
-use super::initialising::initialised;
+use super::initialising::{initialised, is_initialised};
 use super::lines::Lines;
 use driver::Context;
 use driver::deploy::{Acted, Because, Deployer, Following, Subject, Work};
 use futures_util::FutureExt as _;
 use model::environment::status::Seen;
+use model::time::Timestamp;
 use plan::environment::{Ended, proof, verified};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -24,6 +25,9 @@ const FOLLOW_AGAIN_AFTER: Duration = Duration::from_secs(5);
 /// How long to wait before an end is recorded again.
 const RECORD_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
+/// What is told of something that is not begun yet.
+const WAITS_FOR_INIT: &str = "it waits for the project's script `init` to end";
+
 /// What a look may take besides its script.
 const LOOK_MARGIN: Duration = Duration::from_secs(5);
 
@@ -36,17 +40,12 @@ pub(super) async fn run<D: Deployer>(shared: Arc<Shared<D>>, claim: ActionClaim,
     if claim.cancel {
         ears.end.cancel();
     }
-    let ready = initialised(&shared, &claim.project, &claim.settings, &ears.leave);
-    tokio::select! {
-        biased;
-        () = ears.leave.cancelled() => {
-            let_go(&shared, &claim, &cx).await;
-            return;
-        }
-        () = ready => {}
-    }
+    let Some(deadline) = set_out(&shared, &claim, &ears).await else {
+        let_go(&shared, &claim, &cx).await;
+        return;
+    };
     let lines = Lines::new(shared.clock, claim.lines);
-    let work = work(&claim);
+    let work = work(&claim, deadline);
     let acted = follow(&shared, &cx, (&claim, &work), &lines, &ears).await;
     let end = match acted {
         Acted::Left => {
@@ -66,7 +65,44 @@ pub(super) async fn run<D: Deployer>(shared: Arc<Shared<D>>, claim: ActionClaim,
     shared.bell.notify_one();
 }
 
-fn work(claim: &ActionClaim) -> Work {
+/// Has everything been run that comes before it, and says that it is begun here; answers when it is
+/// ended. None where it is not ours to begin, or not now.
+///
+/// What may have begun is found again however long that takes which comes before; what has not is
+/// ended by whoever calls it off, and our lease with it.
+async fn set_out<D: Deployer>(
+    shared: &Shared<D>,
+    claim: &ActionClaim,
+    ears: &Ears,
+) -> Option<Timestamp> {
+    let (action, place) = (claim.action, shared.deployer.place());
+    let ready = async {
+        if !is_initialised(shared, &claim.project, &claim.settings) {
+            let now = shared.clock.now();
+            let told = shared.store.delay_action(claim, WAITS_FOR_INIT, now).await;
+            if let Err(error) = told {
+                tracing::error!(%error, %action, "could not say that {action} waits: {error}");
+            }
+        }
+        initialised(shared, &claim.project, &claim.settings, &ears.leave).await;
+    };
+    tokio::select! {
+        biased;
+        () = ears.leave.cancelled() => return None,
+        () = ears.end.cancelled() => {}
+        () = ready => {}
+    }
+    let now = shared.clock.now();
+    match shared.store.set_out_action(claim, place, now).await {
+        Ok(deadline) => deadline,
+        Err(error) => {
+            tracing::error!(%error, %action, "could not say that {action} is begun: {error}");
+            None
+        }
+    }
+}
+
+fn work(claim: &ActionClaim, deadline: Timestamp) -> Work {
     Work {
         action: claim.action,
         deed: claim.deed,
@@ -79,7 +115,7 @@ fn work(claim: &ActionClaim) -> Work {
             deployment: claim.deployment.clone(),
         },
         begun_at: claim.begun_at.clone(),
-        deadline: claim.deadline,
+        deadline,
     }
 }
 
@@ -165,7 +201,7 @@ fn ended(acted: Acted, claim: &ActionClaim) -> ActionEnd {
         exit,
         error,
         links,
-        look_at: model::time::Timestamp::default(),
+        look_at: Timestamp::default(),
     }
 }
 
@@ -203,7 +239,7 @@ async fn lost<D: Deployer>(shared: &Shared<D>, cx: &Context, work: &Work) -> Act
         exit: None,
         error: Some(format!("nobody knows how its script ended; {said}")),
         links: None,
-        look_at: model::time::Timestamp::default(),
+        look_at: Timestamp::default(),
     }
 }
 

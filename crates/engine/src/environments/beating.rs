@@ -121,7 +121,7 @@ async fn beat<D>(shared: &Shared<D>, extended_at: model::time::Timestamp) -> boo
                 // One that ended meanwhile has not lost anything.
                 if let Some(ears) = shared.beats.of(*key) {
                     let action = key.0;
-                    tracing::warn!(%action, "the lease of {action} is lost; somebody else follows it");
+                    tracing::warn!(%action, "the lease of {action} is lost; somebody called it off, or follows it instead");
                     ears.leave.cancel();
                 }
             }

@@ -104,6 +104,11 @@ async fn look<D: Deployer>(
     }
 }
 
+/// Whether it has been run, here and for these settings, or need not be.
+pub(super) fn is_initialised<D>(shared: &Shared<D>, project: &Name, settings: &Settings) -> bool {
+    settings.deploy != Deploy::Scripts || shared.inits.of(project, settings).initialized()
+}
+
 /// Has it been run, here and for these settings, when this completes.
 pub(super) async fn initialised<D: Deployer>(
     shared: &Shared<D>,

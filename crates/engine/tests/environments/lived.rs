@@ -47,6 +47,52 @@ async fn what_is_called_off_is_ended_soon() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_waits_for_init_says_so_and_is_called_off_at_once() {
+    let stage = Stage::set().await;
+    stage.world.state().init_takes = Some(Duration::from_hours(1));
+    let project = Name::default_project();
+    let story = async {
+        let begun = stage.create("orange", "v1").await;
+        tokio::time::sleep(Duration::from_mins(1)).await;
+        let action = stage.action(begun.action).await;
+        assert_eq!(
+            (action.state, action.error.as_deref()),
+            (
+                State::Running,
+                Some("it waits for the project's script `init` to end")
+            )
+        );
+        let asked = stage
+            .store
+            .cancel_action(&project, begun.action, "bob".into(), stage.now())
+            .await;
+        assert_eq!(asked.unwrap(), Cancelled::AtOnce);
+        assert_eq!(stage.show("orange").await, None);
+        // Nobody begins it when that has ended, and the next is begun.
+        let next = stage.create("lemon", "v1").await;
+        well(&stage, next).await;
+        assert_eq!(stage.world.state().begun, ["create lemon"]);
+    };
+    play(&stage, None, story).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_that_init_takes_is_not_taken_from_a_script() {
+    let stage = Stage::set().await;
+    stage.world.state().init_takes = Some(Duration::from_mins(29));
+    stage
+        .world
+        .state()
+        .takes
+        .insert(Deed::Create, Duration::from_mins(28));
+    let story = async {
+        let created = stage.create("orange", "v1").await;
+        well(&stage, created).await;
+    };
+    play(&stage, None, story).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_takes_too_long_is_ended() {
     let stage = Stage::set().await;
     stage

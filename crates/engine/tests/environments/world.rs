@@ -50,6 +50,8 @@ pub(crate) struct State {
     pub(crate) wrong: Vec<String>,
     /// Scripts that take this long, by what they do.
     pub(crate) takes: BTreeMap<Deed, Duration>,
+    /// How long it takes to initialise a directory, where that is longer than usual.
+    pub(crate) init_takes: Option<Duration>,
     /// Scripts that exit otherwise than well.
     pub(crate) exits: BTreeMap<Deed, i32>,
     /// Environments whose looks never end.
@@ -301,7 +303,8 @@ impl Deployer for Hands {
     }
 
     async fn init(&self, _: &Context, settings: &Settings) -> Result<(), Error> {
-        tokio::time::sleep(Duration::from_secs(3)).await;
+        let takes = self.world.state().init_takes;
+        tokio::time::sleep(takes.unwrap_or(Duration::from_secs(3))).await;
         let ran = self.directory(settings);
         self.world.state().inits.push(ran);
         if settings.scripts.contains("broken") {

@@ -199,7 +199,12 @@ impl World {
         let claims = self
             .store
             .claim_actions(("worker", "here"), 100, lease, self.now());
-        claims.await.unwrap()
+        let claims = claims.await.unwrap();
+        for claim in &claims {
+            let set_out = self.store.set_out_action(claim, "here", self.now());
+            assert!(set_out.await.unwrap().is_some());
+        }
+        claims
     }
 
     /// Ends an action.

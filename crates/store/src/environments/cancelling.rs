@@ -72,7 +72,8 @@ fn cancel(
     let Some(known) = known_by_id(tx, environment)? else {
         return Err(EnvironmentError::NoAction { action });
     };
-    let began = state == State::Running || begun_at.is_some();
+    // Who has claimed it says so before it is begun, and does not begin what is not theirs any more.
+    let began = begun_at.is_some();
     if began {
         tx.execute(
             // Of several who call it off the first did.
@@ -90,7 +91,7 @@ fn cancel(
     } else {
         tx.execute(
             "UPDATE environment_actions SET state = 'cancelled', cancel = 1, ended_at = $2, error = $3,
-                 cancelled_by = $4, cancelled_at = $2 WHERE id = $1",
+                 cancelled_by = $4, cancelled_at = $2, lease_until = NULL, worker = NULL WHERE id = $1",
             &[
                 action.into(),
                 now.into(),

@@ -1,8 +1,8 @@
 //! Who does what to environments, and for how long.
 //!
-//! A claim is a lease with a fence, as with tasks. Besides, it names the place where a script may
-//! have been begun: what was begun there is found there alone, so others leave it alone until it
-//! must have ended.
+//! A claim is a lease with a fence, as with tasks. Whoever has one says where a script is begun before
+//! it is: what was begun there is found there alone, so others leave it alone until it must have
+//! ended. Until then nothing has begun, and whoever calls it off need not wait for anybody.
 
 use super::{Order, note_action, output};
 use crate::Store;
@@ -42,8 +42,6 @@ pub struct ActionClaim {
     pub deed: Deed,
     /// Where it may have been begun before.
     pub begun_at: Option<String>,
-    /// When it is ended, whether or not it is done.
-    pub deadline: Timestamp,
     /// Whether somebody called it off.
     pub cancel: bool,
     /// How many lines of either stream are stored: what it printed, and what it complained about.
@@ -89,6 +87,62 @@ impl Store {
         let (worker, place) = (worker.to_owned(), place.to_owned());
         let question =
             move |tx: &mut dyn Tx| claim(tx, (&worker, &place), room, now.plus(lease), now);
+        self.runner.write(Scope::Rows, question).await
+    }
+
+    /// Says of an action that it waits, and for what, before it is begun.
+    pub async fn delay_action(
+        &self,
+        claim: &ActionClaim,
+        why: &str,
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        let (action, fence, worker) = (claim.action, claim.fence, claim.worker.clone());
+        let (project, name, deed) = (claim.project.clone(), claim.name.clone(), claim.deed);
+        let why = why.to_owned();
+        let question = move |tx: &mut dyn Tx| {
+            let delayed = tx.execute(
+                "UPDATE environment_actions SET error = $4 WHERE id = $1 AND fence = $2 AND worker = $3
+                 AND state = 'running'",
+                &[action.into(), fence.into(), (&worker).into(), (&why).into()],
+            )?;
+            if delayed > 0 {
+                let of = (action, deed, &name);
+                note_action(tx, &project, of, (State::Running, &why), now);
+            }
+            Ok(())
+        };
+        self.runner.write(Scope::Rows, question).await
+    }
+
+    /// Says where an action is begun, before it is; answers when it is ended, whether or not it is
+    /// done. None where it is not this claim's any more: somebody called it off, or has it instead.
+    pub async fn set_out_action(
+        &self,
+        claim: &ActionClaim,
+        place: &str,
+        now: Timestamp,
+    ) -> Result<Option<Timestamp>, Error> {
+        let (action, fence, worker) = (claim.action, claim.fence, claim.worker.clone());
+        // It counts from the first time on: whoever takes it up again has no more time for it.
+        let deadline = now.plus(claim.settings.patience.action);
+        let place = place.to_owned();
+        let question = move |tx: &mut dyn Tx| {
+            let row = first(
+                tx,
+                "UPDATE environment_actions SET begun_at = COALESCE(begun_at, $4),
+                     deadline = COALESCE(deadline, $5), error = NULL
+                 WHERE id = $1 AND fence = $2 AND worker = $3 AND state = 'running' RETURNING deadline",
+                &[
+                    action.into(),
+                    fence.into(),
+                    (&worker).into(),
+                    (&place).into(),
+                    deadline.into(),
+                ],
+            )?;
+            row.map(|mut row| row.take()).transpose()
+        };
         self.runner.write(Scope::Rows, question).await
     }
 
@@ -256,7 +310,7 @@ fn claim(
 ) -> Result<Vec<ActionClaim>, Error> {
     let mut claimed = Vec::new();
     for seq in fair(tx, by.1, room, now)? {
-        claimed.extend(take(tx, seq, by, until, now)?);
+        claimed.extend(take(tx, seq, by.0, until, now)?);
     }
     Ok(claimed)
 }
@@ -309,13 +363,13 @@ fn fair(tx: &mut dyn Tx, place: &str, room: u32, now: Timestamp) -> Result<Vec<u
 fn take(
     tx: &mut dyn Tx,
     seq: u64,
-    (worker, place): (&str, &str),
+    worker: &str,
     until: Timestamp,
     now: Timestamp,
 ) -> Result<Option<ActionClaim>, Error> {
     let row = first(
         tx,
-        "SELECT id, environment, project, name, deed, begun_at, deadline, cancel, author, fence, format, body
+        "SELECT id, environment, project, name, deed, begun_at, cancel, author, fence, format, body
          FROM environment_actions WHERE seq = $1",
         &[seq.into()],
     )?;
@@ -326,7 +380,6 @@ fn take(
     let (project, name, deed): (Name, EnvironmentName, Deed) =
         (row.take()?, row.take()?, row.take()?);
     let begun_at: Option<String> = row.take()?;
-    let deadline: Option<Timestamp> = row.take()?;
     let (cancel, author, fence) = (row.take()?, row.take()?, row.take::<u64>()?);
     let order: Order = match row.document() {
         Err(error) if error.is_unreadable() => {
@@ -335,19 +388,14 @@ fn take(
         }
         read => read?,
     };
-    // It counts from the first time on: whoever takes it up again has no more time for it.
-    let deadline = deadline.unwrap_or_else(|| now.plus(order.settings.patience.action));
     tx.execute(
         "UPDATE environment_actions SET state = 'running', fence = $2, worker = $3, lease_until = $4,
-             begun_at = COALESCE(begun_at, $5), deadline = $6, started_at = COALESCE(started_at, $7),
-             error = NULL WHERE seq = $1",
+             started_at = COALESCE(started_at, $5), error = NULL WHERE seq = $1",
         &[
             seq.into(),
             (fence + 1).into(),
             worker.into(),
             until.into(),
-            place.into(),
-            deadline.into(),
             now.into(),
         ],
     )?;
@@ -361,7 +409,6 @@ fn take(
         name,
         deed,
         begun_at,
-        deadline,
         cancel,
         settings: order.settings,
         application: order.application,

@@ -3,7 +3,7 @@
 use crate::fixture::{at, events, name, project};
 use crate::habitat::{
     HERE, LEASE, action, begin, called, changes, claim, create, draft, due, edits, end, finish,
-    look_at_all, running, settings, settle_in, show, status, work,
+    look_at_all, running, set_out, settings, settle_in, show, status, work,
 };
 use expect_test::expect;
 use model::environment::action::State;
@@ -17,7 +17,8 @@ const DAY: i64 = 24 * 60 * 60;
 pub(crate) async fn an_action_is_claimed_with_all_there_is_to_know(store: &Store) {
     settle_in(store, settings()).await;
     let begun = create(store, "orange", 1).await;
-    let claimed = claim(store, 5).await.remove(0);
+    let claimed = store.claim_actions(("w", HERE), 9, LEASE, at(5));
+    let claimed = claimed.await.unwrap().remove(0);
     assert_eq!(
         (claimed.action, claimed.environment),
         (begun.action, begun.environment)
@@ -26,7 +27,9 @@ pub(crate) async fn an_action_is_claimed_with_all_there_is_to_know(store: &Store
         (claimed.deed, claimed.name.as_str()),
         (Deed::Create, "orange")
     );
-    assert_eq!(claimed.deadline, at(5).plus(settings().patience.action));
+    // Its time counts from when it is begun, whatever was waited for before.
+    let deadline = set_out(store, &claimed, 9).await;
+    assert_eq!(deadline, at(9).plus(settings().patience.action));
     assert_eq!((&claimed.begun_at, claimed.fence()), (&None, 1));
     assert_eq!(
         (&claimed.settings, claimed.author.as_str()),
@@ -49,7 +52,9 @@ pub(crate) async fn an_action_is_claimed_with_all_there_is_to_know(store: &Store
     assert_eq!(store.expire_actions(at(35)).await.unwrap(), 1);
     let again = claim(store, 40).await.remove(0);
     assert_eq!((again.begun_at.as_deref(), again.fence()), (Some(HERE), 2));
-    assert_eq!(again.deadline, claimed.deadline);
+    assert_eq!(set_out(store, &again, 40).await, deadline);
+    let lost = store.set_out_action(&claimed, HERE, at(40)).await;
+    assert_eq!(lost.unwrap(), None);
     assert_eq!(
         finish(store, &claimed, ActionEnded::Done, 41).await,
         Recorded::LeaseLost
@@ -519,8 +524,8 @@ pub(crate) async fn nothing_is_begun_again_that_was_restored(store: &Store) {
     assert_eq!(claimed.len(), 2);
     for claim in claimed {
         // Whoever takes it up did not begin it, and whoever did must have ended by now.
+        assert!(set_out(&other, &claim, DAY).await < at(DAY));
         assert!(claim.begun_at.is_some_and(|place| place != HERE));
-        assert!(claim.deadline < at(DAY));
     }
     assert_eq!(
         due(&other, DAY).await.len(),

@@ -2,8 +2,8 @@
 
 use crate::fixture::{at, events, name, project};
 use crate::habitat::{
-    action, begin, called, changes, claim, create, draft, edits, effective, finish, refused,
-    running, sealed_for, settings, settle_in, show, status, work,
+    HERE, LEASE, action, begin, called, changes, claim, create, draft, edits, effective, finish,
+    refused, running, sealed_for, settings, settle_in, show, status, work,
 };
 use crate::sealed::key;
 use expect_test::expect;
@@ -479,6 +479,41 @@ pub(crate) async fn what_never_began_is_called_off_at_once(store: &Store) {
             ),
         ]
     );
+}
+
+pub(crate) async fn what_is_claimed_and_not_begun_is_called_off_at_once(store: &Store) {
+    settle_in(store, settings()).await;
+    running(store, "orange", 1).await;
+    let begun = begin(store, "orange", Deed::Update, 20).await.unwrap();
+    let claimed = store.claim_actions(("w", HERE), 9, LEASE, at(21));
+    let claimed = claimed.await.unwrap().remove(0);
+    let why = "it waits for the project's script `init` to end";
+    store.delay_action(&claimed, why, at(22)).await.unwrap();
+    let own = project();
+    let row = || store.action(&own, begun.action);
+    let waits = row().await.unwrap().unwrap();
+    assert_eq!(
+        (waits.state, waits.error.as_deref()),
+        (State::Running, Some(why))
+    );
+    let cancelled = store.cancel_action(&own, begun.action, "bob".into(), at(23));
+    assert_eq!(cancelled.await.unwrap(), Cancelled::AtOnce);
+    assert_eq!(status(store, "orange").await, "running");
+    // Whoever has claimed it does not begin it.
+    let late = store.set_out_action(&claimed, HERE, at(24)).await;
+    assert_eq!(late.unwrap(), None);
+    let beat = store.beat_actions(
+        "w",
+        [(claimed.action, claimed.fence())].into(),
+        LEASE,
+        at(24),
+    );
+    assert_eq!(beat.await.unwrap().held.len(), 0);
+    assert_eq!(
+        finish(store, &claimed, ActionEnded::Done, 25).await,
+        Recorded::LeaseLost
+    );
+    assert_eq!(row().await.unwrap().unwrap().state, State::Cancelled);
 }
 
 pub(crate) async fn what_may_have_begun_is_ended_by_whoever_is_at_it(store: &Store) {

@@ -152,10 +152,20 @@ pub(crate) async fn status(store: &Store, called: &str) -> String {
     show(store, called).await.status.to_string()
 }
 
-/// Claims all that is due.
+/// Claims all that is due, and begins it.
 pub(crate) async fn claim(store: &Store, seconds: i64) -> Vec<ActionClaim> {
     let claimed = store.claim_actions(("w", HERE), 500, LEASE, at(seconds));
-    claimed.await.unwrap()
+    let claimed = claimed.await.unwrap();
+    for claim in &claimed {
+        set_out(store, claim, seconds).await;
+    }
+    claimed
+}
+
+/// Begins what was claimed; answers until when it may take.
+pub(crate) async fn set_out(store: &Store, claim: &ActionClaim, seconds: i64) -> Timestamp {
+    let deadline = store.set_out_action(claim, HERE, at(seconds));
+    deadline.await.unwrap().unwrap()
 }
 
 /// That an action ended, and nothing else.

@@ -228,6 +228,7 @@ contract! {
         what_is_deleted_is_gone_at_once_and_its_name_is_free,
         secrets_are_sealed_for_the_environment_or_refused,
         what_never_began_is_called_off_at_once,
+        what_is_claimed_and_not_begun_is_called_off_at_once,
         what_may_have_begun_is_ended_by_whoever_is_at_it,
         what_somebody_called_off_has_not_failed_however_it_ended,
         what_people_say_of_an_environment_is_changed_whole,
