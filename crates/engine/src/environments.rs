@@ -41,9 +41,11 @@ pub struct EnvironmentSettings {
     pub lease: Duration,
     /// The most actions under way at once: each is a script of somebody's.
     pub running_max: u32,
-    /// The most looks under way at once: each may be a script, too, and most are short.
+    /// The most looks under way at once: each may be a script, too, and most are short. A quarter of
+    /// them are for environments whose last look did not end in time.
     pub looks_max: u32,
-    /// How often somebody looks for what has been there for long enough.
+    /// How often somebody looks at least for what has been there for long enough; what is known to
+    /// end before is ended then.
     pub living_every: Duration,
     /// How long what is under way has to end when the program is told to.
     pub grace: Duration,

@@ -28,6 +28,8 @@ pub struct Standing {
     pub failed: bool,
     /// Whether somebody wants it to stay.
     pub protected: bool,
+    /// Why it rests, where nobody asked for it.
+    pub asleep: Option<Sleep>,
 }
 
 /// Why something may not be done to an environment now.
@@ -79,7 +81,8 @@ impl Standing {
         let fits = match deed {
             Deed::Create => false,
             Deed::Update => self.status.is_up() && self.status != Status::ArchivePending,
-            Deed::Archive => self.status.is_up(),
+            // Whoever archives one that sleeps wants it to stay where it is.
+            Deed::Archive => self.status.is_up() || self.sleeps(),
             // Whoever changes their mind need not wait until it rests.
             Deed::Restore => matches!(self.status, Status::Archived | Status::ArchivePending),
             Deed::Cleanup => force || !self.status.is_up(),
@@ -90,6 +93,11 @@ impl Standing {
         }
         let status = self.status;
         Err(Refusal::Status { deed, status })
+    }
+
+    /// Whether it is at rest though nobody asked for it: it may be woken.
+    pub fn sleeps(&self) -> bool {
+        self.status == Status::Archived && self.asleep.is_some()
     }
 
     /// All that a person can do about it now.
@@ -254,6 +262,16 @@ impl Span<'_> {
     }
 }
 
+/// When the hours next begin or end, if that is soon: they do so on the minute.
+pub fn turns(hours: &Windows, now: Timestamp, soon: Duration) -> Option<Timestamp> {
+    const MINUTE: i64 = 60_000;
+    let is_open = |at: Timestamp| hours.opens(at).is_none();
+    let until = now.plus(soon).as_millis() / MINUTE;
+    let minutes = now.as_millis() / MINUTE + 1..=until;
+    let mut minutes = minutes.map(|minute| Timestamp::from_millis(minute * MINUTE));
+    minutes.find(|at| is_open(*at) != is_open(now))
+}
+
 /// The status that an environment enters when this begins, where that is another.
 pub const fn entered(deed: Deed) -> Option<Status> {
     match deed {
@@ -262,6 +280,19 @@ pub const fn entered(deed: Deed) -> Option<Status> {
         Deed::Archive => Some(Status::ArchivePending),
         Deed::Cleanup | Deed::Delete => None,
     }
+}
+
+/// Until when an environment may be up that this is begun with. What has come to its end and is
+/// brought back has as much time as it was given before: it would go again at once otherwise.
+pub fn lasts(
+    deed: Deed,
+    end: Option<Timestamp>,
+    given: Duration,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    let end = end?;
+    let anew = deed == Deed::Restore && end <= now;
+    Some(if anew { now.plus(given) } else { end })
 }
 
 /// How an action ended.

@@ -45,7 +45,6 @@ pub(crate) async fn decided(
 fn there(row: &EnvironmentRow) -> There<'_> {
     There {
         standing: row.standing(),
-        asleep: row.asleep,
         sha: row.origin.as_ref().map_or("", |origin| &origin.sha),
     }
 }

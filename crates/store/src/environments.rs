@@ -60,7 +60,7 @@ use model::environment::config::{Edits, Key, Level, Setting};
 use model::environment::git;
 use model::environment::link::Link;
 use model::environment::settings::Settings;
-use model::environment::status::{Deed, Status};
+use model::environment::status::{Deed, Sleep, Status};
 use model::id::{ActionId, EnvironmentId};
 use model::name::Name;
 use model::sealed::{KeyId, Owner};
@@ -69,6 +69,7 @@ use plan::environment::{Refusal, Standing};
 use plan::notify::Happening;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::time::Duration;
 use telling::{Happened, tell};
 
 /// What people say of an environment that changes nothing of it.
@@ -214,6 +215,9 @@ pub(crate) struct Body {
     links: Vec<Link>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     origin: Option<git::Origin>,
+    /// How many seconds somebody gave it, who said until when it may be up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    given: Option<u64>,
     /// Which one it was elsewhere, where it was taken over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     taken: Option<TakenFrom>,
@@ -255,6 +259,17 @@ struct Before {
     since: Timestamp,
     failed: bool,
     edits: Edits,
+    /// None where an earlier version of the program wrote it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    rest: Option<Rest>,
+}
+
+/// How an environment rested, and until when it might be up.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Rest {
+    asleep: Option<String>,
+    expires_at: Option<Timestamp>,
 }
 
 /// An environment that a question has for itself.
@@ -265,12 +280,33 @@ struct Known {
     generation: u64,
     standing: Standing,
     expires_at: Option<Timestamp>,
+    created_at: Timestamp,
     owner: String,
     body: Body,
 }
 
+impl Known {
+    /// How long it was given when somebody last said until when it may be up.
+    fn given(&self) -> Duration {
+        let never_said = self.expires_at.map(|end| end.since(self.created_at));
+        let said = self.body.given.map(Duration::from_secs);
+        said.or(never_said).unwrap_or_default()
+    }
+}
+
+/// Why one sleeps, as a column has it.
+fn sleep_of(word: Option<String>) -> Option<Sleep> {
+    let word = word?;
+    Sleep::ALL.into_iter().find(|one| one.as_str() == word)
+}
+
+/// How long somebody gives who says until when.
+fn given(expires_at: Option<Timestamp>, now: Timestamp) -> Option<u64> {
+    expires_at.map(|end| end.since(now).as_secs())
+}
+
 const KNOWN: &str = "SELECT id, project, name, generation, status, status_since, failed, protected,
-    expires_at, owner, format, body FROM environments";
+    expires_at, asleep, created_at, owner, format, body FROM environments";
 
 /// The environment of that name, which nobody else changes until this transaction ends.
 fn known_by_name(
@@ -295,7 +331,8 @@ fn known(tx: &mut dyn Tx, mut row: Row) -> Result<Known, Error> {
     let (project, name, generation) = (row.take()?, row.take()?, row.take()?);
     let (status, since) = (row.take()?, row.take()?);
     let (failed, protected) = (row.take()?, row.take()?);
-    let (expires_at, owner) = (row.take()?, row.take()?);
+    let (expires_at, asleep) = (row.take()?, sleep_of(row.take()?));
+    let (created_at, owner) = (row.take()?, row.take()?);
     let body = row.document()?;
     // A statement of its own: whoever waited for the row above would not see otherwise what was
     // begun meanwhile.
@@ -316,8 +353,10 @@ fn known(tx: &mut dyn Tx, mut row: Row) -> Result<Known, Error> {
             busy,
             failed,
             protected,
+            asleep,
         },
         expires_at,
+        created_at,
         owner,
         body,
     })

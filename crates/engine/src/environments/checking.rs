@@ -9,6 +9,9 @@ use driver::deploy::{Deployer, Looked, Subject};
 use futures_util::FutureExt as _;
 use model::environment::settings::Settings;
 use model::environment::status::{Failure, Seen};
+use model::id::EnvironmentId;
+use model::time::Timestamp;
+use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,14 +36,62 @@ const TAKE_WITHIN: Duration = Duration::from_secs(1);
 /// What a look may take besides its script.
 const MARGIN: Duration = Duration::from_secs(5);
 
+/// How long after its next look was due somebody is no longer known for one that did not end in time:
+/// most are gone by then.
+const LATE_FOR: Duration = Duration::from_hours(1);
+
 /// How far a look may be from when it would be due, of the time between two: so many that were
 /// made together shall not be looked at together for ever.
 const JITTER: f64 = 0.2;
 
+/// Looks that are under way, and what is known of those that were.
+#[derive(Default)]
+struct Looks {
+    /// At environments whose last look ended in time.
+    usual: JoinSet<Ended>,
+    /// At others, apart: however many there are, they keep nobody else waiting.
+    slow: JoinSet<Ended>,
+    /// Who these others are, and since when.
+    late: BTreeMap<EnvironmentId, Timestamp>,
+}
+
+/// A look that ended, and whether it did in time.
+struct Ended {
+    record: LookRecord,
+    in_time: bool,
+}
+
+impl Looks {
+    /// How many more there is room for: usual ones, and slow ones.
+    fn room(&self, most: u32) -> (u32, u32) {
+        let slow = most / 4;
+        let left = |most: u32, looks: &JoinSet<Ended>| {
+            most.saturating_sub(u32::try_from(looks.len()).unwrap_or(u32::MAX))
+        };
+        (left(most - slow, &self.usual), left(slow, &self.slow))
+    }
+
+    /// The next that ends; never where there is none.
+    async fn ended(&mut self) -> Option<LookRecord> {
+        let ended = tokio::select! {
+            Some(ended) = self.usual.join_next() => ended,
+            Some(ended) = self.slow.join_next() => ended,
+            else => std::future::pending().await,
+        };
+        let Ended { record, in_time } = ended.ok()?;
+        if in_time {
+            self.late.remove(&record.environment);
+        } else {
+            self.late.insert(record.environment, record.due);
+        }
+        Some(record)
+    }
+}
+
 /// Looks at whoever is due, many at once, none of them waiting for another.
 pub(super) async fn run<D: Deployer>(shared: Arc<Shared<D>>, stop: CancellationToken) {
     let mut random = fastrand::Rng::with_seed(shared.settings.seed ^ 0x000E_7A11);
-    let mut looks = JoinSet::new();
+    let mut looks = Looks::default();
     let mut seen: Vec<LookRecord> = Vec::new();
     let mut oldest = Instant::now();
     let mut take_at = Instant::now();
@@ -53,7 +104,7 @@ pub(super) async fn run<D: Deployer>(shared: Arc<Shared<D>>, stop: CancellationT
         tokio::select! {
             biased;
             () = stop.cancelled() => break,
-            Some(looked) = looks.join_next(), if !looks.is_empty() => {
+            looked = looks.ended() => {
                 if seen.is_empty() {
                     oldest = Instant::now();
                 }
@@ -75,15 +126,17 @@ pub(super) async fn run<D: Deployer>(shared: Arc<Shared<D>>, stop: CancellationT
 async fn take<D: Deployer>(
     shared: &Arc<Shared<D>>,
     stop: &CancellationToken,
-    looks: &mut JoinSet<LookRecord>,
+    looks: &mut Looks,
     random: &mut fastrand::Rng,
 ) -> bool {
-    let busy = u32::try_from(looks.len()).unwrap_or(u32::MAX);
-    let room = shared.settings.looks_max.saturating_sub(busy);
-    if room == 0 {
+    let (room, room_apart) = looks.room(shared.settings.looks_max);
+    if room == 0 && room_apart == 0 {
         return false;
     }
-    let due = match shared.store.due_checks(room, shared.clock.now()).await {
+    let now = shared.clock.now();
+    looks.late.retain(|_, due| now.since(*due) < LATE_FOR);
+    let apart = (looks.late.keys().copied().collect(), room_apart);
+    let due = match shared.store.due_checks_apart(room, apart, now).await {
         Ok(due) => due,
         Err(error) => {
             tracing::error!(%error, "could not read which environments are due: {error}");
@@ -95,7 +148,12 @@ async fn take<D: Deployer>(
         if let Some(settings) = due.settings.get(&check.project) {
             let (shared, settings) = (shared.clone(), settings.clone());
             let every = jittered(settings.patience.every, random);
-            looks.spawn(look(shared, check, settings, every, stop.child_token()));
+            let beside = if looks.late.contains_key(&check.id) {
+                &mut looks.slow
+            } else {
+                &mut looks.usual
+            };
+            beside.spawn(look(shared, check, settings, every, stop.child_token()));
         }
     }
     taken
@@ -113,10 +171,11 @@ async fn look<D: Deployer>(
     settings: Settings,
     every: Duration,
     leave: CancellationToken,
-) -> LookRecord {
+) -> Ended {
     // Whoever takes too long is told, and left if that does not help.
     let cx = context_of_look(&shared, &check, leave.clone());
     let limit = settings.patience.check;
+    let began = shared.clock.now();
     let looked = AssertUnwindSafe(seen(&shared, &cx, &check, settings)).catch_unwind();
     // Two scripts for what it is configured with, and one to look.
     let bound = limit.saturating_mul(3) + MARGIN;
@@ -129,13 +188,17 @@ async fn look<D: Deployer>(
         Err(_) => (Some(Seen::Bad(Failure::Generic)), too_long(limit)),
     };
     leave.cancel();
-    LookRecord {
-        environment: check.id,
-        generation: check.generation,
-        held: check.held,
-        seen,
-        said,
-        due: shared.clock.now().plus(every),
+    let now = shared.clock.now();
+    Ended {
+        record: LookRecord {
+            environment: check.id,
+            generation: check.generation,
+            held: check.held,
+            seen,
+            said,
+            due: now.plus(every),
+        },
+        in_time: now.since(began) < limit,
     }
 }
 

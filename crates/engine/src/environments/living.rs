@@ -3,7 +3,11 @@
 use super::Shared;
 use super::configuring::{configuration, context};
 use driver::deploy::Deployer;
+use model::id::EnvironmentId;
+use model::time::Timestamp;
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use store::{ActionDraft, Actor, EnvironmentError, Outlived};
 use tokio_util::sync::CancellationToken;
 
@@ -13,19 +17,51 @@ const AT_ONCE: u32 = 100;
 /// Who asks where nobody does.
 const NOBODY: &str = "slipway";
 
-/// Begins what age asks for, now and then.
+/// The shortest pause between two looks, however much happens.
+const LOOK_MIN: Duration = Duration::from_secs(5);
+
+/// What could not be begun, and when that was tried: whose time has come is no reason to try all the
+/// time.
+type Failed = BTreeMap<EnvironmentId, Timestamp>;
+
+/// Begins what age asks for, when it does: at the next end that is known, and soon after something
+/// happened, which may have brought another.
 pub(super) async fn run<D: Deployer>(shared: Arc<Shared<D>>, stop: CancellationToken) {
+    let mut news = shared.store.subscribe();
+    let mut failed = Failed::new();
     loop {
         let swept = async {
+            news.mark_unchanged();
+            let mut swept_at = shared.clock.now();
             // What is begun is not asked for again, so this ends.
-            while sweep(&shared, &stop).await > 0 {}
+            while sweep(&shared, &stop, &mut failed).await > 0 {
+                swept_at = shared.clock.now();
+            }
             tell(&shared).await;
-            tokio::time::sleep(shared.settings.living_every).await;
+            tokio::time::sleep(LOOK_MIN).await;
+            let pause = until_next(&shared, swept_at).await;
+            tokio::select! {
+                biased;
+                _ = news.changed() => {}
+                () = tokio::time::sleep(pause) => {}
+            }
         };
         tokio::select! {
             biased;
             () = stop.cancelled() => return,
             () = swept => {}
+        }
+    }
+}
+
+/// How long until the time of somebody comes, of whom nobody knew when there was a look.
+async fn until_next<D>(shared: &Shared<D>, looked_at: Timestamp) -> Duration {
+    let most = shared.settings.living_every;
+    match shared.store.next_outlived(most, looked_at).await {
+        Ok(next) => next.map_or(most, |next| next.since(shared.clock.now()).min(most)),
+        Err(error) => {
+            tracing::error!(%error, "could not read whose time comes next: {error}");
+            most
         }
     }
 }
@@ -39,8 +75,13 @@ async fn tell<D: Deployer>(shared: &Shared<D>) {
 }
 
 /// One look at all there is; answers how much was begun.
-async fn sweep<D: Deployer>(shared: &Shared<D>, stop: &CancellationToken) -> usize {
+async fn sweep<D: Deployer>(
+    shared: &Shared<D>,
+    stop: &CancellationToken,
+    failed: &mut Failed,
+) -> usize {
     let now = shared.clock.now();
+    failed.retain(|_, tried| now.since(*tried) < shared.settings.living_every);
     let outlived = match shared.store.outlived_environments(AT_ONCE, now).await {
         Ok(outlived) => outlived,
         Err(error) => {
@@ -50,16 +91,22 @@ async fn sweep<D: Deployer>(shared: &Shared<D>, stop: &CancellationToken) -> usi
     };
     let mut begun = 0;
     for one in outlived {
+        if failed.contains_key(&one.id) {
+            continue;
+        }
         match begin(shared, &one, stop).await {
             Ok(true) => begun += 1,
             Ok(false) => {}
-            Err(why) => tracing::warn!(
-                environment = %one.name,
-                "could not {} {} of {}, whose time has come: {why}",
-                one.deed,
-                one.name,
-                one.project
-            ),
+            Err(why) => {
+                failed.insert(one.id, now);
+                tracing::warn!(
+                    environment = %one.name,
+                    "could not {} {} of {}, whose time has come: {why}",
+                    one.deed,
+                    one.name,
+                    one.project
+                );
+            }
         }
     }
     begun

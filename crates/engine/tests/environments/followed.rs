@@ -1,11 +1,12 @@
 //! Requests of git services that are opened, pushed to and closed while an engine follows them.
 
 use crate::{Stage, play, settings};
+use model::disruption::{Day, Window, Windows};
 use model::environment::config::{Edit, Level};
 use model::environment::git::event::Event;
 use model::environment::git::{Forks, Lent, Source};
 use model::environment::settings::{SecretDelivery, Settings};
-use model::environment::status::{Deed, Status};
+use model::environment::status::{Deed, Sleep, Status};
 use model::name::Name;
 use model::secret::{Secret, SecretRef};
 use std::time::Duration;
@@ -201,6 +202,79 @@ async fn what_somebody_archived_by_hand_is_given_the_commit_when_it_is_restored(
         stage.settled(12).await;
         stage.until("basket", Some(Status::Running)).await;
         assert_eq!(stage.world.state().up["basket"], "bbbbbbb");
+    };
+    play(&stage, None, story).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_environment_of_a_request_that_is_closed_while_it_sleeps_is_not_woken() {
+    let stage = Stage::set().await;
+    // Up for ten minutes of each day, from when the world began.
+    let minutes = stage.now().as_millis() / 60_000 % (24 * 60);
+    let hours = Windows(vec![Window {
+        days: Day::ALL.into(),
+        start: u16::try_from(minutes).unwrap(),
+        minutes: 10,
+        offset: 0,
+    }]);
+    let said = Settings {
+        hours,
+        ..with(source())
+    };
+    stage.say(said).await;
+    let story = async {
+        stage.told(event(12, "basket", 'a', true)).await;
+        stage.settled(12).await;
+        stage.until("basket", Some(Status::Running)).await;
+        stage.until("basket", Some(Status::Archived)).await;
+        let asleep = stage.show("basket").await.unwrap().asleep;
+        assert_eq!(asleep, Some(Sleep::Hours));
+        stage.told(event(12, "basket", 'a', false)).await;
+        assert_eq!(stage.settled(12).await.said, "archive basket");
+        assert_eq!(stage.show("basket").await.unwrap().asleep, None);
+        tokio::time::sleep(Duration::from_hours(25)).await;
+        stage.until("basket", Some(Status::Archived)).await;
+        let begun = stage.world.state().begun.join(", ");
+        assert_eq!(begun, "create basket, archive basket");
+    };
+    play(&stage, None, story).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_push_and_a_request_that_is_opened_again_begin_the_time_of_an_environment_anew() {
+    let stage = Stage::set().await;
+    let mut source = source();
+    let span = Duration::from_hours(2);
+    source.beginning.expires = Some(span);
+    stage.say(with(source)).await;
+    let left = async || {
+        let row = stage.show("basket").await.unwrap();
+        row.about.expires_at.unwrap().since(stage.now())
+    };
+    let anew = span - Duration::from_mins(2)..=span;
+    let story = async {
+        for (digit, open) in [('a', true), ('b', true), ('b', false), ('b', true)] {
+            stage.told(event(12, "basket", digit, open)).await;
+            stage.settled(12).await;
+            let status = if open {
+                Status::Running
+            } else {
+                Status::Archived
+            };
+            stage.until("basket", Some(status)).await;
+            assert!(!open || anew.contains(&left().await), "{digit} {open}");
+            tokio::time::sleep(Duration::from_hours(1)).await;
+        }
+        // Its time is over; whoever restores it has as much again, and so does who pushes then.
+        stage.until("basket", Some(Status::Archived)).await;
+        stage.begin("basket", Deed::Restore, None).await;
+        stage.until("basket", Some(Status::Running)).await;
+        assert!(anew.contains(&left().await));
+        tokio::time::sleep(Duration::from_hours(1)).await;
+        stage.told(event(12, "basket", 'c', true)).await;
+        stage.settled(12).await;
+        stage.until("basket", Some(Status::Running)).await;
+        assert!(anew.contains(&left().await));
     };
     play(&stage, None, story).await;
 }

@@ -31,8 +31,6 @@ pub struct Settled {
 pub struct There<'a> {
     /// How it stands.
     pub standing: Standing,
-    /// Why it rests, where nobody asked for it.
-    pub asleep: Option<Sleep>,
     /// The commit that it was last given.
     pub sha: &'a str,
 }
@@ -174,7 +172,7 @@ fn up(event: &Event, settled: Option<&Settled>, there: Option<There<'_>>) -> Dec
         Status::CleanupFailed => Decision::Nothing(Idle::CleanupFailed),
         // Whoever opens it again wants it back, and so does who pushes to one that fell asleep.
         Status::Archived | Status::ArchivePending if was_down => Decision::Do(Deed::Restore),
-        Status::Archived | Status::ArchivePending => match (same, there.asleep) {
+        Status::Archived | Status::ArchivePending => match (same, there.standing.asleep) {
             (true, _) => Decision::Nothing(Idle::Same),
             (false, Some(Sleep::Idle)) => Decision::Do(Deed::Restore),
             (false, Some(Sleep::Hours)) => Decision::Held(Rest::Hours),
@@ -200,8 +198,10 @@ fn down(settled: Option<&Settled>, there: Option<There<'_>>, why: Idle) -> Decis
     if settled.is_some_and(|settled| !settled.up) && is_back && there.standing.busy.is_none() {
         return Decision::Nothing(Idle::Kept);
     }
+    // One that only sleeps would be woken.
+    let goes = status == Status::ArchivePending && there.standing.asleep.is_none();
     match there.standing.permit(Deed::Archive, false) {
-        Ok(()) if status != Status::ArchivePending => Decision::Do(Deed::Archive),
+        Ok(()) if !goes => Decision::Do(Deed::Archive),
         Err(Refusal::Busy { deed }) => Decision::Later(deed),
         Err(Refusal::Protected { .. }) => Decision::Nothing(Idle::Protected),
         Ok(()) | Err(Refusal::Status { .. }) => Decision::Nothing(Idle::Rests),

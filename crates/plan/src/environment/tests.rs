@@ -14,6 +14,7 @@ fn standing(status: Status) -> Standing {
         busy: None,
         failed: false,
         protected: false,
+        asleep: None,
     }
 }
 
@@ -62,6 +63,29 @@ fn every_standing_has_an_exit() {
         };
         assert!(!it.exits().is_empty(), "{status}");
     }
+}
+
+#[test]
+fn who_sleeps_may_be_archived_for_good() {
+    for sleep in Sleep::ALL {
+        let it = Standing {
+            asleep: Some(sleep),
+            ..standing(Status::Archived)
+        };
+        assert_eq!(exits(&it), "archive restore cleanup delete!");
+    }
+}
+
+#[test]
+fn what_is_brought_back_after_its_end_has_as_much_time_again() {
+    let at = |seconds| SINCE.plus(Duration::from_secs(seconds));
+    let given = Duration::from_secs(60);
+    let anew = |deed, end, now| lasts(deed, end, given, at(now));
+    assert_eq!(anew(Deed::Restore, Some(at(60)), 60), Some(at(120)));
+    // What has time left, keeps it: the hours that wake it every day do not prolong it.
+    assert_eq!(anew(Deed::Restore, Some(at(60)), 59), Some(at(60)));
+    assert_eq!(anew(Deed::Update, Some(at(60)), 99), Some(at(60)));
+    assert_eq!(anew(Deed::Restore, None, 99), None);
 }
 
 #[test]
@@ -280,6 +304,18 @@ fn working_hours() -> Windows {
         minutes: 11 * 60,
         offset: 0,
     }])
+}
+
+#[test]
+fn hours_turn_when_they_begin_and_end() {
+    let minute = |minute: u64| Timestamp::from_millis(0).plus(Duration::from_mins(minute));
+    let soon = |at: u64| turns(&working_hours(), minute(at), Duration::from_mins(5));
+    assert_eq!(soon(8 * 60 - 6), None);
+    assert_eq!(soon(8 * 60 - 5), Some(minute(8 * 60)));
+    assert_eq!(soon(8 * 60), None, "they have begun");
+    assert_eq!(soon(19 * 60 - 1), Some(minute(19 * 60)));
+    let always = Windows::default();
+    assert_eq!(turns(&always, minute(0), Duration::from_hours(48)), None);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What people say of an environment: whose it is, what it is found by, how long it may be there.
 
 use super::creating::store_labels;
-use super::{About, EnvironmentError, enter, known_by_name, object, store_body};
+use super::{About, EnvironmentError, enter, given, known_by_name, object, store_body};
 use crate::Store;
 use crate::audit::{self, Actor};
 use crate::body::{Scope, Tx};
@@ -66,6 +66,9 @@ pub(super) fn amend(
     )?;
     known.body.labels.clone_from(&about.labels);
     known.body.notes.clone_from(&about.notes);
+    if about.expires_at != before.expires_at {
+        known.body.given = given(about.expires_at, now);
+    }
     store_body(tx, known.id, &known.body)?;
     store_labels(tx, project, known.id, about)?;
     let detail = told(&before, about);

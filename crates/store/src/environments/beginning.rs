@@ -1,8 +1,8 @@
 //! What is begun with environments that are there.
 
 use super::{
-    Before, Effective, EnvironmentError, Known, Order, enter, following, known_by_name, let_go,
-    note_action, note_change, sealed_entries, settings,
+    Before, Effective, EnvironmentError, Known, Order, Rest, enter, following, known_by_name,
+    let_go, note_action, note_change, sealed_entries, settings,
 };
 use crate::Store;
 use crate::audit::Actor;
@@ -18,7 +18,7 @@ use model::id::{ActionId, EnvironmentId, Origin};
 use model::name::Name;
 use model::sealed::Owner;
 use model::time::Timestamp;
-use plan::environment::{Cause, entered};
+use plan::environment::{Cause, entered, lasts};
 use std::collections::BTreeSet;
 
 /// Something to be done to an environment, on its way in.
@@ -68,15 +68,20 @@ impl Store {
         draft: ActionDraft,
         now: Timestamp,
     ) -> Result<Begun, EnvironmentError> {
-        // Only what comes up is counted against a limit.
-        let scope = if draft.deed == Deed::Restore {
-            Scope::Whole
-        } else {
-            Scope::Rows
-        };
+        let scope = scope(draft.deed);
         self.runner
             .write(scope, move |tx| begin(tx, &draft, now))
             .await
+    }
+}
+
+/// How much a question has for itself that begins this: only what comes up is counted against a
+/// limit.
+pub(super) fn scope(deed: Deed) -> Scope {
+    if deed == Deed::Restore {
+        Scope::Whole
+    } else {
+        Scope::Rows
     }
 }
 
@@ -150,6 +155,10 @@ pub(super) fn begin(
             since: known.standing.since,
             failed: known.standing.failed,
             edits: known.body.edits.clone(),
+            rest: Some(Rest {
+                asleep: known.standing.asleep.map(|sleep| sleep.as_str().to_owned()),
+                expires_at: known.expires_at,
+            }),
         }),
         taken: false,
     };
@@ -194,13 +203,12 @@ fn set_out(
     };
     if deed == Deed::Delete {
         // Nothing of it is touched, so nothing is left to be done.
-        tx.execute(
-            "UPDATE environment_actions SET state = 'done', started_at = $2, ended_at = $2 WHERE id = $1",
-            &[action.into(), now.into()],
-        )?;
-        let of = (action, deed, &known.name);
-        note_action(tx, &known.project, of, (State::Done, ""), now);
+        done(tx, known, (action, deed), now)?;
         let_go(tx, known, &because, now)?;
+        return Ok(State::Done);
+    }
+    if deed == Deed::Archive && known.standing.sleeps() {
+        stay(tx, known, action, now)?;
         return Ok(State::Done);
     }
     let was = known.standing.status;
@@ -210,11 +218,7 @@ fn set_out(
     } else {
         now
     };
-    // What has come to its end before it is brought back would go again at once.
-    let past = known.expires_at.is_some_and(|end| end <= now);
-    let expires_at = known
-        .expires_at
-        .filter(|_| !(past && deed == Deed::Restore));
+    let expires_at = lasts(deed, known.expires_at, known.given(), now);
     let asleep = draft.cause.filter(|_| deed == Deed::Archive);
     let asleep = asleep.and_then(Cause::sleep).map(Sleep::as_str);
     tx.execute(
@@ -247,6 +251,33 @@ fn set_out(
         following::woken(tx, known.id, now)?;
     }
     Ok(State::Waiting)
+}
+
+/// Has one that sleeps stay where it is: nobody wakes it any more, and what it has stored is kept for
+/// as long as that of others. It is at rest already, so no script is run.
+fn stay(tx: &mut dyn Tx, known: &Known, action: ActionId, now: Timestamp) -> Result<(), Error> {
+    tx.execute(
+        "UPDATE environments SET generation = $2, asleep = NULL, archived_at = $3, updated_at = $3
+         WHERE id = $1",
+        &[known.id.into(), known.generation.into(), now.into()],
+    )?;
+    done(tx, known, (action, Deed::Archive), now)
+}
+
+/// Says of an action that needs no script that it is done.
+fn done(
+    tx: &mut dyn Tx,
+    known: &Known,
+    (action, deed): (ActionId, Deed),
+    now: Timestamp,
+) -> Result<(), Error> {
+    tx.execute(
+        "UPDATE environment_actions SET state = 'done', started_at = $2, ended_at = $2 WHERE id = $1",
+        &[action.into(), now.into()],
+    )?;
+    let of = (action, deed, &known.name);
+    note_action(tx, &known.project, of, (State::Done, ""), now);
+    Ok(())
 }
 
 pub(super) fn store_action(

@@ -2,7 +2,7 @@
 
 use super::history::action_order;
 use super::{
-    EnvironmentError, Known, Order, enter, forget_unnamed, known_by_id, let_go, note_action,
+    EnvironmentError, Known, Order, Rest, enter, forget_unnamed, known_by_id, let_go, note_action,
     note_change,
 };
 use crate::Store;
@@ -155,6 +155,12 @@ fn fall_back(
             encode(&body)?,
         ],
     )?;
+    if let Some(Rest { asleep, expires_at }) = before.rest {
+        tx.execute(
+            "UPDATE environments SET asleep = $2, expires_at = $3 WHERE id = $1",
+            &[known.id.into(), asleep.into(), expires_at.into()],
+        )?;
+    }
     forget_unnamed(tx, known, &body.edits)?;
     tx.execute(
         "UPDATE environment_checks SET due = $2 WHERE environment = $1",

@@ -1,10 +1,10 @@
 //! Environments that become another, with all that is said of them: in one transaction.
 
 use super::amending::amend;
-use super::beginning::begin;
+use super::beginning::{begin, scope};
 use super::{About, ActionDraft, Begun, EnvironmentError};
 use crate::Store;
-use crate::body::{Scope, Tx};
+use crate::body::Tx;
 use model::time::Timestamp;
 
 impl Store {
@@ -16,8 +16,9 @@ impl Store {
         about: About,
         now: Timestamp,
     ) -> Result<Begun, EnvironmentError> {
+        let scope = scope(draft.deed);
         self.runner
-            .write(Scope::Rows, move |tx| change(tx, &draft, &about, now))
+            .write(scope, move |tx| change(tx, &draft, &about, now))
             .await
     }
 }

@@ -17,7 +17,7 @@ use model::id::EnvironmentId;
 use model::name::Name;
 use model::time::Timestamp;
 use plan::environment::Standing;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// How long one is left alone that this program cannot look at.
@@ -90,12 +90,24 @@ pub struct LooksRecorded {
 impl Store {
     /// Takes environments to look at, at most so many, the longest due first.
     pub async fn due_checks(&self, limit: u32, now: Timestamp) -> Result<DueChecks, Error> {
+        let nobody = (BTreeSet::new(), 0);
+        self.due_checks_apart(limit, nobody, now).await
+    }
+
+    /// The same, and of some others at most as many as are said beside them: they take no room from
+    /// those who are not among them.
+    pub async fn due_checks_apart(
+        &self,
+        limit: u32,
+        apart: (BTreeSet<EnvironmentId>, u32),
+        now: Timestamp,
+    ) -> Result<DueChecks, Error> {
         // Nobody is kept waiting because somebody looks whether something is due.
         if self.next_check().await?.is_none_or(|due| due > now) {
             return Ok(DueChecks::default());
         }
         self.runner
-            .write(Scope::Rows, move |tx| take(tx, limit, now))
+            .write(Scope::Rows, move |tx| take(tx, limit, &apart, now))
             .await
     }
 
@@ -121,16 +133,43 @@ impl Store {
     }
 }
 
-fn take(tx: &mut dyn Tx, limit: u32, now: Timestamp) -> Result<DueChecks, Error> {
+/// Who is to be looked at next, and has room.
+fn next(
+    tx: &mut dyn Tx,
+    limit: u32,
+    (apart, most): &(BTreeSet<EnvironmentId>, u32),
+    now: Timestamp,
+) -> Result<Vec<Value>, Error> {
+    let others = u32::try_from(apart.len()).unwrap_or(u32::MAX);
     let rows = tx.query(
         "SELECT environment FROM environment_checks WHERE due <= $1 ORDER BY due, environment LIMIT $2
          FOR UPDATE SKIP LOCKED",
-        &[now.into(), limit.into()],
+        &[now.into(), limit.saturating_add(others).into()],
     )?;
-    let ids = rows.into_iter().map(|mut row| row.take::<String>());
-    let ids: Vec<Value> = ids
-        .map(|id| id.map(Value::from))
-        .collect::<Result<_, _>>()?;
+    let (mut room, mut room_apart) = (limit, *most);
+    let mut ids = Vec::new();
+    for mut row in rows {
+        let id: EnvironmentId = row.take()?;
+        let room = if apart.contains(&id) {
+            &mut room_apart
+        } else {
+            &mut room
+        };
+        if let Some(left) = room.checked_sub(1) {
+            *room = left;
+            ids.push(id.into());
+        }
+    }
+    Ok(ids)
+}
+
+fn take(
+    tx: &mut dyn Tx,
+    limit: u32,
+    apart: &(BTreeSet<EnvironmentId>, u32),
+    now: Timestamp,
+) -> Result<DueChecks, Error> {
+    let ids = next(tx, limit, apart, now)?;
     let rows = for_each(
         tx,
         "SELECT id, project, name, generation, status, format, body FROM environments
@@ -201,6 +240,7 @@ fn read(
         busy: None,
         failed: false,
         protected: false,
+        asleep: None,
     };
     let settings = projects.of(tx, &project)?;
     let (Some(body), Some(settings), Some(look)) = (body, settings, standing.look()) else {
@@ -310,6 +350,7 @@ fn looked_at(
             busy: None,
             failed: row.take()?,
             protected: row.take()?,
+            asleep: None,
         };
         let looked = Looked {
             project,

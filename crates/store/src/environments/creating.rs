@@ -2,7 +2,9 @@
 
 use super::beginning::{Begun, UP, audited, check_lent, check_sealed, store_action, told, within};
 use super::following::made_for;
-use super::{About, Body, Effective, EnvironmentError, Known, Order, enter, note_change, settings};
+use super::{
+    About, Body, Effective, EnvironmentError, Known, Order, enter, given, note_change, settings,
+};
 use crate::Store;
 use crate::audit::Actor;
 use crate::body::{FORMAT, Scope, Tx, Value, encode, first, insert};
@@ -185,6 +187,7 @@ fn store_new(
         labels: about.labels.clone(),
         links: Vec::new(),
         origin: draft.origin.clone(),
+        given: given(about.expires_at, now),
         taken: None,
     };
     let status = entered(Deed::Create).unwrap_or(Status::CreatePending);
@@ -223,8 +226,10 @@ fn store_new(
             busy: None,
             failed: false,
             protected: about.protected,
+            asleep: None,
         },
         expires_at: about.expires_at,
+        created_at: now,
         owner: about.owner.clone(),
         body,
     })

@@ -3,7 +3,7 @@
 //! A list finds what it shows in an index that holds all it filters by, and reads only those rows.
 
 use super::checking::seen_of;
-use super::{About, Body};
+use super::{About, Body, sleep_of};
 use crate::Store;
 use crate::body::{Row, Tx, Value, first};
 use crate::error::Error;
@@ -132,6 +132,7 @@ impl EnvironmentRow {
             busy: self.busy.map(|busy| busy.deed),
             failed: self.failed,
             protected: self.about.protected,
+            asleep: self.asleep,
         }
     }
 }
@@ -230,8 +231,7 @@ fn read(
     let (failed, protected, owner) = (row.take()?, row.take()?, row.take()?);
     let (created_at, updated_at) = (row.take()?, row.take()?);
     let (archived_at, expires_at) = (row.take()?, row.take()?);
-    let (used_at, asleep) = (row.take()?, row.take::<Option<String>>()?);
-    let asleep = asleep.and_then(|word| Sleep::ALL.into_iter().find(|one| one.as_str() == word));
+    let (used_at, asleep) = (row.take()?, sleep_of(row.take()?));
     let busy = match (row.take()?, row.take()?, row.take()?) {
         (Some(action), Some(deed), Some(state)) => Some(Busy {
             action,

@@ -2,16 +2,17 @@
 
 use super::settings;
 use crate::Store;
-use crate::body::{Row, Tx, Value};
+use crate::body::{Row, Tx, Value, first};
 use crate::error::Error;
 use model::environment::EnvironmentName;
 use model::environment::config::Edits;
 use model::environment::settings::Settings;
-use model::environment::status::{Deed, Sleep};
+use model::environment::status::Deed;
 use model::id::EnvironmentId;
 use model::name::Name;
 use model::time::Timestamp;
-use plan::environment::{Cause, Span, Standing};
+use plan::environment::{Cause, Span, Standing, turns};
+use std::time::Duration;
 
 /// An environment whose time has come.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,6 +47,57 @@ impl Store {
     }
 }
 
+impl Store {
+    /// When the next environment has been what it is for long enough, later than `after` and soon,
+    /// as far as anybody knows now: somebody is to look then.
+    pub async fn next_outlived(
+        &self,
+        soon: Duration,
+        after: Timestamp,
+    ) -> Result<Option<Timestamp>, Error> {
+        self.runner.read(move |tx| next(tx, soon, after)).await
+    }
+}
+
+fn next(tx: &mut dyn Tx, soon: Duration, after: Timestamp) -> Result<Option<Timestamp>, Error> {
+    let mut all = Vec::new();
+    for (project, settings) in projects(tx)? {
+        all.extend(turns(&settings.hours, after, soon));
+        let mut ends = vec![
+            ("expires_at", UP, Duration::ZERO),
+            ("archived_at", "status = 'archived'", settings.retention),
+        ];
+        ends.extend(settings.idle.map(|idle| ("used_at", UP, idle)));
+        for (since, which, span) in ends {
+            let sql = format!(
+                "SELECT MIN({since}) FROM environments
+                 WHERE project = $1 AND gone = 0 AND protected = 0 AND {since} > $2 AND {which}"
+            );
+            let row = first(tx, &sql, &[(&project).into(), after.minus(span).into()])?;
+            let begun = row.map(|mut row| row.take::<Option<Timestamp>>());
+            all.extend(begun.transpose()?.flatten().map(|begun| begun.plus(span)));
+        }
+    }
+    Ok(all.into_iter().min())
+}
+
+/// Projects that say something of environments, and what; not those that this program cannot read.
+fn projects(tx: &mut dyn Tx) -> Result<Vec<(Name, Settings)>, Error> {
+    let sql = "SELECT project FROM environment_settings ORDER BY project";
+    let mut all = Vec::new();
+    for mut row in tx.query(sql, &[])? {
+        let project: Name = row.take()?;
+        match settings::of_project(tx, &project) {
+            Err(error) if error.is_unreadable() => {}
+            read => all.extend(read?.map(|settings| (project, settings))),
+        }
+    }
+    Ok(all)
+}
+
+/// Those that are up.
+const UP: &str = "status NOT IN ('archived', 'archive-pending', 'cleanup-failed')";
+
 const COLUMNS: &str =
     "SELECT id, name, generation, status, status_since, failed, archived_at, expires_at,
      used_at, asleep, format, body FROM environments
@@ -55,16 +107,7 @@ const COLUMNS: &str =
 
 fn outlived(tx: &mut dyn Tx, limit: u32, now: Timestamp) -> Result<Vec<Outlived>, Error> {
     let mut all = Vec::new();
-    for mut row in tx.query(
-        "SELECT project FROM environment_settings ORDER BY project",
-        &[],
-    )? {
-        let project: Name = row.take()?;
-        let settings = match settings::of_project(tx, &project) {
-            Err(error) if error.is_unreadable() => continue,
-            read => read?,
-        };
-        let Some(settings) = settings else { continue };
+    for (project, settings) in projects(tx)? {
         let mut rows = Vec::new();
         for (which, end) in due(&settings, now) {
             let params: [Value; 3] = [(&project).into(), end.into(), limit.into()];
@@ -118,12 +161,12 @@ fn read(
     let (id, name, generation) = (row.take()?, row.take()?, row.take()?);
     let (status, since, failed) = (row.take()?, row.take()?, row.take()?);
     let (archived_at, expires_at, used_at) = (row.take()?, row.take()?, row.take()?);
-    let asleep: Option<String> = row.take()?;
+    let asleep = super::sleep_of(row.take()?);
     let span = Span {
         archived_at,
         retention: settings.retention,
         expires_at,
-        asleep: asleep.and_then(|word| Sleep::ALL.into_iter().find(|one| one.as_str() == word)),
+        asleep,
         used_at,
         idle: settings.idle,
         hours: &settings.hours,
@@ -134,6 +177,7 @@ fn read(
         busy: None,
         failed,
         protected: false,
+        asleep,
     };
     let body: Option<super::Body> = row.readable()?;
     let (Some((deed, cause)), Some(body)) = (standing.outlived(&span, now), body) else {

@@ -257,7 +257,10 @@ contract! {
         environments_are_listed_by_their_last_change;
     slept:
         what_nobody_uses_is_put_to_sleep,
-        what_sleeps_because_of_the_hour_is_woken_and_kept;
+        what_sleeps_because_of_the_hour_is_woken_and_kept,
+        who_archives_what_sleeps_has_it_stay_where_it_is,
+        what_is_brought_back_after_its_end_has_one_again,
+        the_next_end_is_known_before_it_comes;
     posted:
         what_becomes_of_an_environment_is_told_with_it,
         what_is_refused_tells_nobody,

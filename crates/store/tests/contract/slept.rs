@@ -2,9 +2,10 @@
 
 use crate::fixture::{at, project};
 use crate::habitat::{
-    action, begin, called, look_at_all, running, settings, settle_in, show, status, work,
+    action, begin, called, look_at_all, refused, running, settings, settle_in, show, status, work,
 };
 use model::disruption::{Day, Window, Windows};
+use model::environment::action::State;
 use model::environment::settings::Settings;
 use model::environment::status::{Deed, Sleep};
 use plan::environment::Cause;
@@ -12,6 +13,8 @@ use std::time::Duration;
 use store::{ActionDraft, Outlived, Store};
 
 const HOUR: i64 = 3600;
+
+const DAY: Duration = Duration::from_hours(24);
 
 /// Up for an hour of each day, from when the world began.
 fn an_hour_a_day() -> Windows {
@@ -83,6 +86,94 @@ pub(crate) async fn what_nobody_uses_is_put_to_sleep(store: &Store) {
     assert_eq!(
         told(store, 220).await,
         "archive orange because nobody used it"
+    );
+}
+
+pub(crate) async fn who_archives_what_sleeps_has_it_stay_where_it_is(store: &Store) {
+    let said = Settings {
+        hours: an_hour_a_day(),
+        retention: Duration::from_hours(48),
+        ..settings()
+    };
+    settle_in(store, said).await;
+    running(store, "orange", 1).await;
+    obey(store, HOUR).await;
+    assert_eq!(show(store, "orange").await.asleep, Some(Sleep::Hours));
+    let begun = begin(store, "orange", Deed::Archive, 3 * HOUR).await;
+    assert_eq!(begun.unwrap().state, State::Done, "it needs no script");
+    let orange = show(store, "orange").await;
+    assert_eq!((orange.asleep, orange.busy), (None, None));
+    assert_eq!(orange.status.to_string(), "archived");
+    assert_eq!(told(store, 24 * HOUR).await, "", "nobody wakes it");
+    let rested = "cleanup orange because it has rested for long enough";
+    assert_eq!(told(store, 51 * HOUR - 1).await, "");
+    assert_eq!(told(store, 51 * HOUR).await, rested);
+    // What rests because somebody wanted it so does that already.
+    let twice = begin(store, "orange", Deed::Archive, 4 * HOUR).await;
+    assert_eq!(
+        refused(twice),
+        "archive is not possible while it is archived"
+    );
+}
+
+pub(crate) async fn what_is_brought_back_after_its_end_has_one_again(store: &Store) {
+    settle_in(store, settings()).await;
+    running(store, "orange", 1).await;
+    let until = |seconds| store::About {
+        expires_at: Some(at(seconds)),
+        ..store::About::default()
+    };
+    let own = project();
+    let orange = called("orange");
+    let say = |about, seconds| {
+        store.amend_environment((&own, &orange), None, about, "ana".into(), at(seconds))
+    };
+    say(until(100), 40).await.unwrap();
+    assert_eq!(
+        store.next_outlived(DAY, at(50)).await.unwrap(),
+        Some(at(100))
+    );
+    obey(store, 100).await;
+    assert_eq!(status(store, "orange").await, "archived");
+    // Whoever calls it off has it as it was.
+    let restore = begin(store, "orange", Deed::Restore, 200).await.unwrap();
+    assert_eq!(show(store, "orange").await.about.expires_at, Some(at(260)));
+    let off = store.cancel_action(&own, restore.action, "ana".into(), at(210));
+    off.await.unwrap();
+    assert_eq!(show(store, "orange").await.about.expires_at, Some(at(100)));
+    begin(store, "orange", Deed::Restore, 300).await.unwrap();
+    work(store, 300).await;
+    look_at_all(store, 0, 300).await;
+    assert_eq!(show(store, "orange").await.about.expires_at, Some(at(360)));
+    assert_eq!(
+        told(store, 360).await,
+        "archive orange because its time is over"
+    );
+    // One that has time left keeps it.
+    begin(store, "orange", Deed::Archive, 310).await.unwrap();
+    work(store, 310).await;
+    look_at_all(store, 0, 310).await;
+    begin(store, "orange", Deed::Restore, 320).await.unwrap();
+    assert_eq!(show(store, "orange").await.about.expires_at, Some(at(360)));
+}
+
+pub(crate) async fn the_next_end_is_known_before_it_comes(store: &Store) {
+    let idle = Some(Duration::from_secs(100));
+    let said = Settings {
+        idle,
+        hours: an_hour_a_day(),
+        ..settings()
+    };
+    settle_in(store, said).await;
+    let next = async |seconds| store.next_outlived(DAY, at(seconds)).await.unwrap();
+    assert_eq!(next(1).await, Some(at(HOUR)), "the hours end");
+    running(store, "orange", 1).await;
+    assert_eq!(next(1).await, Some(at(101)), "nobody uses it");
+    obey(store, 101).await;
+    let soon = Duration::from_mins(5);
+    assert_eq!(
+        store.next_outlived(soon, at(102)).await.unwrap(),
+        Some(at(101).plus(settings().retention))
     );
 }
 

@@ -80,7 +80,6 @@ async fn decided<D: Deployer>(
     let row = row.map_err(|error| failed(&error))?;
     let there = row.as_ref().map(|row| There {
         standing: row.standing(),
-        asleep: row.asleep,
         sha: row.origin.as_ref().map_or("", |origin| &origin.sha),
     });
     let decision = decide(source, &request.event, request.settled.as_ref(), there);
@@ -219,7 +218,7 @@ impl<D: Deployer> Hand<'_, D> {
         };
         let now = self.shared.clock.now();
         let expires = self.source.beginning.expires;
-        let prolonged = expires.filter(|_| deed == Deed::Update && row.about.expires_at.is_some());
+        let prolonged = expires.filter(|_| !goes && row.about.expires_at.is_some());
         let begun = match prolonged {
             Some(span) => {
                 let about = About {

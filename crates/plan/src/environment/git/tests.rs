@@ -43,6 +43,7 @@ fn standing(status: Status) -> Standing {
         busy: None,
         failed: false,
         protected: false,
+        asleep: None,
     }
 }
 
@@ -53,8 +54,7 @@ fn decided(
     there: Option<(Standing, Option<Sleep>)>,
 ) -> Decision {
     let there = there.map(|(standing, asleep)| There {
-        standing,
-        asleep,
+        standing: Standing { asleep, ..standing },
         sha: OLD,
     });
     decide(Some(&source()), event, settled, there)
@@ -123,6 +123,7 @@ fn a_request_that_is_closed_or_unfit_has_its_environment_archived() {
     };
     let (up, down) = (Some(settled(true)), Some(settled(false)));
     let at = |status| Some((standing(status), None));
+    let asleep = |status, sleep| Some((standing(status), Some(sleep)));
     let protected = Some((
         Standing {
             protected: true,
@@ -152,6 +153,19 @@ fn a_request_that_is_closed_or_unfit_has_its_environment_archived() {
             up.as_ref(),
             at(Status::ArchivePending),
             Nothing(Idle::Rests),
+        ),
+        // One that only sleeps would be woken when the hours begin.
+        (
+            closed,
+            up.as_ref(),
+            asleep(Status::Archived, Sleep::Hours),
+            Do(Deed::Archive),
+        ),
+        (
+            closed,
+            up.as_ref(),
+            asleep(Status::ArchivePending, Sleep::Hours),
+            Do(Deed::Archive),
         ),
         (closed, up.as_ref(), protected, Nothing(Idle::Protected)),
         // Somebody restored it after it was archived for this.
@@ -198,6 +212,7 @@ fn what_is_decided_is_permitted() {
                 }) {
                     let standing = Standing {
                         protected,
+                        asleep,
                         ..standing(status)
                     };
                     let there = Some((standing, asleep));
