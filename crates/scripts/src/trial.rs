@@ -3,6 +3,8 @@
 //! What only looks or tells is run, about an environment that nobody has; what would change
 //! something, or tell somebody, is looked at and left alone.
 
+use std::fs::File;
+use std::io::Read as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -20,6 +22,9 @@ use crate::surroundings::Surroundings;
 
 /// How much is kept of what a script said.
 const SAID: usize = 4096;
+
+/// How much of a script is looked at to learn who runs it: what the system reads of it.
+const FIRST_LINE: u64 = 256;
 
 /// What was found of one script.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -109,7 +114,7 @@ impl Trial {
         for script in ORDER {
             let found = process::find(&self.subject.settings, script);
             let (verdict, seen) = match found {
-                Ok(_) => match self.tried(script).await {
+                Ok(file) => match self.tried(script, &file).await {
                     Ok(found) => found,
                     Err(error) => (Verdict::Wrong(error.kind), error.what),
                 },
@@ -128,7 +133,7 @@ impl Trial {
     }
 
     /// Runs a script, if that is harmless.
-    async fn tried(&mut self, script: Script) -> Result<(Verdict, String), Error> {
+    async fn tried(&mut self, script: Script, file: &Path) -> Result<(Verdict, String), Error> {
         match script {
             Script::DeploymentConfig => {
                 let words = contract::service(&self.subject.settings);
@@ -162,6 +167,7 @@ impl Trial {
             | Script::Unarchive
             | Script::Cleanup
             | Script::Notifications => {
+                interpreted(file)?;
                 let seen = "is there, and was not run: it would change something";
                 Ok((Verdict::Untried, seen.to_owned()))
             }
@@ -225,6 +231,34 @@ const ORDER: [Script; 15] = [
     Script::Notifications,
     Script::Init,
 ];
+
+/// Refuses a script whose first line names somebody who is not there: it would not even be begun.
+fn interpreted(file: &Path) -> Result<(), Error> {
+    let mut beginning = Vec::new();
+    let read = File::open(file).and_then(|file| file.take(FIRST_LINE).read_to_end(&mut beginning));
+    let wrong = |what: String| {
+        let what = format!("script {} {what}", file.display());
+        Err(Error::new(Kind::NotExecutable, what))
+    };
+    if let Err(cause) = read {
+        return wrong(format!("cannot be read: {cause}"));
+    }
+    let Some(named) = beginning.strip_prefix(b"#!") else {
+        return Ok(());
+    };
+    let line = named.split(|byte| *byte == b'\n').next();
+    let line = String::from_utf8_lossy(line.unwrap_or_default());
+    if line.ends_with('\r') {
+        return wrong("has a first line that ends in a carriage return".to_owned());
+    }
+    let interpreter = line.split_whitespace().next().unwrap_or_default();
+    if Path::new(interpreter).is_file() {
+        return Ok(());
+    }
+    wrong(format!(
+        "is to be run by {interpreter:?}, which is not there"
+    ))
+}
 
 fn count(count: usize, noun: &str) -> (Verdict, String) {
     (Verdict::Good, format!("told {count} {noun}"))

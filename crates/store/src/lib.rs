@@ -66,8 +66,8 @@ pub use environments::{
     CalledOff, Cancelled, Checked, DeliveryClaim, DeliveryDraft, DeliveryEnd, DeliveryError,
     DeliveryFilter, DeliveryRow, DueCheck, DueChecks, Effective, EnvironmentChange,
     EnvironmentDraft, EnvironmentError, EnvironmentFilter, EnvironmentOrder, EnvironmentRow,
-    GitEnd, GitRequest, GitState, InitRow, LookRecord, LooksRecorded, Outlived, OutputLine,
-    OutputStream, SettingsRow, TakeOutcome, TakenIn, TookOver,
+    GitEnd, GitRequest, GitState, InitRow, LookRecord, LooksRecorded, OUTPUT_HEAD, OUTPUT_TAIL,
+    Outlived, OutputLine, OutputStream, SettingsRow, TakeOutcome, TakenIn, TookOver,
 };
 pub use error::Error;
 pub use events::Event;

@@ -3,9 +3,10 @@
 use driver::Clock;
 use driver::deploy::{Output, Stream};
 use model::time::Timestamp;
+use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use store::{ActionClaim, OutputStream, Recorded, Store};
+use store::{ActionClaim, OUTPUT_HEAD, OUTPUT_TAIL, OutputStream, Recorded, Store};
 use tokio::sync::Notify;
 
 /// How long a line may wait before people can read it.
@@ -24,10 +25,21 @@ pub(super) struct Lines {
     bell: Notify,
 }
 
+/// What is not stored yet, as far as the store would keep it: whoever prints more than can be stored
+/// neither fills our memory nor keeps its environment busy for it.
 struct State {
     out: u64,
     err: u64,
-    unstored: Vec<Line>,
+    /// Of the beginning, with the places in all that was printed.
+    head: VecDeque<(u64, Line)>,
+    /// Of the rest.
+    tail: VecDeque<(u64, Line)>,
+}
+
+impl State {
+    fn oldest(&self) -> impl Iterator<Item = &(u64, Line)> + Clone {
+        self.head.iter().chain(&self.tail)
+    }
 }
 
 impl Lines {
@@ -36,7 +48,8 @@ impl Lines {
         let state = State {
             out,
             err,
-            unstored: Vec::new(),
+            head: VecDeque::new(),
+            tail: VecDeque::new(),
         };
         Self {
             clock,
@@ -55,13 +68,12 @@ impl Lines {
     /// line twice has stored it once.
     pub(super) async fn flush(&self, store: &Store, claim: &ActionClaim) {
         loop {
-            let lines = self.copy();
-            let count = lines.len();
-            if count == 0 {
+            let (upto, lines) = self.some();
+            if lines.is_empty() {
                 return;
             }
             match store.append_output(claim, lines).await {
-                Ok(Recorded::Yes) => self.stored(count),
+                Ok(Recorded::Yes) => self.stored(upto),
                 // Somebody else follows it, and stores what it prints.
                 Ok(Recorded::LeaseLost) => return,
                 Err(error) => {
@@ -76,14 +88,23 @@ impl Lines {
 
     /// The oldest lines that are not stored.
     pub(super) fn copy(&self) -> Vec<Line> {
-        let state = self.lock();
-        state.unstored.iter().take(AT_ONCE).cloned().collect()
+        self.some().1
     }
 
-    fn stored(&self, count: usize) {
+    /// The same, with the place of the last of them.
+    fn some(&self) -> (u64, Vec<Line>) {
+        let state = self.lock();
+        let some = state.oldest().take(AT_ONCE);
+        let last = some.clone().last().map_or(0, |(place, _)| *place);
+        (last, some.map(|(_, line)| line.clone()).collect())
+    }
+
+    /// Lets all go that is stored. What came meanwhile may have pushed some of it out already.
+    fn stored(&self, upto: u64) {
         let mut state = self.lock();
-        let count = count.min(state.unstored.len());
-        state.unstored.drain(..count);
+        state.head.retain(|(place, _)| *place > upto);
+        let passed = state.tail.partition_point(|(place, _)| *place <= upto);
+        state.tail.drain(..passed);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -113,8 +134,49 @@ impl Output for Lines {
                 (OutputStream::Err, state.err)
             }
         };
-        state.unstored.push((stream, number, at, text.to_owned()));
+        let place = state.out + state.err;
+        let line = (place, (stream, number, at, text.to_owned()));
+        if place <= OUTPUT_HEAD {
+            state.head.push_back(line);
+        } else {
+            let fallen = place.saturating_sub(OUTPUT_TAIL);
+            while state
+                .tail
+                .front()
+                .is_some_and(|(first, _)| *first <= fallen)
+            {
+                state.tail.pop_front();
+            }
+            state.tail.push_back(line);
+        }
         drop(state);
         self.bell.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_what_is_printed_faster_than_it_is_stored_the_beginning_and_the_end_are_kept() {
+        let lines = Lines::new(Clock::System, (OUTPUT_HEAD - 1, 0));
+        for at in 0..3 * OUTPUT_TAIL {
+            lines.line(Stream::Out, &at.to_string());
+        }
+        let (first, beginning) = lines.some();
+        let numbers: Vec<_> = beginning.iter().map(|(_, number, ..)| *number).collect();
+        let last = OUTPUT_HEAD - 1 + 3 * OUTPUT_TAIL;
+        let kept = last - OUTPUT_TAIL + 1;
+        assert_eq!(numbers[..2], [OUTPUT_HEAD, kept]);
+        // While the first are stored, more come than are kept.
+        for _ in 0..OUTPUT_TAIL {
+            lines.line(Stream::Err, "");
+        }
+        lines.stored(first);
+        let (_, rest) = lines.some();
+        assert_eq!((rest[0].0, rest[0].1), (OutputStream::Err, 1));
+        let held = lines.lock().oldest().count();
+        assert_eq!(u64::try_from(held).unwrap(), OUTPUT_TAIL);
     }
 }

@@ -7,7 +7,7 @@ use driver::deploy::{Acted, Deployer as _, Judged, Of, Stream, Subject};
 use model::environment::config::{LevelEdits, effective};
 use model::environment::status::{Deed, Failure, Look, Seen, Status};
 use scripts::contract::Script;
-use scripts::error::Error;
+use scripts::error::{Error, Kind};
 use scripts::trial::{self, Finding, Verdict};
 use scripts::{Scripts, Surroundings};
 use std::path::{Path, PathBuf};
@@ -82,6 +82,41 @@ async fn each_fault_of_a_directory_is_found() {
             .await
             .is_err()
     );
+}
+
+#[tokio::test]
+async fn scripts_that_nobody_could_run_are_found_without_running_them() {
+    let world = World::new();
+    world
+        .script("create", "true")
+        .script("update", "true")
+        .script("archive", "true");
+    let rewritten = [
+        ("create", "#!/bin/sh\r\ntrue\r\n"),
+        ("update", "#!/no/such/shell\n"),
+    ];
+    for (script, text) in rewritten {
+        std::fs::write(world.path("scripts").join(script), text).unwrap();
+    }
+    let found = tried(&world, &world.path("scripts"), Duration::from_secs(5)).await;
+    let found = found.unwrap();
+    let seen = |script| {
+        let found = found.iter().find(|found| found.script == script).unwrap();
+        (
+            found.verdict,
+            found
+                .seen
+                .rsplit_once("/scripts/")
+                .unwrap_or(("", &found.seen))
+                .1,
+        )
+    };
+    let wrong = Verdict::Wrong(Kind::NotExecutable);
+    let returned = "create has a first line that ends in a carriage return";
+    assert_eq!(seen(Script::Create), (wrong, returned));
+    let nobody = "update is to be run by \"/no/such/shell\", which is not there";
+    assert_eq!(seen(Script::Update), (wrong, nobody));
+    assert_eq!(seen(Script::Archive).0, Verdict::Untried);
 }
 
 /// An environment of the example scripts.

@@ -9,10 +9,10 @@ use model::name::Name;
 use model::time::Timestamp;
 
 /// Lines that are kept from the beginning: how it started explains much of what follows.
-const HEAD_LINES: u64 = 2_000;
+pub const HEAD: u64 = 2_000;
 
 /// Lines that are kept from the end: how it ended is what people look for.
-const TAIL_LINES: u64 = 8_000;
+pub const TAIL: u64 = 8_000;
 
 /// Lines per answer at most.
 const LIMIT_MAX: u32 = 1_000;
@@ -161,15 +161,16 @@ pub(super) fn append(
             OutputStream::Err => &mut err,
         };
         if *number > *known {
+            // Whoever prints too much passes over what would not be kept.
+            total += *number - *known;
             *known = *number;
-            total += 1;
             new.push((total, stream, *number, *at, text));
         }
     }
-    let tail = total.saturating_sub(TAIL_LINES);
+    let tail = total.saturating_sub(TAIL);
     let kept: Vec<Vec<Value>> = new
         .into_iter()
-        .filter(|(seq, ..)| *seq <= HEAD_LINES || *seq > tail)
+        .filter(|(seq, ..)| *seq <= HEAD || *seq > tail)
         .map(|(seq, stream, number, at, text)| {
             let text = audit::kept(text.clone());
             let stream = stream.as_str();
@@ -197,7 +198,7 @@ pub(super) fn append(
             newest.into(),
         ],
     )?;
-    let fallen = (before.saturating_sub(TAIL_LINES).max(HEAD_LINES), tail);
+    let fallen = (before.saturating_sub(TAIL).max(HEAD), tail);
     if fallen.1 > fallen.0 {
         tx.execute(
             "DELETE FROM environment_output WHERE action = $1 AND seq > $2 AND seq <= $3",

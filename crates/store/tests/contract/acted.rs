@@ -260,10 +260,24 @@ pub(crate) async fn much_that_is_printed_keeps_its_head_and_its_tail(store: &Sto
         read(11_999, 9).await.unwrap().unwrap()[0].text,
         "stdout 12000"
     );
+    // Whoever prints too much at once passes over what would not be kept.
+    let later = store.append_output(&claimed, printed(OutputStream::Out, 20_001..20_003));
+    assert_eq!(later.await.unwrap(), Recorded::Yes);
+    let end = read(1_999, 9).await.unwrap().unwrap();
+    let told: Vec<_> = end.iter().map(|line| (line.seq, line.line)).collect();
+    assert_eq!(
+        told,
+        [
+            (2_000, 2_000),
+            (20_000, 20_001),
+            (20_001, 20_001),
+            (20_002, 20_002)
+        ]
+    );
     let next = claim(store, 100).await;
     assert_eq!(next.len(), 0);
     store.void_actions(at(100)).await.unwrap();
-    assert_eq!(claim(store, 101).await[0].lines, (12_000, 0));
+    assert_eq!(claim(store, 101).await[0].lines, (20_002, 0));
 }
 
 pub(crate) async fn a_script_that_failed_leaves_a_mark(store: &Store) {
