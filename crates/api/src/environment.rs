@@ -25,6 +25,8 @@ pub use settings::{
     SecretDelivery,
 };
 
+pub use model::environment::LABELS_MAX;
+
 use crate::time::Time;
 use model::environment::action::State;
 use model::environment::config::{self, Edit, Edits, Given, Setting};
@@ -33,9 +35,6 @@ use model::environment::status::{Deed, Failure, Seen, Sleep, Status};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
-
-/// The most labels of one environment.
-pub const LABELS_MAX: usize = 64;
 
 /// The longest label, owner and value of a label.
 pub const WORD_LEN_MAX: usize = 128;

@@ -19,6 +19,9 @@ pub mod taken;
 use crate::name;
 use serde::{Deserialize, Serialize};
 
+/// The most labels of one environment.
+pub const LABELS_MAX: usize = 64;
+
 /// What an environment is called: a DNS label that begins with a letter, of 2 to 16 characters.
 ///
 /// Scripts make host names, releases and labels of it, some with a suffix of their own: hence the

@@ -10,7 +10,7 @@ mod taken;
 mod view;
 mod wanted;
 
-pub(crate) use configured::{judged, recorded, settings, subject, tried, worked_out};
+pub(crate) use configured::{approved, judged, recorded, settings, subject, tried, worked_out};
 pub(crate) use sealing::{copied, sealed};
 pub(crate) use taken::taken;
 pub(crate) use view::{
@@ -23,6 +23,7 @@ use axum::http::HeaderMap;
 use model::environment::EnvironmentName;
 use model::environment::config::Edits;
 use model::environment::git::Origin;
+use model::environment::status::Deed;
 use model::name::Name;
 use store::EnvironmentRow;
 
@@ -57,6 +58,14 @@ pub(crate) fn lent(
         }
         Some(_) | None => Ok(()),
     }
+}
+
+/// Refuses what cannot be done now, and tells what can.
+pub(crate) fn permitted(row: &EnvironmentRow, deed: Deed, force: bool) -> Result<(), Problem> {
+    let standing = row.standing();
+    standing
+        .permit(deed, force)
+        .map_err(|refusal| Problem::environment_refused(&row.name, &refusal, &standing.exits()))
 }
 
 /// The generation that the request was made for.

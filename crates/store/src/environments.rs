@@ -28,6 +28,7 @@ mod sweeping;
 mod taking;
 mod telling;
 
+pub use amending::Amendment;
 pub use beginning::{ActionDraft, Begun};
 pub use cancelling::Cancelled;
 pub use checking::{DueCheck, DueChecks, LookRecord, LooksRecorded};
@@ -54,13 +55,13 @@ use crate::body::{FORMAT, Row, Tx, Value, encode, first};
 use crate::error::Error;
 use crate::events::note;
 use crate::sealed::{self, SealError};
-use model::environment::EnvironmentName;
 use model::environment::action::State;
 use model::environment::config::{Edits, Key, Level, Setting};
 use model::environment::git;
 use model::environment::link::Link;
 use model::environment::settings::Settings;
 use model::environment::status::{Deed, Sleep, Status};
+use model::environment::{EnvironmentName, LABELS_MAX};
 use model::id::{ActionId, EnvironmentId};
 use model::name::Name;
 use model::sealed::{KeyId, Owner};
@@ -146,8 +147,17 @@ pub enum EnvironmentError {
         /// What it has.
         found: u64,
     },
-    /// What was sealed belongs to another life of that name: begin again.
-    #[error("what is secret was sealed for another environment")]
+    /// Somebody has changed its settings since: begin again.
+    #[error("somebody has changed its settings meanwhile")]
+    Edited,
+    /// It would have more labels than it may.
+    #[error("found {found} labels, allowed: at most {LABELS_MAX}")]
+    Labels {
+        /// How many it would have.
+        found: usize,
+    },
+    /// What was seen or sealed is of another life of that name: begin again.
+    #[error("it is another environment of that name")]
     Elsewhere,
     /// A setting is said to be secret, and no value is sealed for it.
     #[error("the {} setting `{key}` is secret and has no value", level.as_str())]

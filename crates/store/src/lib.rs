@@ -62,9 +62,9 @@ pub use clusters::{ClusterFilter, ClusterRow, ClusterView, Counts, LiveCluster, 
 pub use commit::CommitError;
 pub use dump::{DumpError, Dumped};
 pub use environments::{
-    About, ActionBeat, ActionClaim, ActionDraft, ActionEnd, ActionEnded, ActionRow, Begun, Busy,
-    CalledOff, Cancelled, Checked, DeliveryClaim, DeliveryDraft, DeliveryEnd, DeliveryError,
-    DeliveryFilter, DeliveryRow, DueCheck, DueChecks, Effective, EnvironmentChange,
+    About, ActionBeat, ActionClaim, ActionDraft, ActionEnd, ActionEnded, ActionRow, Amendment,
+    Begun, Busy, CalledOff, Cancelled, Checked, DeliveryClaim, DeliveryDraft, DeliveryEnd,
+    DeliveryError, DeliveryFilter, DeliveryRow, DueCheck, DueChecks, Effective, EnvironmentChange,
     EnvironmentDraft, EnvironmentError, EnvironmentFilter, EnvironmentOrder, EnvironmentRow,
     GitEnd, GitRequest, GitState, InitRow, LookRecord, LooksRecorded, OUTPUT_HEAD, OUTPUT_TAIL,
     Outlived, OutputLine, OutputStream, SettingsRow, TakeOutcome, TakenIn, TookOver,

@@ -130,6 +130,7 @@ async fn begin<D: Deployer>(
         deed: one.deed,
         force: false,
         generation: Some(one.generation),
+        seen: None,
         edits: None,
         sealed: Vec::new(),
         effective: configured.map_err(|error| error.to_string())?,

@@ -412,6 +412,7 @@ async fn a_fork_is_given_no_secret_now_or_later() {
             deed: Deed::Update,
             force: true,
             generation: None,
+            seen: None,
             edits: Some(edits),
             sealed: Vec::new(),
             effective: store::Effective::default(),

@@ -109,6 +109,7 @@ impl Stage {
             deed,
             force: false,
             generation: None,
+            seen: None,
             edits,
             sealed: Vec::new(),
             effective: told(&now),

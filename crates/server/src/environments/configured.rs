@@ -94,6 +94,11 @@ pub(crate) async fn judged(app: &App, candidate: &Candidate) -> Result<Option<St
     }
 }
 
+/// Refuses what the check says something against.
+pub(crate) fn approved(said: Option<String>) -> Result<(), Problem> {
+    said.map_or(Ok(()), |said| Err(Problem::environment_judged(&said)))
+}
+
 /// What would come of something that is only tried.
 pub(crate) fn tried(effective: Effective, said: Option<String>) -> api::TrialView {
     api::TrialView {

@@ -1,7 +1,7 @@
 //! Problems with environments.
 
 use axum::http::StatusCode;
-use model::environment::status::Status;
+use model::environment::status::{Deed, Status};
 use model::environment::{EnvironmentName, NameError};
 use model::fault::{Fault, counted};
 use model::id::{ActionId, DeliveryId};
@@ -343,6 +343,8 @@ impl Problem {
             | EnvironmentError::NotFound { .. }
             | EnvironmentError::Refused(_)
             | EnvironmentError::Stale { .. }
+            | EnvironmentError::Edited
+            | EnvironmentError::Labels { .. }
             | EnvironmentError::Unsealed { .. }
             | EnvironmentError::Fork { .. }
             | EnvironmentError::Elsewhere
@@ -367,6 +369,12 @@ impl Problem {
             EnvironmentError::Refused(refusal) => Self::environment_refused(name, &refusal, &[]),
             EnvironmentError::Quota { .. } => Self::environment_quota(detail),
             EnvironmentError::Stale { expected, found } => Self::environment_stale(expected, found),
+            // Whoever changes settings has something done, which others may still see.
+            EnvironmentError::Edited => {
+                let deed = Deed::Update;
+                Self::environment_refused(name, &Refusal::Busy { deed }, &[])
+            }
+            EnvironmentError::Labels { .. } => Self::parameter("labels", detail),
             EnvironmentError::Unsealed { .. } => Self::no_secret_value(detail),
             EnvironmentError::Fork { .. } => Self::git_fork(name, &detail),
             EnvironmentError::Elsewhere | EnvironmentError::KeyGone { .. } => {

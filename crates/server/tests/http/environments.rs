@@ -10,9 +10,11 @@ mod lists;
 mod output;
 mod secrets;
 mod settings;
+mod together;
 mod typed;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -24,7 +26,7 @@ use model::environment::settings::Settings;
 use model::environment::status::{Failure, Look, Seen};
 use serde_json::{Value, json};
 use server::{Advice, Advise, Candidate, Glance, Of, Trouble, Unadvised, Verdict};
-use store::{ActionClaim, ActionEnd, ActionEnded, LookRecord, Recorded};
+use store::{ActionClaim, ActionEnd, ActionEnded, LookRecord, Recorded, Store};
 
 use crate::world::{Answer, PROJECT, TOKEN, World};
 
@@ -134,6 +136,12 @@ impl Advise for Oracle {
     }
 }
 
+/// A world over a store with threads, and where that is kept.
+pub(crate) struct Threaded {
+    pub(crate) world: World,
+    _directory: tempfile::TempDir,
+}
+
 /// What a project says in most of these tests.
 pub(crate) fn usual() -> Value {
     json!({"projectName": "Shop", "baseDomain": "shop.example.org", "namespace": "shop", "scripts": "/scripts"})
@@ -143,13 +151,29 @@ impl World {
     /// A world whose project has settings for environments.
     pub(crate) async fn with_settings(more: Value) -> Self {
         let world = Self::new();
+        world.set_up(more).await;
+        world
+    }
+
+    /// The same over a store with threads, which lets many ask at once.
+    pub(crate) async fn threaded(more: Value) -> Threaded {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(directory.path()).unwrap();
+        let world = Self::over(store, Arc::new(crate::world::Parrot)).await;
+        world.set_up(more).await;
+        Threaded {
+            world,
+            _directory: directory,
+        }
+    }
+
+    async fn set_up(&self, more: Value) {
         let mut settings = usual();
         for (field, value) in more.as_object().unwrap() {
             settings[field] = value.clone();
         }
-        let put = world.env(Method::PUT, "-settings", settings).await;
+        let put = self.env(Method::PUT, "-settings", settings).await;
         assert_eq!(put.status, StatusCode::OK, "{}", put.text);
-        world
     }
 
     /// Asks something about environments; the path begins behind `environment`.

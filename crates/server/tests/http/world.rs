@@ -123,7 +123,13 @@ impl World {
 
     /// An empty world with another simulator.
     pub(crate) fn rehearsing(rehearse: Arc<dyn Rehearse>) -> Self {
-        let store = Store::in_memory().unwrap();
+        let world = Self::over(Store::in_memory().unwrap(), rehearse);
+        // A store in memory answers at once.
+        world.now_or_never().unwrap()
+    }
+
+    /// An empty world over a store that answers when it can, as a real one does.
+    pub(crate) async fn over(store: Store, rehearse: Arc<dyn Rehearse>) -> Self {
         let clock = Arc::new(AtomicI64::new(1_767_225_600_000));
         let recorder = server::metrics::builder().unwrap().build_recorder();
         let now = Arc::clone(&clock);
@@ -132,8 +138,7 @@ impl World {
         let vault = Vault::in_memory(store.clone(), Arc::clone(&now));
         let server = Server {
             store: store.clone(),
-            // A store in memory answers at once.
-            vault: vault.now_or_never().unwrap(),
+            vault: vault.await,
             clock: now,
             rehearse,
             enter: Arc::new(crate::guests::Doorman),
@@ -161,8 +166,7 @@ impl World {
         };
         let admin = Admin::of(TOKEN);
         let enrolled = enrol(&store, &admin, (server.clock)());
-        // A store in memory answers at once.
-        enrolled.now_or_never().unwrap().unwrap();
+        enrolled.await.unwrap();
         let stop = CancellationToken::new();
         let router = server::router(server.clone(), stop.clone());
         Self {
@@ -485,7 +489,7 @@ fn saved(taking: &Taking, at: Timestamp) -> Fact {
 }
 
 /// A simulator that repeats what it was asked.
-struct Parrot;
+pub(crate) struct Parrot;
 
 impl Rehearse for Parrot {
     fn rehearse(&self, request: Rehearsal) -> BoxFuture<'_, Result<SimulationView, String>> {

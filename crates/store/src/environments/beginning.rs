@@ -34,6 +34,8 @@ pub struct ActionDraft {
     pub force: bool,
     /// The generation that who asks has seen; another is refused.
     pub generation: Option<u64>,
+    /// Which one who asks has seen, in which of its lives, and its edits then; others are refused.
+    pub seen: Option<(EnvironmentId, Edits)>,
     /// All edits from now on; none leaves them as they are.
     pub edits: Option<Edits>,
     /// The values of those that are secret and new, sealed for it.
@@ -115,17 +117,7 @@ pub(super) fn begin(
     now: Timestamp,
 ) -> Result<Begun, EnvironmentError> {
     check_keys(tx, draft.sealed.iter().map(|row| row.sealed.key))?;
-    let mut known = known_by_name(tx, &draft.project, &draft.name)?.ok_or_else(|| {
-        EnvironmentError::NotFound {
-            name: draft.name.clone(),
-        }
-    })?;
-    if let Some(expected) = draft.generation.filter(|seen| *seen != known.generation) {
-        let found = known.generation;
-        return Err(EnvironmentError::Stale { expected, found });
-    }
-    let permitted = known.standing.permit(draft.deed, draft.force);
-    permitted.map_err(EnvironmentError::Refused)?;
+    let mut known = ready(tx, draft)?;
     let settings = settings::of_project(tx, &draft.project)?;
     let settings = settings.ok_or_else(|| EnvironmentError::NoSettings {
         project: draft.project.clone(),
@@ -186,6 +178,25 @@ pub(super) fn begin(
         action,
         state,
     })
+}
+
+/// The environment that something is to be done to, if that may be done now.
+pub(super) fn ready(tx: &mut dyn Tx, draft: &ActionDraft) -> Result<Known, EnvironmentError> {
+    let known = known_by_name(tx, &draft.project, &draft.name)?;
+    let known = known.ok_or_else(|| EnvironmentError::NotFound {
+        name: draft.name.clone(),
+    })?;
+    if let Some(expected) = draft.generation.filter(|seen| *seen != known.generation) {
+        let found = known.generation;
+        return Err(EnvironmentError::Stale { expected, found });
+    }
+    let permitted = known.standing.permit(draft.deed, draft.force);
+    permitted.map_err(EnvironmentError::Refused)?;
+    match &draft.seen {
+        Some((id, _)) if *id != known.id => Err(EnvironmentError::Elsewhere),
+        Some((_, edits)) if *edits != known.body.edits => Err(EnvironmentError::Edited),
+        Some(_) | None => Ok(known),
+    }
 }
 
 /// Has an environment enter what something that begins brings with it.

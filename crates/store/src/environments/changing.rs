@@ -1,8 +1,8 @@
 //! Environments that become another, with all that is said of them: in one transaction.
 
 use super::amending::amend;
-use super::beginning::{begin, scope};
-use super::{About, ActionDraft, Begun, EnvironmentError};
+use super::beginning::{begin, ready, scope};
+use super::{ActionDraft, Amendment, Begun, EnvironmentError};
 use crate::Store;
 use crate::body::Tx;
 use model::time::Timestamp;
@@ -13,12 +13,13 @@ impl Store {
     pub async fn change_environment(
         &self,
         draft: ActionDraft,
-        about: About,
+        amendment: impl Into<Amendment>,
         now: Timestamp,
     ) -> Result<Begun, EnvironmentError> {
+        let amendment = amendment.into();
         let scope = scope(draft.deed);
         self.runner
-            .write(scope, move |tx| change(tx, &draft, &about, now))
+            .write(scope, move |tx| change(tx, &draft, &amendment, now))
             .await
     }
 }
@@ -26,11 +27,13 @@ impl Store {
 fn change(
     tx: &mut dyn Tx,
     draft: &ActionDraft,
-    about: &About,
+    amendment: &Amendment,
     now: Timestamp,
 ) -> Result<Begun, EnvironmentError> {
+    // Before anything is written: whoever is refused holds nobody else up.
+    ready(tx, draft)?;
     let of = (&draft.project, &draft.name);
-    let generation = amend(tx, of, draft.generation, about, &draft.actor, now)?;
+    let generation = amend(tx, of, draft.generation, amendment, &draft.actor, now)?;
     let draft = ActionDraft {
         generation: Some(generation),
         ..draft.clone()

@@ -120,6 +120,7 @@ pub(crate) fn action(called_so: &str, deed: Deed) -> ActionDraft {
         deed,
         force: false,
         generation: None,
+        seen: None,
         edits: None,
         sealed: Vec::new(),
         effective: Effective::default(),

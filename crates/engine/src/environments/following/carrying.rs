@@ -18,7 +18,8 @@ use model::secret::{EntryName, Secret, SecretRef};
 use plan::environment::git::{Decision, Settled, There, decide};
 use std::sync::Arc;
 use store::{
-    About, ActionDraft, Actor, Effective, EnvironmentDraft, EnvironmentRow, GitRequest, SealedRow,
+    About, ActionDraft, Actor, Amendment, Effective, EnvironmentDraft, EnvironmentRow, GitRequest,
+    SealedRow,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -209,6 +210,7 @@ impl<D: Deployer> Hand<'_, D> {
             deed,
             force: false,
             generation: Some(row.generation),
+            seen: None,
             edits: (!goes).then_some(edits),
             sealed: Vec::new(),
             effective,
@@ -221,11 +223,8 @@ impl<D: Deployer> Hand<'_, D> {
         let prolonged = expires.filter(|_| !goes && row.about.expires_at.is_some());
         let begun = match prolonged {
             Some(span) => {
-                let about = About {
-                    expires_at: Some(now.plus(span)),
-                    ..row.about.clone()
-                };
-                let changed = self.shared.store.change_environment(draft, about, now);
+                let until = Amendment::Until(Some(now.plus(span)));
+                let changed = self.shared.store.change_environment(draft, until, now);
                 changed.await
             }
             None => self.shared.store.begin_action(draft, now).await,

@@ -165,7 +165,7 @@ async fn act(
     } = wish;
     let row = environments::find(app, &project, &name).await?;
     environments::current(&row, expected)?;
-    permitted(&row, deed, force)?;
+    environments::permitted(&row, deed, force)?;
     let settings = environments::settings(app, &project).await?;
     let effective = match deed {
         Deed::Delete => Effective::default(),
@@ -175,7 +175,7 @@ async fn act(
             let nothing = Arc::default();
             let candidate =
                 environments::subject(&row, &settings, &effective, &nothing, &caller.actor);
-            taken(environments::judged(app, &candidate).await?)?;
+            environments::approved(environments::judged(app, &candidate).await?)?;
             effective
         }
     };
@@ -185,6 +185,7 @@ async fn act(
         deed,
         force,
         generation: expected,
+        seen: None,
         edits: None,
         sealed: Vec::new(),
         effective,
@@ -193,18 +194,6 @@ async fn act(
         origin: None,
     };
     begin(app, &row, draft).await
-}
-
-/// Refuses what cannot be done now, and tells what can.
-fn permitted(row: &EnvironmentRow, deed: Deed, force: bool) -> Result<(), Problem> {
-    let standing = row.standing();
-    standing
-        .permit(deed, force)
-        .map_err(|refusal| Problem::environment_refused(&row.name, &refusal, &standing.exits()))
-}
-
-fn taken(said: Option<String>) -> Result<(), Problem> {
-    said.map_or(Ok(()), |said| Err(Problem::environment_judged(&said)))
 }
 
 async fn begin(app: &App, row: &EnvironmentRow, draft: ActionDraft) -> Result<Response, Problem> {
@@ -283,18 +272,19 @@ pub(crate) async fn redeploy(
     if action.taken {
         return Err(Problem::imported_action(&name, id));
     }
-    permitted(&row, Deed::Update, false)?;
+    environments::permitted(&row, Deed::Update, false)?;
     let settings = environments::settings(&app, &project).await?;
     let nothing = Arc::default();
     let actor = &caller.actor;
     let candidate = environments::subject(&row, &settings, &action.effective, &nothing, actor);
-    taken(environments::judged(&app, &candidate).await?)?;
+    environments::approved(environments::judged(&app, &candidate).await?)?;
     let draft = ActionDraft {
         project,
         name,
         deed: Deed::Update,
         force: false,
-        generation: Some(row.generation),
+        generation: None,
+        seen: Some((row.id, row.edits.clone())),
         edits: Some(action.edits),
         sealed: Vec::new(),
         effective: action.effective,

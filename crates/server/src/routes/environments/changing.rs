@@ -18,7 +18,9 @@ use model::name::Name;
 use model::secret::{EntryName, Secret};
 use serde::Deserialize;
 use std::sync::Arc;
-use store::{ActionDraft, EnvironmentDraft, EnvironmentError, EnvironmentRow};
+use store::{
+    ActionDraft, Amendment, Effective, EnvironmentDraft, EnvironmentError, EnvironmentRow,
+};
 use utoipa::IntoParams;
 
 use super::body::Whispered;
@@ -137,10 +139,9 @@ async fn come(app: &App, caller: &Caller, coming: Coming, dry: bool) -> Result<R
     if dry {
         return Ok(Json(environments::tried(effective, said)).into_response());
     }
-    if let Some(said) = said {
-        return Err(Problem::environment_judged(&said));
-    }
-    for _ in 0..TRIES_MAX {
+    environments::approved(said)?;
+    let mut tries = 0;
+    loop {
         let id = app.store().environment_to_be(&project, &name).await?;
         let draft = EnvironmentDraft {
             project: project.clone(),
@@ -158,22 +159,47 @@ async fn come(app: &App, caller: &Caller, coming: Coming, dry: bool) -> Result<R
                 let of = (&project, &name);
                 return Ok(environments::accepted(of, Deed::Create, begun).into_response());
             }
-            Err(EnvironmentError::KeyGone { .. }) => app.vault().refresh().await?,
-            // Somebody of that name came and went meanwhile.
-            Err(EnvironmentError::Elsewhere) => {}
-            Err(error) => return Err(Problem::environment(&name, error)),
+            Err(error) => once_more(app, &name, error, &mut tries).await?,
         }
     }
-    Err(Problem::busy("others changed the same things"))
+}
+
+/// Has something tried again where others were quicker; tells what is in its way otherwise.
+async fn once_more(
+    app: &App,
+    name: &EnvironmentName,
+    error: EnvironmentError,
+    tries: &mut u32,
+) -> Result<(), Problem> {
+    *tries += 1;
+    match error {
+        EnvironmentError::KeyGone { .. } if *tries < TRIES_MAX => Ok(app.vault().refresh().await?),
+        EnvironmentError::Elsewhere | EnvironmentError::Edited if *tries < TRIES_MAX => Ok(()),
+        error => Err(Problem::environment(name, error)),
+    }
 }
 
 /// What is to become of an environment that is there.
 struct Becoming {
-    row: EnvironmentRow,
+    project: Name,
+    name: EnvironmentName,
+    /// The generation that it has to have.
+    expected: Option<u64>,
     settings: Settings,
-    edits: Edits,
-    fresh: Arc<Vec<(EntryName, Secret)>>,
-    about: About,
+    wanted: Wanted,
+    amendment: Amendment,
+    extent: Extent,
+}
+
+/// How much of an environment is asked to become another.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    /// What is said of it.
+    About,
+    /// Settings that are named.
+    Named,
+    /// All of them: edits that are not named are forgotten.
+    Whole,
 }
 
 /// Changes an environment: settings are set, sealed, left out or forgotten, all of it or nothing.
@@ -202,55 +228,39 @@ pub(crate) async fn change(
     Whispered(mut request): Whispered<EnvironmentChangeRequest>,
 ) -> Result<Response, Problem> {
     let expected = environments::if_match(&headers)?;
-    let dry = query.dry_run.unwrap_or(false);
-    let edited = request.edits();
+    let extent = if request.edits() {
+        Extent::Named
+    } else {
+        Extent::About
+    };
     environments::find(&app, &project, &name).await?;
     let settings = environments::settings(&app, &project).await?;
-    let wanted = Wanted::change(&project, &settings, &mut request)?;
-    for _ in 0..TRIES_MAX {
-        let row = environments::find(&app, &project, &name).await?;
-        environments::current(&row, expected)?;
-        let about = environments::about(patched(&request, &row.about))?;
-        let becoming = Becoming {
-            edits: wanted.applied(&row.edits, &row.edits)?,
-            fresh: Arc::clone(&wanted.fresh),
-            settings: settings.clone(),
-            about,
-            row,
-        };
-        let answer = if edited || dry {
-            become_another(&app, &caller, &becoming, dry).await?
-        } else {
-            amend(&app, &caller, &becoming.row, becoming.about.clone()).await?
-        };
-        match answer {
-            Some(answer) => return Ok(answer),
-            None if expected.is_some() => {
-                return Err(overtaken(&app, &project, &name, expected).await);
-            }
-            None => {}
-        }
+    let becoming = Becoming {
+        wanted: Wanted::change(&project, &settings, &mut request)?,
+        amendment: amendment(request)?,
+        project,
+        name,
+        expected,
+        settings,
+        extent,
+    };
+    match query.dry_run.unwrap_or(false) {
+        true => try_another(&app, &caller, &becoming).await,
+        false if extent == Extent::About => amend(&app, &caller, &becoming).await,
+        false => become_another(&app, &caller, &becoming).await,
     }
-    Err(Problem::busy("others changed the same environment"))
 }
 
-/// What is said of an environment after a change.
-fn patched(request: &EnvironmentChangeRequest, before: &About) -> About {
-    let mut about = before.clone();
-    for (label, value) in &request.labels {
-        match value {
-            Some(value) => drop(about.labels.insert(label.clone(), value.clone())),
-            None => drop(about.labels.remove(label)),
-        }
-    }
-    if let Some(owner) = &request.owner {
-        about.owner.clone_from(owner);
-    }
-    if let Some(notes) = &request.notes {
-        about.notes.clone_from(notes);
-    }
-    about.protected = request.protected.unwrap_or(about.protected);
-    about
+/// What a change says of an environment besides its settings.
+fn amendment(request: EnvironmentChangeRequest) -> Result<Amendment, Problem> {
+    let amendment = Amendment::Partly {
+        owner: request.owner,
+        labels: request.labels,
+        notes: request.notes,
+        protected: request.protected,
+    };
+    environments::about(amendment.applied(&About::default()))?;
+    Ok(amendment)
 }
 
 /// Puts all that is said in place of what there is: edits that are not named are forgotten.
@@ -290,122 +300,116 @@ pub(crate) async fn put(
     environments::find(&app, &project, &name).await?;
     let settings = environments::settings(&app, &project).await?;
     let wanted = Wanted::whole(&project, &settings, &mut request)?;
-    let about = said(&app, request)?;
-    for _ in 0..TRIES_MAX {
-        let row = environments::find(&app, &project, &name).await?;
-        environments::current(&row, expected)?;
-        let becoming = Becoming {
-            edits: wanted.applied(&Edits::default(), &row.edits)?,
-            fresh: Arc::clone(&wanted.fresh),
-            settings: settings.clone(),
-            about: about.clone(),
-            row,
-        };
-        let dry = query.dry_run.unwrap_or(false);
-        match become_another(&app, &caller, &becoming, dry).await? {
-            Some(answer) => return Ok(answer),
-            None if expected.is_some() => {
-                return Err(overtaken(&app, &project, &name, expected).await);
-            }
-            None => {}
-        }
-    }
-    Err(Problem::busy("others changed the same environment"))
-}
-
-/// The problem of whoever named a generation that is not the current one any more.
-async fn overtaken(
-    app: &App,
-    project: &Name,
-    name: &EnvironmentName,
-    expected: Option<u64>,
-) -> Problem {
-    match environments::find(app, project, name).await {
-        Ok(row) => Problem::environment_stale(expected.unwrap_or_default(), row.generation),
-        Err(problem) => problem,
+    let becoming = Becoming {
+        wanted,
+        amendment: said(&app, request)?.into(),
+        project,
+        name,
+        expected,
+        settings,
+        extent: Extent::Whole,
+    };
+    if query.dry_run.unwrap_or(false) {
+        try_another(&app, &caller, &becoming).await
+    } else {
+        become_another(&app, &caller, &becoming).await
     }
 }
 
-/// Has an environment become another that the project's check takes; nothing where somebody was
-/// quicker.
+/// What an environment would become, and what its project's check says to that.
+struct Become {
+    row: EnvironmentRow,
+    edits: Edits,
+    effective: Effective,
+    said: Option<String>,
+}
+
+/// Works out what an environment would become, if that is possible now.
+async fn worked_out(app: &App, caller: &Caller, becoming: &Becoming) -> Result<Become, Problem> {
+    let Becoming {
+        settings, wanted, ..
+    } = becoming;
+    let row = environments::find(app, &becoming.project, &becoming.name).await?;
+    environments::current(&row, becoming.expected)?;
+    environments::about(becoming.amendment.applied(&row.about))?;
+    if becoming.extent != Extent::About {
+        environments::permitted(&row, Deed::Update, false)?;
+    }
+    let edits = match becoming.extent {
+        Extent::About | Extent::Named => wanted.applied(&row.edits, &row.edits)?,
+        Extent::Whole => wanted.applied(&Edits::default(), &row.edits)?,
+    };
+    environments::lent(&row.name, row.origin.as_ref(), &edits)?;
+    let effective = environments::worked_out(app, settings, &edits).await?;
+    let candidate = environments::subject(&row, settings, &effective, &wanted.fresh, &caller.actor);
+    let said = environments::judged(app, &candidate).await?;
+    Ok(Become {
+        row,
+        edits,
+        effective,
+        said,
+    })
+}
+
+async fn try_another(app: &App, caller: &Caller, becoming: &Becoming) -> Result<Response, Problem> {
+    let Become {
+        effective, said, ..
+    } = worked_out(app, caller, becoming).await?;
+    Ok(Json(environments::tried(effective, said)).into_response())
+}
+
+/// Has an environment become another that the project's check takes.
 async fn become_another(
     app: &App,
     caller: &Caller,
     becoming: &Becoming,
-    dry: bool,
-) -> Result<Option<Response>, Problem> {
-    let Becoming {
-        row,
-        settings,
-        edits,
-        fresh,
-        about,
-    } = becoming;
-    let standing = row.standing();
-    if let Err(refusal) = standing.permit(Deed::Update, false) {
-        let exits = standing.exits();
-        return Err(Problem::environment_refused(&row.name, &refusal, &exits));
-    }
-    environments::lent(&row.name, row.origin.as_ref(), edits)?;
-    let effective = environments::worked_out(app, settings, edits).await?;
-    let candidate = environments::subject(row, settings, &effective, fresh, &caller.actor);
-    let said = environments::judged(app, &candidate).await?;
-    if dry {
-        return Ok(Some(
-            Json(environments::tried(effective, said)).into_response(),
-        ));
-    }
-    if let Some(said) = said {
-        return Err(Problem::environment_judged(&said));
-    }
-    let draft = ActionDraft {
-        project: row.project.clone(),
-        name: row.name.clone(),
-        deed: Deed::Update,
-        force: false,
-        generation: Some(row.generation),
-        edits: Some(edits.clone()),
-        sealed: environments::sealed(app, &row.project, row.id, fresh).await?,
-        effective,
-        actor: caller.actor.clone(),
-        cause: None,
-        origin: None,
-    };
-    let changed = app
-        .store()
-        .change_environment(draft, about.clone(), app.now());
-    match changed.await {
-        Ok(begun) => {
-            let of = (&row.project, &row.name);
-            let answer = environments::accepted(of, Deed::Update, begun);
-            Ok(Some(answer.into_response()))
+) -> Result<Response, Problem> {
+    let mut tries = 0;
+    loop {
+        let Become {
+            row,
+            edits,
+            effective,
+            said,
+        } = worked_out(app, caller, becoming).await?;
+        environments::approved(said)?;
+        let fresh = &becoming.wanted.fresh;
+        let draft = ActionDraft {
+            deed: Deed::Update,
+            force: false,
+            generation: becoming.expected,
+            edits: Some(edits),
+            sealed: environments::sealed(app, &row.project, row.id, fresh).await?,
+            effective,
+            actor: caller.actor.clone(),
+            cause: None,
+            origin: None,
+            project: row.project,
+            name: row.name,
+            seen: Some((row.id, row.edits)),
+        };
+        let amendment = becoming.amendment.clone();
+        let changed = app.store().change_environment(draft, amendment, app.now());
+        match changed.await {
+            Ok(begun) => {
+                let of = (&becoming.project, &becoming.name);
+                return Ok(environments::accepted(of, Deed::Update, begun).into_response());
+            }
+            Err(error) => once_more(app, &becoming.name, error, &mut tries).await?,
         }
-        Err(EnvironmentError::KeyGone { .. }) => {
-            app.vault().refresh().await?;
-            Ok(None)
-        }
-        Err(EnvironmentError::Stale { .. } | EnvironmentError::Elsewhere) => Ok(None),
-        Err(error) => Err(Problem::environment(&row.name, error)),
     }
 }
 
-/// Notes what is said of an environment; nothing where somebody was quicker.
-async fn amend(
-    app: &App,
-    caller: &Caller,
-    row: &EnvironmentRow,
-    about: About,
-) -> Result<Option<Response>, Problem> {
-    let of = (&row.project, &row.name);
-    let actor = caller.actor.clone();
+/// Notes what is said of an environment; nothing is done to it.
+async fn amend(app: &App, caller: &Caller, becoming: &Becoming) -> Result<Response, Problem> {
+    let of = (&becoming.project, &becoming.name);
+    let (actor, amendment) = (caller.actor.clone(), becoming.amendment.clone());
     let amended = app
         .store()
-        .amend_environment(of, Some(row.generation), about, actor, app.now());
-    match amended.await {
-        Ok(generation) => Ok(Some(environments::amended(of, generation).into_response())),
-        Err(EnvironmentError::Stale { .. }) => Ok(None),
-        Err(error) => Err(Problem::environment(&row.name, error)),
-    }
+        .amend_environment(of, becoming.expected, amendment, actor, app.now());
+    let generation = amended.await;
+    let generation = generation.map_err(|error| Problem::environment(&becoming.name, error))?;
+    Ok(environments::amended(of, generation).into_response())
 }
 
 /// Creates another environment with the same edits, secret ones included.
@@ -457,15 +461,12 @@ pub(crate) async fn extend(
     extract::Json(request): extract::Json<ExtendRequest>,
 ) -> Result<Response, Problem> {
     let expires_at = environments::expiry("seconds", request.seconds, app.now())?;
-    for _ in 0..TRIES_MAX {
-        let row = environments::find(&app, &project, &name).await?;
-        let about = About {
-            expires_at,
-            ..row.about.clone()
-        };
-        if let Some(answer) = amend(&app, &caller, &row, about).await? {
-            return Ok(answer);
-        }
-    }
-    Err(Problem::busy("others changed the same environment"))
+    let of = (&project, &name);
+    let until = Amendment::Until(expires_at);
+    let amended = app
+        .store()
+        .amend_environment(of, None, until, caller.actor, app.now());
+    let generation = amended.await;
+    let generation = generation.map_err(|error| Problem::environment(&name, error))?;
+    Ok(environments::amended(of, generation).into_response())
 }
