@@ -79,7 +79,7 @@ fn who_sleeps_may_be_archived_for_good() {
 #[test]
 fn what_is_brought_back_after_its_end_has_as_much_time_again() {
     let at = |seconds| SINCE.plus(Duration::from_secs(seconds));
-    let given = Duration::from_secs(60);
+    let given = Duration::from_mins(1);
     let anew = |deed, end, now| lasts(deed, end, given, at(now));
     assert_eq!(anew(Deed::Restore, Some(at(60)), 60), Some(at(120)));
     // What has time left, keeps it: the hours that wake it every day do not prolong it.

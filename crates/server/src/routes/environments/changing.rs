@@ -172,11 +172,18 @@ async fn once_more(
     tries: &mut u32,
 ) -> Result<(), Problem> {
     *tries += 1;
-    match error {
-        EnvironmentError::KeyGone { .. } if *tries < TRIES_MAX => Ok(app.vault().refresh().await?),
-        EnvironmentError::Elsewhere | EnvironmentError::Edited if *tries < TRIES_MAX => Ok(()),
-        error => Err(Problem::environment(name, error)),
+    let again = *tries < TRIES_MAX;
+    if again && matches!(error, EnvironmentError::KeyGone { .. }) {
+        return Ok(app.vault().refresh().await?);
     }
+    let quicker = matches!(
+        error,
+        EnvironmentError::Elsewhere | EnvironmentError::Edited
+    );
+    if again && quicker {
+        return Ok(());
+    }
+    Err(Problem::environment(name, error))
 }
 
 /// What is to become of an environment that is there.
