@@ -251,7 +251,7 @@ async fn a_push_and_a_request_that_is_opened_again_begin_the_time_of_an_environm
         let row = stage.show("basket").await.unwrap();
         row.about.expires_at.unwrap().since(stage.now())
     };
-    let anew = span - Duration::from_mins(2)..=span;
+    let anew = span.saturating_sub(Duration::from_mins(2))..=span;
     let story = async {
         for (digit, open) in [('a', true), ('b', true), ('b', false), ('b', true)] {
             stage.told(event(12, "basket", digit, open)).await;
