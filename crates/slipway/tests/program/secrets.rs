@@ -34,18 +34,26 @@ pub(crate) fn drawn(len: usize) -> String {
         .collect()
 }
 
-/// Every file below a directory but the key file.
+/// Every file below a directory but the key file, and those that go while somebody looks.
 pub(crate) fn files(directory: &Path) -> Vec<(String, Vec<u8>)> {
     let mut found = Vec::new();
-    for entry in std::fs::read_dir(directory).unwrap() {
+    for entry in still_there(std::fs::read_dir(directory)).into_iter().flatten() {
         let path = entry.unwrap().path();
         if path.is_dir() {
             found.extend(files(&path));
         } else if path.file_name().unwrap() != "slipway.key" {
-            found.push((path.display().to_string(), std::fs::read(&path).unwrap()));
+            let read = still_there(std::fs::read(&path));
+            found.extend(read.map(|content| (path.display().to_string(), content)));
         }
     }
     found
+}
+
+fn still_there<T>(answer: std::io::Result<T>) -> Option<T> {
+    match answer {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+        answer => Some(answer.unwrap()),
+    }
 }
 
 /// A server that says all it can say.

@@ -463,11 +463,11 @@ pub(crate) async fn what_is_past_its_time_ends_by_itself(store: &Store) {
     assert_eq!(outlived(601).await, "");
     work(store, 602).await;
     look_at_all(store, 0, 603).await;
-    // Whoever is brought back stays, although its time was over.
+    // Whoever is brought back stays for as long as it was given, although its time was over.
     begin(store, "spent", Deed::Restore, 700).await.unwrap();
     work(store, 701).await;
     assert_eq!(outlived(702).await, "");
-    assert_eq!(show(store, "spent").await.about.expires_at, None);
+    assert_eq!(show(store, "spent").await.about.expires_at, Some(at(798)));
 }
 
 pub(crate) async fn what_was_done_is_swept_but_the_last_of_it(store: &Store) {
