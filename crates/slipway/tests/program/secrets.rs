@@ -37,7 +37,10 @@ pub(crate) fn drawn(len: usize) -> String {
 /// Every file below a directory but the key file, and those that go while somebody looks.
 pub(crate) fn files(directory: &Path) -> Vec<(String, Vec<u8>)> {
     let mut found = Vec::new();
-    for entry in still_there(std::fs::read_dir(directory)).into_iter().flatten() {
+    for entry in still_there(std::fs::read_dir(directory))
+        .into_iter()
+        .flatten()
+    {
         let path = entry.unwrap().path();
         if path.is_dir() {
             found.extend(files(&path));
