@@ -5,17 +5,18 @@
 //! or event: what is wrong with one is told by its place alone.
 
 mod configured;
+mod repeating;
 mod sealing;
 mod taken;
 mod view;
 mod wanted;
 
 pub(crate) use configured::{approved, judged, recorded, settings, subject, tried, worked_out};
+pub(crate) use repeating::{Head, KeyHeader, answered, once};
 pub(crate) use sealing::{copied, sealed};
 pub(crate) use taken::taken;
 pub(crate) use view::{
-    accepted, action, action_detail, amended, configuration, environment, line, status_change,
-    took_over,
+    action, action_detail, configuration, environment, line, status_change, took_over,
 };
 pub(crate) use wanted::{About, Wanted, about, expiry};
 

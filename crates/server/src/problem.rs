@@ -290,7 +290,7 @@ impl Problem {
     }
 
     /// The key was used for another request.
-    fn key_reused() -> Self {
+    pub(crate) fn key_reused() -> Self {
         Self::new(
             StatusCode::CONFLICT,
             "API-012",

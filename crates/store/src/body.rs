@@ -233,6 +233,7 @@ documents!(
     plan::Summary = "what was told of a cluster",
     Vec<plan::Held> = "what was told of work that waits",
     crate::submit::Submitted = "the answer to a request",
+    crate::environments::EnvironmentAnswer = "the answer to a request about an environment",
     model::environment::settings::Settings = "what a project says of its environments",
     crate::environments::Body = "an environment",
     crate::environments::Order = "what is done to an environment",

@@ -7,6 +7,7 @@
 //! it became busy, or was changed, is dropped.
 
 mod amending;
+mod asking;
 mod beginning;
 mod cancelling;
 mod changing;
@@ -29,6 +30,7 @@ mod taking;
 mod telling;
 
 pub use amending::Amendment;
+pub use asking::{Ask, EnvironmentAnswer, Undertaken};
 pub use beginning::{ActionDraft, Begun};
 pub use cancelling::Cancelled;
 pub use checking::{DueCheck, DueChecks, LookRecord, LooksRecorded};
@@ -54,6 +56,7 @@ use crate::audit::{self, Actor, Entry};
 use crate::body::{FORMAT, Row, Tx, Value, encode, first};
 use crate::error::Error;
 use crate::events::note;
+use crate::keys::Reused;
 use crate::sealed::{self, SealError};
 use model::environment::action::State;
 use model::environment::config::{Edits, Key, Level, Setting};
@@ -167,6 +170,12 @@ pub enum EnvironmentError {
         /// Which setting.
         key: Key,
     },
+    /// Secret settings have other values than they had then, and those are not kept.
+    #[error("secret settings have got other values since then: {}", named(keys))]
+    SealedSince {
+        /// Which settings.
+        keys: Vec<Key>,
+    },
     /// A setting is said to be secret, and what is deployed comes from anybody.
     #[error("the {} setting `{key}` is secret, and the environment is of a fork", level.as_str())]
     Fork {
@@ -195,9 +204,21 @@ pub enum EnvironmentError {
         /// How.
         state: State,
     },
+    /// The key came with another request before.
+    #[error("idempotency key `{key}` was used for another request")]
+    KeyReused {
+        /// The key.
+        key: String,
+    },
     /// The store could not answer.
     #[error(transparent)]
     Store(#[from] Error),
+}
+
+impl From<Reused> for EnvironmentError {
+    fn from(Reused { key }: Reused) -> Self {
+        Self::KeyReused { key }
+    }
 }
 
 impl From<SealError> for EnvironmentError {
@@ -502,6 +523,11 @@ fn forget_unnamed(tx: &mut dyn Tx, known: &Known, edits: &Edits) -> Result<(), E
         &unnamed,
     )?;
     Ok(())
+}
+
+fn named(keys: &[Key]) -> String {
+    let names: Vec<_> = keys.iter().map(|key| format!("`{key}`")).collect();
+    names.join(", ")
 }
 
 /// The entries under which something is sealed for an environment.

@@ -1,53 +1,85 @@
-//! Answers to submissions that carried a key, kept to be repeated.
+//! Answers to requests that carried a key, kept to be repeated.
 
-use crate::body::{FORMAT, Tx, encode, first};
+use crate::body::{Document, FORMAT, Tx, encode, first};
 use crate::error::Error;
-use crate::submit::{Submission, SubmitError, Submitted};
 use model::name::Name;
 use model::time::Timestamp;
+use serde::Serialize;
 
-/// The answer that a submission with this key got before.
-pub(crate) fn recall(
-    tx: &mut dyn Tx,
-    submission: &Submission,
-) -> Result<Option<Submitted>, SubmitError> {
-    let Some(key) = &submission.key else {
-        return Ok(None);
-    };
+/// What tells a repeat of a request from another one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repeat {
+    /// What whoever asks drew for it.
+    pub key: String,
+    /// All that was asked, without anything secret.
+    pub request: String,
+}
+
+/// A request with a key, in its project.
+#[derive(Clone, Copy)]
+pub(crate) struct Keyed<'a> {
+    pub(crate) project: &'a Name,
+    pub(crate) key: &'a str,
+    /// The manifest that it is about; empty where it is about something else.
+    pub(crate) manifest: &'a str,
+    pub(crate) request: &'a str,
+}
+
+impl<'a> Keyed<'a> {
+    /// One that is not about a manifest.
+    pub(crate) fn of(project: &'a Name, repeat: &'a Repeat) -> Self {
+        Self {
+            project,
+            key: &repeat.key,
+            manifest: "",
+            request: &repeat.request,
+        }
+    }
+}
+
+/// The key came with another request before.
+pub(crate) struct Reused {
+    pub(crate) key: String,
+}
+
+/// The answer that a request with this key got before.
+pub(crate) fn recall<T, E>(tx: &mut dyn Tx, keyed: Keyed<'_>) -> Result<Option<T>, E>
+where
+    T: Document,
+    E: From<Error> + From<Reused>,
+{
     let row = first(
         tx,
         "SELECT manifest, text, format, answer FROM idempotency_keys WHERE project = $1 AND idempotency_key = $2",
-        &[(&submission.project).into(), key.into()],
+        &[keyed.project.into(), keyed.key.into()],
     )?;
     let Some(mut row) = row else { return Ok(None) };
-    let (manifest, text): (Name, String) = (row.take()?, row.take()?);
-    if manifest != submission.manifest.name || text != submission.text {
-        return Err(SubmitError::KeyReused { key: key.clone() });
+    let (manifest, request): (String, String) = (row.take()?, row.take()?);
+    if manifest != keyed.manifest || request != keyed.request {
+        let key = keyed.key.to_owned();
+        return Err(Reused { key }.into());
     }
     Ok(Some(row.document()?))
 }
 
 /// Keeps an answer for as long as a repeat is likely.
-pub(crate) fn remember(
+pub(crate) fn remember<T: Serialize>(
     tx: &mut dyn Tx,
-    submission: &Submission,
-    submitted: &Submitted,
+    keyed: Keyed<'_>,
+    answer: &T,
     now: Timestamp,
 ) -> Result<(), Error> {
-    let Some(key) = &submission.key else {
-        return Ok(());
-    };
     tx.execute(
         "INSERT INTO idempotency_keys (project, idempotency_key, at, manifest, text, format, answer)
          VALUES ($1, $2, $3, $4, $5, $6, $7)",
         &[
-            (&submission.project).into(),
-            key.into(),
+            keyed.project.into(),
+            keyed.key.into(),
             now.into(),
-            (&submission.manifest.name).into(),
-            (&submission.text).into(),
+            keyed.manifest.into(),
+            keyed.request.into(),
             FORMAT.into(),
-            encode(submitted)?,
+            encode(answer)?,
         ],
     )?;
     Ok(())

@@ -62,15 +62,17 @@ pub use clusters::{ClusterFilter, ClusterRow, ClusterView, Counts, LiveCluster, 
 pub use commit::CommitError;
 pub use dump::{DumpError, Dumped};
 pub use environments::{
-    About, ActionBeat, ActionClaim, ActionDraft, ActionEnd, ActionEnded, ActionRow, Amendment,
+    About, ActionBeat, ActionClaim, ActionDraft, ActionEnd, ActionEnded, ActionRow, Amendment, Ask,
     Begun, Busy, CalledOff, Cancelled, Checked, DeliveryClaim, DeliveryDraft, DeliveryEnd,
-    DeliveryError, DeliveryFilter, DeliveryRow, DueCheck, DueChecks, Effective, EnvironmentChange,
-    EnvironmentDraft, EnvironmentError, EnvironmentFilter, EnvironmentOrder, EnvironmentRow,
-    GitEnd, GitRequest, GitState, InitRow, LookRecord, LooksRecorded, OUTPUT_HEAD, OUTPUT_TAIL,
-    Outlived, OutputLine, OutputStream, SettingsRow, TakeOutcome, TakenIn, TookOver,
+    DeliveryError, DeliveryFilter, DeliveryRow, DueCheck, DueChecks, Effective, EnvironmentAnswer,
+    EnvironmentChange, EnvironmentDraft, EnvironmentError, EnvironmentFilter, EnvironmentOrder,
+    EnvironmentRow, GitEnd, GitRequest, GitState, InitRow, LookRecord, LooksRecorded, OUTPUT_HEAD,
+    OUTPUT_TAIL, Outlived, OutputLine, OutputStream, SettingsRow, TakeOutcome, TakenIn, TookOver,
+    Undertaken,
 };
 pub use error::Error;
 pub use events::Event;
+pub use keys::Repeat;
 pub use logs::LogLine;
 pub use look::{Looked, LookedServer, connections, look, look_at};
 pub use machines::{MachineFilter, MachineRow};

@@ -15,6 +15,7 @@ use crate::clusters::{self};
 use crate::desired::Cause;
 use crate::error::Error;
 use crate::events::{count_of, note};
+use crate::keys::Keyed;
 use crate::{desired, intents, keys, manifests, stems};
 use model::cluster::Generation;
 use model::fault::Fault;
@@ -66,6 +67,19 @@ pub struct Submitted {
     pub notes: Vec<String>,
 }
 
+impl Submission {
+    /// What tells its repeats from others, where it has a key.
+    fn keyed(&self) -> Option<Keyed<'_>> {
+        let key = self.key.as_deref()?;
+        Some(Keyed {
+            project: &self.project,
+            key,
+            manifest: self.manifest.name.as_str(),
+            request: &self.text,
+        })
+    }
+}
+
 impl Submitted {
     /// That nothing changed so far.
     const fn of(project: Name, manifest: Name, generation: Generation) -> Self {
@@ -103,9 +117,11 @@ impl Store {
             return Ok(None);
         }
         let submission = submission.clone();
-        self.runner
-            .read(move |tx| keys::recall(tx, &submission))
-            .await
+        let question = move |tx: &mut dyn Tx| match submission.keyed() {
+            Some(keyed) => keys::recall(tx, keyed),
+            None => Ok(None),
+        };
+        self.runner.read(question).await
     }
 
     /// What a submission would do; nothing is written.
@@ -158,7 +174,9 @@ fn submit(
     submission: &Submission,
     now: Timestamp,
 ) -> Result<Submitted, SubmitError> {
-    if let Some(answer) = keys::recall(tx, submission)? {
+    if let Some(keyed) = submission.keyed()
+        && let Some(answer) = keys::recall::<_, SubmitError>(tx, keyed)?
+    {
         return Ok(answer);
     }
     let Submission {
@@ -223,7 +241,9 @@ fn submit(
         };
         tell(tx, ("manifest.submitted", "manifest.submit"), told, now);
     }
-    keys::remember(tx, submission, &submitted, now)?;
+    if let Some(keyed) = submission.keyed() {
+        keys::remember(tx, keyed, &submitted, now)?;
+    }
     Ok(submitted)
 }
 

@@ -272,12 +272,10 @@ impl Client {
     pub async fn redeploy_environment(
         &self,
         name: &str,
-        action: &str,
+        again: &RedeployRequest,
     ) -> Result<EnvironmentAccepted, Error> {
         let request = self.request(Method::POST, &["environments", name, "redeploy"]);
-        let action = action.to_owned();
-        let request = request.timeout(WORK_TIMEOUT);
-        self.ask(request.json(&RedeployRequest { action })).await
+        self.ask(request.timeout(WORK_TIMEOUT).json(again)).await
     }
 
     /// Creates another environment with the same edits.

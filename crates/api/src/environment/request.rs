@@ -98,6 +98,14 @@ impl HiddenLevels {
     pub fn is_empty(&self) -> bool {
         self.application.is_empty() && self.deployment.is_empty()
     }
+
+    /// What is named, without the values.
+    fn names(&self) -> KeyLevels {
+        KeyLevels {
+            application: self.application.keys().cloned().collect(),
+            deployment: self.deployment.keys().cloned().collect(),
+        }
+    }
 }
 
 /// An environment as it is to be, whole: to create one, or in place of what there is.
@@ -144,11 +152,20 @@ pub struct EnvironmentRequest {
 impl EnvironmentRequest {
     /// The request as JSON.
     pub fn to_json(&self) -> Secret {
+        self.plain().with(&self.secret)
+    }
+
+    /// The request as JSON, with the names of secret settings and without their values.
+    pub fn to_public_json(&self) -> String {
+        self.plain().with_names(&self.secret)
+    }
+
+    fn plain(&self) -> Plain {
         let Self {
             name,
             tag,
             set,
-            secret,
+            secret: _,
             keep,
             remove,
             labels,
@@ -168,7 +185,7 @@ impl EnvironmentRequest {
         plain.put("notes", notes);
         plain.put("protected", protected);
         plain.put("expiresInSeconds", expires_in_seconds);
-        plain.with(secret)
+        plain
     }
 }
 
@@ -229,10 +246,19 @@ impl EnvironmentChangeRequest {
 
     /// The request as JSON.
     pub fn to_json(&self) -> Secret {
+        self.plain().with(&self.secret)
+    }
+
+    /// The request as JSON, with the names of secret settings and without their values.
+    pub fn to_public_json(&self) -> String {
+        self.plain().with_names(&self.secret)
+    }
+
+    fn plain(&self) -> Plain {
         let Self {
             tag,
             set,
-            secret,
+            secret: _,
             remove,
             unset,
             labels,
@@ -249,7 +275,7 @@ impl EnvironmentChangeRequest {
         plain.put("owner", owner);
         plain.put("notes", notes);
         plain.put("protected", protected);
-        plain.with(secret)
+        plain
     }
 }
 
@@ -271,6 +297,12 @@ impl Plain {
         if !empty {
             self.0.insert(name.to_owned(), value);
         }
+    }
+
+    /// The request without the values that nobody sees.
+    fn with_names(mut self, secret: &HiddenLevels) -> String {
+        self.put("secret", &secret.names());
+        Value::Object(self.0).to_string()
     }
 
     /// The whole request.
@@ -325,6 +357,9 @@ impl Plain {
 pub struct RedeployRequest {
     /// The action whose configuration counts again.
     pub action: String,
+    /// Whether secret settings that have changed since then may have the values of now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secrets_as_now: Option<bool>,
 }
 
 /// What a copy of an environment is called.
@@ -379,6 +414,10 @@ mod tests {
         let value = &read.secret.application["b.\"c\""].0;
         assert_eq!(value.expose_text(), Some("say \"grün\"\n}"));
         assert!(!format!("{read:?}").contains("grün"));
+        assert_eq!(
+            read.to_public_json(),
+            r#"{"name":"orange","secret":{"application":["b.\"c\"","d"]},"set":{"application":{"a":"{}"}}}"#
+        );
     }
 
     #[test]

@@ -133,6 +133,7 @@ async fn begin<D: Deployer>(
         seen: None,
         edits: None,
         sealed: Vec::new(),
+        sealed_until: None,
         effective: configured.map_err(|error| error.to_string())?,
         actor: Actor::new(NOBODY, one.cause.as_str()),
         cause: Some(one.cause),

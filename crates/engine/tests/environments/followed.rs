@@ -415,6 +415,7 @@ async fn a_fork_is_given_no_secret_now_or_later() {
             seen: None,
             edits: Some(edits),
             sealed: Vec::new(),
+            sealed_until: None,
             effective: store::Effective::default(),
             actor: "root".into(),
             cause: None,

@@ -112,6 +112,7 @@ impl Stage {
             seen: None,
             edits,
             sealed: Vec::new(),
+            sealed_until: None,
             effective: told(&now),
             actor: "ana".into(),
             cause: None,

@@ -19,6 +19,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use template::{NameTemplate, TagTemplate};
 
+/// How labels begin that say which request an environment follows.
+pub const LABELS: &str = "git/";
+
 /// Which git service tells us of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

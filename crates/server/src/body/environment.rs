@@ -146,7 +146,10 @@ static KEYS: [Field; 2] = [
     present("deployment", Want::List(&Want::Text)),
 ];
 
-static REDEPLOY: [Field; 1] = [field("action", Want::Text)];
+static REDEPLOY: [Field; 2] = [
+    field("action", Want::Text),
+    optional("secretsAsNow", Want::Truth),
+];
 
 static CLONE: [Field; 1] = [field("name", Want::Text)];
 

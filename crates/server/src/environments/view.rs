@@ -8,11 +8,11 @@ use api::{
 use axum::Json;
 use axum::http::{HeaderName, StatusCode, header};
 use model::environment::EnvironmentName;
-use model::environment::status::{Deed, Status};
+use model::environment::status::Status;
 use model::name::Name;
 use plan::environment::Exit;
 use store::{
-    About, ActionRow, Begun, Busy, CalledOff, Checked, Effective, EnvironmentChange,
+    About, ActionRow, Busy, CalledOff, Checked, Effective, EnvironmentAnswer, EnvironmentChange,
     EnvironmentRow, OutputLine, TakeOutcome, TookOver,
 };
 
@@ -265,51 +265,34 @@ pub(crate) fn took_over(took: TookOver) -> ImportedView {
 }
 
 /// An answer that says what to follow.
-pub(crate) type Accepted = (
+pub(super) type Accepted = (
     StatusCode,
     [(HeaderName, String); 1],
     Json<EnvironmentAccepted>,
 );
 
-/// Says what was begun, and where it is followed.
-pub(crate) fn accepted(
-    (project, name): (&Name, &EnvironmentName),
-    deed: Deed,
-    begun: Begun,
-) -> Accepted {
-    let Begun {
-        environment: _,
+/// Says what was done, and where what is under way is followed.
+pub(super) fn accepted(project: &Name, answer: EnvironmentAnswer) -> Accepted {
+    let EnvironmentAnswer {
+        name,
         generation,
         action,
-        state,
-    } = begun;
-    let follow = format!("{}/actions/{action}", path(project, name));
+    } = answer;
+    let place = path(project, &name);
+    let follow = match &action {
+        Some(action) => format!("{place}/actions/{}", action.id),
+        None => place,
+    };
     let view = EnvironmentAccepted {
         name: name.to_string(),
-        generation: (deed != Deed::Delete).then_some(generation),
-        action: Some(action.to_string()),
-        kind: Some(deed.into()),
-        state: Some(state.into()),
+        generation,
+        action: action.as_ref().map(|action| action.id.to_string()),
+        kind: action.as_ref().map(|action| action.deed.into()),
+        state: action.map(|action| action.state.into()),
     };
     (
         StatusCode::ACCEPTED,
         [(header::LOCATION, follow)],
-        Json(view),
-    )
-}
-
-/// Says that something was noted, and nothing has to be done.
-pub(crate) fn amended((project, name): (&Name, &EnvironmentName), generation: u64) -> Accepted {
-    let view = EnvironmentAccepted {
-        name: name.to_string(),
-        generation: Some(generation),
-        action: None,
-        kind: None,
-        state: None,
-    };
-    (
-        StatusCode::ACCEPTED,
-        [(header::LOCATION, path(project, name))],
         Json(view),
     )
 }

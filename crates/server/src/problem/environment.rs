@@ -290,6 +290,17 @@ impl Problem {
         )
     }
 
+    /// What an action was given cannot be given again.
+    fn sealed_since(name: &EnvironmentName, detail: &str) -> Self {
+        Self::new(
+            StatusCode::CONFLICT,
+            "ENV-038",
+            "secret settings have changed since",
+            format!("environment `{name}`: {detail}"),
+            "take the values of today with `--secrets-as-now` (`secretsAsNow`), or set those of then first with `slipway env update NAME --secret KEY`",
+        )
+    }
+
     /// Nothing is being done that could be ended.
     pub(crate) fn nothing_to_cancel(name: &EnvironmentName) -> Self {
         Self::new(
@@ -338,6 +349,7 @@ impl Problem {
                 Self::no_environment_settings(&project, StatusCode::CONFLICT)
             }
             EnvironmentError::Quota { .. } => Self::environment_quota(detail),
+            EnvironmentError::KeyReused { .. } => Self::key_reused(),
             EnvironmentError::Store(error) => error.into(),
             EnvironmentError::Exists { .. }
             | EnvironmentError::NotFound { .. }
@@ -346,6 +358,7 @@ impl Problem {
             | EnvironmentError::Edited
             | EnvironmentError::Labels { .. }
             | EnvironmentError::Unsealed { .. }
+            | EnvironmentError::SealedSince { .. }
             | EnvironmentError::Fork { .. }
             | EnvironmentError::Elsewhere
             | EnvironmentError::KeyGone { .. }
@@ -376,12 +389,14 @@ impl Problem {
             }
             EnvironmentError::Labels { .. } => Self::parameter("labels", detail),
             EnvironmentError::Unsealed { .. } => Self::no_secret_value(detail),
+            EnvironmentError::SealedSince { .. } => Self::sealed_since(name, &detail),
             EnvironmentError::Fork { .. } => Self::git_fork(name, &detail),
             EnvironmentError::Elsewhere | EnvironmentError::KeyGone { .. } => {
                 Self::busy("others changed the same things; try again")
             }
             EnvironmentError::NoAction { action } => Self::no_action(name, action),
             EnvironmentError::Ended { .. } => Self::nothing_to_cancel(name),
+            EnvironmentError::KeyReused { .. } => Self::key_reused(),
             EnvironmentError::Store(error) => error.into(),
         }
     }

@@ -8,6 +8,7 @@ mod import;
 mod life;
 mod lists;
 mod output;
+mod repeated;
 mod secrets;
 mod settings;
 mod together;

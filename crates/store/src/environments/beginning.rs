@@ -40,6 +40,8 @@ pub struct ActionDraft {
     pub edits: Option<Edits>,
     /// The values of those that are secret and new, sealed for it.
     pub sealed: Vec<SealedRow>,
+    /// Until when secret settings may have got their values; later ones are refused.
+    pub sealed_until: Option<Timestamp>,
     /// What comes of defaults and edits.
     pub effective: Effective,
     /// Who asks.
@@ -129,6 +131,9 @@ pub(super) fn begin(
     }
     let edits = draft.edits.as_ref().unwrap_or(&known.body.edits).clone();
     check_sealed(tx, &draft.project, known.id, &edits, &draft.sealed)?;
+    if let Some(until) = draft.sealed_until {
+        check_unchanged(tx, &draft.project, known.id, &edits, until)?;
+    }
     if let Some(origin) = &draft.origin {
         known.body.origin = Some(origin.clone());
     }
@@ -353,6 +358,35 @@ pub(super) fn check_sealed(
         }
     }
     Ok(())
+}
+
+/// Refuses secret settings that have got other values since then: those of then are not kept.
+fn check_unchanged(
+    tx: &mut dyn Tx,
+    project: &Name,
+    id: EnvironmentId,
+    edits: &Edits,
+    until: Timestamp,
+) -> Result<(), EnvironmentError> {
+    let rows = tx.query(
+        "SELECT entry FROM sealed WHERE project = $1 AND owner = $2 AND updated_at > $3",
+        &[
+            project.into(),
+            Owner::Environment(id).to_string().into(),
+            until.into(),
+        ],
+    )?;
+    let entries = rows.into_iter().map(|mut row| row.take::<String>());
+    let later = entries.collect::<Result<BTreeSet<_>, _>>()?;
+    let keys: Vec<_> = edits
+        .secrets()
+        .filter(|(level, key)| later.contains(Edits::entry(*level, key).as_str()))
+        .map(|(_, key)| key.clone())
+        .collect();
+    if keys.is_empty() {
+        return Ok(());
+    }
+    Err(EnvironmentError::SealedSince { keys })
 }
 
 /// Refuses secret settings where what is deployed comes from anybody.

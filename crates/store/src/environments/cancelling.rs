@@ -47,7 +47,7 @@ impl Store {
     }
 }
 
-fn cancel(
+pub(super) fn cancel(
     tx: &mut dyn Tx,
     project: &Name,
     action: ActionId,

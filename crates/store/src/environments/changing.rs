@@ -24,7 +24,7 @@ impl Store {
     }
 }
 
-fn change(
+pub(super) fn change(
     tx: &mut dyn Tx,
     draft: &ActionDraft,
     amendment: &Amendment,

@@ -61,6 +61,17 @@ impl Store {
         self.runner.read(question).await
     }
 
+    /// Whether an environment of that name could be created now.
+    pub async fn may_create_environment(
+        &self,
+        project: &Name,
+        name: &EnvironmentName,
+    ) -> Result<(), EnvironmentError> {
+        let (project, name) = (project.clone(), name.clone());
+        let question = move |tx: &mut dyn Tx| may_create(tx, &project, &name).map(drop);
+        self.runner.read(question).await
+    }
+
     /// Creates an environment, and has that begun.
     pub async fn create_environment(
         &self,
@@ -92,7 +103,7 @@ pub(super) fn identity(project: &Name, name: &EnvironmentName, incarnation: u64)
     })
 }
 
-fn create(
+pub(super) fn create(
     tx: &mut dyn Tx,
     draft: &EnvironmentDraft,
     now: Timestamp,

@@ -2,6 +2,7 @@
 
 use crate::blast::TooMuch;
 use crate::error::Error;
+use crate::keys::Reused;
 use model::cluster::Generation;
 use model::fault::Fault;
 use model::name::Name;
@@ -123,6 +124,12 @@ fn are(clusters: &[Name]) -> String {
     match names.as_slice() {
         [one] => format!("cluster {one} is"),
         several => format!("clusters {} are", several.join(", ")),
+    }
+}
+
+impl From<Reused> for SubmitError {
+    fn from(Reused { key }: Reused) -> Self {
+        Self::KeyReused { key }
     }
 }
 

@@ -123,6 +123,7 @@ pub(crate) fn action(called_so: &str, deed: Deed) -> ActionDraft {
         seen: None,
         edits: None,
         sealed: Vec::new(),
+        sealed_until: None,
         effective: Effective::default(),
         actor: "ana".into(),
         cause: None,

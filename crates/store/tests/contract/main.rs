@@ -10,6 +10,7 @@
 )]
 
 mod acted;
+mod asked;
 mod audited;
 mod counted;
 mod deployed;
@@ -234,6 +235,9 @@ contract! {
         what_people_say_of_an_environment_is_changed_whole,
         a_project_with_environments_stays,
         one_of_many_begins;
+    asked:
+        of_two_with_one_key_the_second_hears_what_the_first_was_told,
+        what_is_refused_uses_no_key_up_and_what_is_done_does;
     acted:
         an_action_is_claimed_with_all_there_is_to_know,
         what_was_begun_elsewhere_is_left_until_it_must_have_ended,

@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::verb::apply::lifetime;
 use api::client::EnvironmentVerb;
-use api::{ActionState, Exit};
+use api::{ActionState, Exit, RedeployRequest};
 use std::time::Duration;
 
 /// Arguments of `slipway env archive`.
@@ -95,6 +95,10 @@ pub struct Redeploy {
     /// The action; `slipway env info` lists them
     #[arg(short, long, value_name = "ID", value_parser = api::argument::action)]
     action: String,
+
+    /// Have secret settings that changed since then with the values of now
+    #[arg(long)]
+    secrets_as_now: bool,
 
     #[command(flatten)]
     waiting: Waiting,
@@ -265,10 +269,15 @@ pub(super) async fn redeploy(
     let Redeploy {
         named,
         action,
+        secrets_as_now,
         waiting,
     } = arguments;
     let client = context.client()?;
-    let accepted = client.redeploy_environment(&named.get(), &action).await?;
+    let request = RedeployRequest {
+        action,
+        secrets_as_now: secrets_as_now.then_some(true),
+    };
+    let accepted = client.redeploy_environment(&named.get(), &request).await?;
     follow::begun(&client, &accepted, &waiting, context).await
 }
 

@@ -9,7 +9,7 @@ use crate::secrets::{given, opener};
 use driver::deploy::{Deployer, Judged, Subject};
 use model::environment::EnvironmentName;
 use model::environment::config::Edits;
-use model::environment::git::Source;
+use model::environment::git::{self, Source};
 use model::environment::settings::Settings;
 use model::environment::status::Deed;
 use model::id::EnvironmentId;
@@ -182,8 +182,11 @@ impl<D: Deployer> Hand<'_, D> {
         let owner = event.author.clone().unwrap_or_default();
         let owner = owner.chars().take(OWNER_LEN_MAX / 4).collect();
         let mut labels = self.source.beginning.labels.clone();
-        labels.insert("git/source".to_owned(), self.source.name.to_string());
-        labels.insert("git/request".to_owned(), event.request.to_string());
+        labels.insert(
+            format!("{}source", git::LABELS),
+            self.source.name.to_string(),
+        );
+        labels.insert(format!("{}request", git::LABELS), event.request.to_string());
         let expires = self.source.beginning.expires;
         About {
             owner,
@@ -213,6 +216,7 @@ impl<D: Deployer> Hand<'_, D> {
             seen: None,
             edits: (!goes).then_some(edits),
             sealed: Vec::new(),
+            sealed_until: None,
             effective,
             actor: self.actor.clone(),
             cause: None,

@@ -4,22 +4,21 @@ use api::{CheckedView, EnvironmentAccepted, RedeployRequest};
 use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use model::access::Role;
 use model::environment::EnvironmentName;
-use model::environment::action::State as Stand;
 use model::environment::status::{Deed, Look};
 use model::id::ActionId;
 use model::name::Name;
 use serde::Deserialize;
 use std::sync::Arc;
-use store::{ActionDraft, Begun, Cancelled, Effective, EnvironmentRow};
+use store::{ActionDraft, Ask, Effective, Repeat};
 use utoipa::IntoParams;
 
 use super::reading::find_action;
 use crate::access::Caller;
 use crate::app::App;
-use crate::environments;
+use crate::environments::{self, Head, KeyHeader};
 use crate::extract::{self, Query, Within};
 use crate::problem::Problem;
 
@@ -43,7 +42,7 @@ struct Wish {
 /// Has an environment rest: nothing runs, and what it has stored is kept.
 #[utoipa::path(
     post, path = "/environments/{name}/archive", operation_id = "archiveEnvironment", tag = "environments",
-    params(ForceQuery, ("If-Match" = Option<u64>, Header, description = "the generation it is meant for")),
+    params(ForceQuery, KeyHeader, ("If-Match" = Option<u64>, Header, description = "the generation it is meant for")),
     responses(
         (status = 202, description = "begun; the work follows", body = EnvironmentAccepted, headers(("Location" = String, description = "the action to follow"))),
         (status = 409, description = "it is busy, protected, or not possible now", body = api::Problem, content_type = "application/problem+json"),
@@ -58,15 +57,16 @@ pub(crate) async fn archive(
     Within(project, name): Within<EnvironmentName>,
     Query(query): Query<ForceQuery>,
     headers: HeaderMap,
+    head: Head,
 ) -> Result<Response, Problem> {
     let wish = wish(&caller, (project, name), Deed::Archive, &query)?;
-    act(&app, caller, wish, &headers).await
+    act(&app, caller, wish, (&headers, head)).await
 }
 
 /// Brings an environment back from the archive.
 #[utoipa::path(
     post, path = "/environments/{name}/restore", operation_id = "restoreEnvironment", tag = "environments",
-    params(("If-Match" = Option<u64>, Header, description = "the generation it is meant for")),
+    params(KeyHeader, ("If-Match" = Option<u64>, Header, description = "the generation it is meant for")),
     responses(
         (status = 202, description = "begun; the work follows", body = EnvironmentAccepted, headers(("Location" = String, description = "the action to follow"))),
         (status = 409, description = "it is busy, or not possible now", body = api::Problem, content_type = "application/problem+json"),
@@ -80,6 +80,7 @@ pub(crate) async fn restore(
     caller: Caller,
     Within(project, name): Within<EnvironmentName>,
     headers: HeaderMap,
+    head: Head,
 ) -> Result<Response, Problem> {
     let wish = wish(
         &caller,
@@ -87,13 +88,13 @@ pub(crate) async fn restore(
         Deed::Restore,
         &ForceQuery { force: None },
     )?;
-    act(&app, caller, wish, &headers).await
+    act(&app, caller, wish, (&headers, head)).await
 }
 
 /// Removes an environment with all that it has stored.
 #[utoipa::path(
     post, path = "/environments/{name}/cleanup", operation_id = "cleanupEnvironment", tag = "environments",
-    params(ForceQuery, ("If-Match" = Option<u64>, Header, description = "the generation it is meant for")),
+    params(ForceQuery, KeyHeader, ("If-Match" = Option<u64>, Header, description = "the generation it is meant for")),
     responses(
         (status = 202, description = "begun; the work follows", body = EnvironmentAccepted, headers(("Location" = String, description = "the action to follow"))),
         (status = 409, description = "it is busy, protected, or not possible now", body = api::Problem, content_type = "application/problem+json"),
@@ -108,14 +109,15 @@ pub(crate) async fn cleanup(
     Within(project, name): Within<EnvironmentName>,
     Query(query): Query<ForceQuery>,
     headers: HeaderMap,
+    head: Head,
 ) -> Result<Response, Problem> {
     let wish = wish(&caller, (project, name), Deed::Cleanup, &query)?;
-    act(&app, caller, wish, &headers).await
+    act(&app, caller, wish, (&headers, head)).await
 }
 
 /// Forgets an environment and touches nothing of it: no script is run.
 #[utoipa::path(
-    delete, path = "/environments/{name}", operation_id = "deleteEnvironment", tag = "environments", params(ForceQuery),
+    delete, path = "/environments/{name}", operation_id = "deleteEnvironment", tag = "environments", params(ForceQuery, KeyHeader),
     responses(
         (status = 202, description = "forgotten", body = EnvironmentAccepted, headers(("Location" = String, description = "the action"))),
         (status = 409, description = "it is busy, protected, or not possible now", body = api::Problem, content_type = "application/problem+json"),
@@ -126,9 +128,10 @@ pub(crate) async fn delete(
     caller: Caller,
     Within(project, name): Within<EnvironmentName>,
     Query(query): Query<ForceQuery>,
+    head: Head,
 ) -> Result<Response, Problem> {
     let wish = wish(&caller, (project, name), Deed::Delete, &query)?;
-    act(&app, caller, wish, &HeaderMap::new()).await
+    act(&app, caller, wish, (&HeaderMap::new(), head)).await
 }
 
 /// What is wished, if whoever wishes may force it.
@@ -154,7 +157,7 @@ async fn act(
     app: &App,
     caller: Caller,
     wish: Wish,
-    headers: &HeaderMap,
+    (headers, head): (&HeaderMap, Head),
 ) -> Result<Response, Problem> {
     let expected = environments::if_match(headers)?;
     let Wish {
@@ -163,6 +166,10 @@ async fn act(
         deed,
         force,
     } = wish;
+    let repeat = head.repeat("");
+    if let Some(answer) = environments::answered(app, (&project, &name), repeat.as_ref()).await? {
+        return Ok(answer);
+    }
     let row = environments::find(app, &project, &name).await?;
     environments::current(&row, expected)?;
     environments::permitted(&row, deed, force)?;
@@ -188,26 +195,31 @@ async fn act(
         seen: None,
         edits: None,
         sealed: Vec::new(),
+        sealed_until: None,
         effective,
         actor: caller.actor,
         cause: None,
         origin: None,
     };
-    begin(app, &row, draft).await
+    begin(app, draft, repeat.as_ref()).await
 }
 
-async fn begin(app: &App, row: &EnvironmentRow, draft: ActionDraft) -> Result<Response, Problem> {
-    let deed = draft.deed;
-    let begun = app.store().begin_action(draft, app.now()).await;
-    let begun = begun.map_err(|error| Problem::environment(&row.name, error))?;
-    Ok(environments::accepted((&row.project, &row.name), deed, begun).into_response())
+async fn begin(
+    app: &App,
+    draft: ActionDraft,
+    repeat: Option<&Repeat>,
+) -> Result<Response, Problem> {
+    let (project, name) = (draft.project.clone(), draft.name.clone());
+    let ask = Ask::Begin(Box::new(draft));
+    let begun = environments::once(app, &project, ask, repeat).await;
+    begun.map_err(|error| Problem::environment(&name, error))
 }
 
 /// Calls off what is being done to an environment.
 ///
 /// What has not begun never will, and leaves everything as it was; a script that runs is ended.
 #[utoipa::path(
-    post, path = "/environments/{name}/cancel", operation_id = "cancelEnvironmentAction", tag = "environments",
+    post, path = "/environments/{name}/cancel", operation_id = "cancelEnvironmentAction", tag = "environments", params(KeyHeader),
     responses(
         (status = 202, description = "called off", body = EnvironmentAccepted, headers(("Location" = String, description = "the action to follow"))),
         (status = 409, description = "nothing is being done to it", body = api::Problem, content_type = "application/problem+json"),
@@ -217,40 +229,31 @@ pub(crate) async fn cancel(
     State(app): State<App>,
     caller: Caller,
     Within(project, name): Within<EnvironmentName>,
+    head: Head,
 ) -> Result<Response, Problem> {
+    let repeat = head.repeat("");
+    if let Some(answer) = environments::answered(&app, (&project, &name), repeat.as_ref()).await? {
+        return Ok(answer);
+    }
     let row = environments::find(&app, &project, &name).await?;
-    let busy = row.busy.ok_or_else(|| Problem::nothing_to_cancel(&name))?;
-    let cancelled = app
-        .store()
-        .cancel_action(&project, busy.action, caller.actor, app.now())
-        .await
-        .map_err(|error| Problem::environment(&name, error))?;
-    let state = match cancelled {
-        Cancelled::AtOnce => Stand::Cancelled,
-        Cancelled::Asked => busy.state,
+    let ask = Ask::Cancel {
+        busy: row.busy.ok_or_else(|| Problem::nothing_to_cancel(&name))?,
+        name: row.name,
+        actor: caller.actor,
     };
-    let begun = Begun {
-        environment: row.id,
-        generation: row.generation,
-        action: busy.action,
-        state,
-    };
-    let (status, follow, Json(mut view)) =
-        environments::accepted((&project, &name), busy.deed, begun);
-    let now = app.store().environment(&project, &name).await?;
-    // One that was to be created never was.
-    view.generation = now.map(|row| row.generation);
-    Ok((status, follow, Json(view)).into_response())
+    let cancelled = environments::once(&app, &project, ask, repeat.as_ref()).await;
+    cancelled.map_err(|error| Problem::environment(&name, error))
 }
 
 /// Has the configuration of an earlier action count again, exactly as it was then.
 ///
-/// Secret settings have the values that they have now: nobody keeps old ones.
+/// Nobody keeps old values of secret settings: where they have changed since, it is refused unless
+/// those of now are wanted.
 #[utoipa::path(
-    post, path = "/environments/{name}/redeploy", operation_id = "redeployEnvironment", tag = "environments", request_body = RedeployRequest,
+    post, path = "/environments/{name}/redeploy", operation_id = "redeployEnvironment", tag = "environments", params(KeyHeader), request_body = RedeployRequest,
     responses(
         (status = 202, description = "begun; the work follows", body = EnvironmentAccepted, headers(("Location" = String, description = "the action to follow"))),
-        (status = 409, description = "it is busy, or not possible now", body = api::Problem, content_type = "application/problem+json"),
+        (status = 409, description = "it is busy, not possible now, or secret settings have changed since", body = api::Problem, content_type = "application/problem+json"),
         (status = 422, description = "settings have values that they cannot have, or the project's check does not take the configuration", body = api::Problem, content_type = "application/problem+json"),
         (status = 502, description = "the scripts did not answer as they should", body = api::Problem, content_type = "application/problem+json"),
     ),
@@ -259,8 +262,14 @@ pub(crate) async fn redeploy(
     State(app): State<App>,
     caller: Caller,
     Within(project, name): Within<EnvironmentName>,
+    head: Head,
     extract::Json(request): extract::Json<RedeployRequest>,
 ) -> Result<Response, Problem> {
+    let as_now = request.secrets_as_now.unwrap_or(false);
+    let repeat = head.repeat(&format!("{} {as_now}", request.action));
+    if let Some(answer) = environments::answered(&app, (&project, &name), repeat.as_ref()).await? {
+        return Ok(answer);
+    }
     let id = request.action.parse::<ActionId>();
     let id = id.map_err(|error| Problem::parameter("action", error))?;
     let row = environments::find(&app, &project, &name).await?;
@@ -287,12 +296,13 @@ pub(crate) async fn redeploy(
         seen: Some((row.id, row.edits.clone())),
         edits: Some(action.edits),
         sealed: Vec::new(),
+        sealed_until: (!as_now).then_some(action.created_at),
         effective: action.effective,
         actor: caller.actor,
         cause: None,
         origin: None,
     };
-    begin(&app, &row, draft).await
+    begin(&app, draft, repeat.as_ref()).await
 }
 
 /// Looks at an environment now; what was seen is answered, and changes nothing.

@@ -11,7 +11,7 @@ use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use model::environment::EnvironmentName;
 use model::environment::config::Edits;
-use model::environment::git::Origin;
+use model::environment::git::{self, Origin};
 use model::environment::settings::Settings;
 use model::environment::status::Deed;
 use model::name::Name;
@@ -19,7 +19,8 @@ use model::secret::{EntryName, Secret};
 use serde::Deserialize;
 use std::sync::Arc;
 use store::{
-    ActionDraft, Amendment, Effective, EnvironmentDraft, EnvironmentError, EnvironmentRow,
+    ActionDraft, Amendment, Ask, Effective, EnvironmentDraft, EnvironmentError, EnvironmentRow,
+    Repeat,
 };
 use utoipa::IntoParams;
 
@@ -27,7 +28,7 @@ use super::body::Whispered;
 use crate::access::Caller;
 use crate::advise::Candidate;
 use crate::app::App;
-use crate::environments::{self, About, TRIES_MAX, Wanted};
+use crate::environments::{self, About, Head, KeyHeader, TRIES_MAX, Wanted};
 use crate::extract::{self, Project, Query, Within};
 use crate::problem::Problem;
 
@@ -50,14 +51,15 @@ struct Coming {
     about: About,
     /// Where it comes from, where that counts for it, too.
     origin: Option<Origin>,
+    repeat: Option<Repeat>,
 }
 
 /// Creates an environment.
 ///
 /// With `dryRun`, nothing is created: the answer is what it would be configured with, and what the
-/// project's check says to that.
+/// project's check says to that. What would keep it from being created is the answer either way.
 #[utoipa::path(
-    post, path = "/environments", operation_id = "createEnvironment", tag = "environments", params(TryQuery), request_body = EnvironmentRequest,
+    post, path = "/environments", operation_id = "createEnvironment", tag = "environments", params(TryQuery, KeyHeader), request_body = EnvironmentRequest,
     responses(
         (status = 200, description = "what would come of it", body = TrialView),
         (status = 202, description = "begun; the work follows", body = EnvironmentAccepted, headers(("Location" = String, description = "the action to follow"))),
@@ -71,10 +73,16 @@ pub(crate) async fn create(
     caller: Caller,
     Project(project): Project,
     Query(query): Query<TryQuery>,
+    head: Head,
     Whispered(mut request): Whispered<EnvironmentRequest>,
 ) -> Result<Response, Problem> {
-    let name = request.name.take().unwrap_or_default();
-    let name = new_name(&app, &project, &name).await?;
+    let name = named(request.name.as_deref().unwrap_or_default())?;
+    let dry = query.dry_run.unwrap_or(false);
+    let repeat = head.repeat(&request.to_public_json()).filter(|_| !dry);
+    if let Some(answer) = environments::answered(&app, (&project, &name), repeat.as_ref()).await? {
+        return Ok(answer);
+    }
+    free(&app, &project, &name).await?;
     let settings = environments::settings(&app, &project).await?;
     let wanted = Wanted::whole(&project, &settings, &mut request)?;
     let nothing = Edits::default();
@@ -86,18 +94,20 @@ pub(crate) async fn create(
         project,
         name,
         settings,
+        repeat,
     };
-    come(&app, &caller, coming, query.dry_run.unwrap_or(false)).await
+    come(&app, &caller, coming, dry).await
 }
 
-/// A name that nobody has.
-async fn new_name(app: &App, project: &Name, text: &str) -> Result<EnvironmentName, Problem> {
-    let name = text.parse::<EnvironmentName>();
-    let name = name.map_err(|error| Problem::environment_name(&error))?;
-    match app.store().environment(project, &name).await? {
-        Some(row) => Err(Problem::environment_exists(&name, row.status)),
-        None => Ok(name),
-    }
+fn named(text: &str) -> Result<EnvironmentName, Problem> {
+    text.parse()
+        .map_err(|error| Problem::environment_name(&error))
+}
+
+/// Refuses a name that somebody has, and one more than there may be.
+async fn free(app: &App, project: &Name, name: &EnvironmentName) -> Result<(), Problem> {
+    let free = app.store().may_create_environment(project, name).await;
+    free.map_err(|error| Problem::environment(name, error))
 }
 
 /// What a whole request says of an environment besides its settings.
@@ -122,6 +132,7 @@ async fn come(app: &App, caller: &Caller, coming: Coming, dry: bool) -> Result<R
         fresh,
         about,
         origin,
+        repeat,
     } = coming;
     environments::lent(&name, origin.as_ref(), &edits)?;
     let effective = environments::worked_out(app, &settings, &edits).await?;
@@ -154,11 +165,9 @@ async fn come(app: &App, caller: &Caller, coming: Coming, dry: bool) -> Result<R
             actor: caller.actor.clone(),
             origin: origin.clone(),
         };
-        match app.store().create_environment(draft, app.now()).await {
-            Ok(begun) => {
-                let of = (&project, &name);
-                return Ok(environments::accepted(of, Deed::Create, begun).into_response());
-            }
+        let ask = Ask::Create(Box::new(draft));
+        match environments::once(app, &project, ask, repeat.as_ref()).await {
+            Ok(answer) => return Ok(answer),
             Err(error) => once_more(app, &name, error, &mut tries).await?,
         }
     }
@@ -196,6 +205,7 @@ struct Becoming {
     wanted: Wanted,
     amendment: Amendment,
     extent: Extent,
+    repeat: Option<Repeat>,
 }
 
 /// How much of an environment is asked to become another.
@@ -215,7 +225,7 @@ enum Extent {
 /// answer is what it would be configured with, and what the project's check says to that.
 #[utoipa::path(
     patch, path = "/environments/{name}", operation_id = "changeEnvironment", tag = "environments",
-    params(TryQuery, ("If-Match" = Option<u64>, Header, description = "the generation it is meant for")),
+    params(TryQuery, KeyHeader, ("If-Match" = Option<u64>, Header, description = "the generation it is meant for")),
     request_body = EnvironmentChangeRequest,
     responses(
         (status = 200, description = "what would come of it", body = TrialView),
@@ -232,9 +242,15 @@ pub(crate) async fn change(
     Within(project, name): Within<EnvironmentName>,
     Query(query): Query<TryQuery>,
     headers: HeaderMap,
+    head: Head,
     Whispered(mut request): Whispered<EnvironmentChangeRequest>,
 ) -> Result<Response, Problem> {
     let expected = environments::if_match(&headers)?;
+    let dry = query.dry_run.unwrap_or(false);
+    let repeat = head.repeat(&request.to_public_json()).filter(|_| !dry);
+    if let Some(answer) = environments::answered(&app, (&project, &name), repeat.as_ref()).await? {
+        return Ok(answer);
+    }
     let extent = if request.edits() {
         Extent::Named
     } else {
@@ -250,8 +266,9 @@ pub(crate) async fn change(
         expected,
         settings,
         extent,
+        repeat,
     };
-    match query.dry_run.unwrap_or(false) {
+    match dry {
         true => try_another(&app, &caller, &becoming).await,
         false if extent == Extent::About => amend(&app, &caller, &becoming).await,
         false => become_another(&app, &caller, &becoming).await,
@@ -276,7 +293,7 @@ fn amendment(request: EnvironmentChangeRequest) -> Result<Amendment, Problem> {
 /// project's check says to that.
 #[utoipa::path(
     put, path = "/environments/{name}", operation_id = "putEnvironment", tag = "environments",
-    params(TryQuery, ("If-Match" = Option<u64>, Header, description = "the generation it is meant for")),
+    params(TryQuery, KeyHeader, ("If-Match" = Option<u64>, Header, description = "the generation it is meant for")),
     request_body = EnvironmentRequest,
     responses(
         (status = 200, description = "what would come of it", body = TrialView),
@@ -293,9 +310,15 @@ pub(crate) async fn put(
     Within(project, name): Within<EnvironmentName>,
     Query(query): Query<TryQuery>,
     headers: HeaderMap,
+    head: Head,
     Whispered(mut request): Whispered<EnvironmentRequest>,
 ) -> Result<Response, Problem> {
     let expected = environments::if_match(&headers)?;
+    let dry = query.dry_run.unwrap_or(false);
+    let repeat = head.repeat(&request.to_public_json()).filter(|_| !dry);
+    if let Some(answer) = environments::answered(&app, (&project, &name), repeat.as_ref()).await? {
+        return Ok(answer);
+    }
     if request
         .name
         .as_ref()
@@ -315,8 +338,9 @@ pub(crate) async fn put(
         expected,
         settings,
         extent: Extent::Whole,
+        repeat,
     };
-    if query.dry_run.unwrap_or(false) {
+    if dry {
         try_another(&app, &caller, &becoming).await
     } else {
         become_another(&app, &caller, &becoming).await
@@ -387,6 +411,7 @@ async fn become_another(
             generation: becoming.expected,
             edits: Some(edits),
             sealed: environments::sealed(app, &row.project, row.id, fresh).await?,
+            sealed_until: None,
             effective,
             actor: caller.actor.clone(),
             cause: None,
@@ -395,13 +420,10 @@ async fn become_another(
             name: row.name,
             seen: Some((row.id, row.edits)),
         };
-        let amendment = becoming.amendment.clone();
-        let changed = app.store().change_environment(draft, amendment, app.now());
-        match changed.await {
-            Ok(begun) => {
-                let of = (&becoming.project, &becoming.name);
-                return Ok(environments::accepted(of, Deed::Update, begun).into_response());
-            }
+        let ask = Ask::Change(Box::new(draft), becoming.amendment.clone());
+        let repeat = becoming.repeat.as_ref();
+        match environments::once(app, &becoming.project, ask, repeat).await {
+            Ok(answer) => return Ok(answer),
             Err(error) => once_more(app, &becoming.name, error, &mut tries).await?,
         }
     }
@@ -409,19 +431,20 @@ async fn become_another(
 
 /// Notes what is said of an environment; nothing is done to it.
 async fn amend(app: &App, caller: &Caller, becoming: &Becoming) -> Result<Response, Problem> {
-    let of = (&becoming.project, &becoming.name);
-    let (actor, amendment) = (caller.actor.clone(), becoming.amendment.clone());
-    let amended = app
-        .store()
-        .amend_environment(of, becoming.expected, amendment, actor, app.now());
-    let generation = amended.await;
-    let generation = generation.map_err(|error| Problem::environment(&becoming.name, error))?;
-    Ok(environments::amended(of, generation).into_response())
+    let ask = Ask::Amend {
+        name: becoming.name.clone(),
+        generation: becoming.expected,
+        amendment: becoming.amendment.clone(),
+        actor: caller.actor.clone(),
+    };
+    let repeat = becoming.repeat.as_ref();
+    let amended = environments::once(app, &becoming.project, ask, repeat).await;
+    amended.map_err(|error| Problem::environment(&becoming.name, error))
 }
 
 /// Creates another environment with the same edits, secret ones included.
 #[utoipa::path(
-    post, path = "/environments/{name}/clone", operation_id = "cloneEnvironment", tag = "environments", request_body = CloneRequest,
+    post, path = "/environments/{name}/clone", operation_id = "cloneEnvironment", tag = "environments", params(KeyHeader), request_body = CloneRequest,
     responses(
         (status = 202, description = "begun; the work follows", body = EnvironmentAccepted, headers(("Location" = String, description = "the action to follow"))),
         (status = 409, description = "there is one of that name", body = api::Problem, content_type = "application/problem+json"),
@@ -433,10 +456,16 @@ pub(crate) async fn clone(
     State(app): State<App>,
     caller: Caller,
     Within(project, name): Within<EnvironmentName>,
+    head: Head,
     extract::Json(request): extract::Json<CloneRequest>,
 ) -> Result<Response, Problem> {
+    let repeat = head.repeat(&request.name);
+    if let Some(answer) = environments::answered(&app, (&project, &name), repeat.as_ref()).await? {
+        return Ok(answer);
+    }
     let row = environments::find(&app, &project, &name).await?;
-    let copy = new_name(&app, &project, &request.name).await?;
+    let copy = named(&request.name)?;
+    free(&app, &project, &copy).await?;
     let settings = environments::settings(&app, &project).await?;
     let fresh = environments::copied(&app, &row, &caller.actor).await?;
     let coming = Coming {
@@ -445,35 +474,50 @@ pub(crate) async fn clone(
         settings,
         edits: row.edits,
         fresh: Arc::new(fresh),
-        about: About {
-            protected: false,
-            expires_at: None,
-            ..row.about
-        },
+        about: copied(row.about),
         // A copy of what a fork deploys is no more to be trusted.
         origin: row.origin.filter(|origin| origin.fork),
+        repeat,
     };
     come(&app, &caller, coming, false).await
 }
 
+/// What is said of a copy: it follows no request, and has its own time.
+fn copied(about: About) -> About {
+    let labels = about.labels.into_iter();
+    About {
+        labels: labels
+            .filter(|(label, _)| !label.starts_with(git::LABELS))
+            .collect(),
+        protected: false,
+        expires_at: None,
+        ..about
+    }
+}
+
 /// Says how long an environment may be up, from now on.
 #[utoipa::path(
-    post, path = "/environments/{name}/extend", operation_id = "extendEnvironment", tag = "environments", request_body = ExtendRequest,
+    post, path = "/environments/{name}/extend", operation_id = "extendEnvironment", tag = "environments", params(KeyHeader), request_body = ExtendRequest,
     responses((status = 202, description = "noted", body = EnvironmentAccepted, headers(("Location" = String, description = "the environment")))),
 )]
 pub(crate) async fn extend(
     State(app): State<App>,
     caller: Caller,
     Within(project, name): Within<EnvironmentName>,
+    head: Head,
     extract::Json(request): extract::Json<ExtendRequest>,
 ) -> Result<Response, Problem> {
-    let expires_at = environments::expiry("seconds", request.seconds, app.now())?;
-    let of = (&project, &name);
-    let until = Amendment::Until(expires_at);
-    let amended = app
-        .store()
-        .amend_environment(of, None, until, caller.actor, app.now());
-    let generation = amended.await;
-    let generation = generation.map_err(|error| Problem::environment(&name, error))?;
-    Ok(environments::amended(of, generation).into_response())
+    let seconds = request.seconds;
+    let repeat = head.repeat(&seconds.map_or(String::new(), |seconds| seconds.to_string()));
+    if let Some(answer) = environments::answered(&app, (&project, &name), repeat.as_ref()).await? {
+        return Ok(answer);
+    }
+    let ask = Ask::Amend {
+        amendment: Amendment::Until(environments::expiry("seconds", seconds, app.now())?),
+        name: name.clone(),
+        generation: None,
+        actor: caller.actor,
+    };
+    let amended = environments::once(&app, &project, ask, repeat.as_ref()).await;
+    amended.map_err(|error| Problem::environment(&name, error))
 }

@@ -5,6 +5,7 @@ use expect_test::expect;
 use model::environment::config::{Edits, Level};
 use model::sealed::{Owner, Place};
 use serde_json::{Value, json};
+use std::time::Duration;
 
 use super::lines;
 use crate::world::{Answer, World};
@@ -197,4 +198,38 @@ async fn a_secret_is_replaced_kept_copied_and_forgotten() {
         409 ENV-016: the application setting `password` is secret and has no value
           hint: give it one with `slipway env update NAME --secret KEY`; values that were replaced or forgotten are not kept
     "#]].assert_eq(&told);
+}
+
+#[tokio::test]
+async fn what_was_deployed_before_a_secret_changed_is_not_silently_another() {
+    let world = World::with_settings(json!({"secretDelivery": "file"})).await;
+    let secret = |value: &str| json!({"secret": {"application": {"password": value}}});
+    world.running("orange", secret("first")).await;
+    let again = async |action: &str, as_now: bool| {
+        let body = json!({"action": action, "secretsAsNow": as_now});
+        world.env(Method::POST, "s/orange/redeploy", body).await
+    };
+    let latest = async || {
+        let actions = world.env_get("s/orange/actions").await;
+        actions["items"][0]["id"].as_str().unwrap().to_owned()
+    };
+    let first = latest().await;
+    world.pass(Duration::from_secs(1));
+    world.begun(Method::PATCH, "s/orange", secret(VALUE)).await;
+    world.deployed().await;
+    let second = latest().await;
+    let refused = again(&first, false).await;
+    unseen(&refused);
+    expect![[r#"
+        409 ENV-038: environment `orange`: secret settings have got other values since then: `password`
+          hint: take the values of today with `--secrets-as-now` (`secretsAsNow`), or set those of then first with `slipway env update NAME --secret KEY`
+    "#]].assert_eq(&refused.picture());
+    assert_eq!(latest().await, second, "nothing was begun");
+    for (action, as_now) in [(&first, true), (&second, false)] {
+        let begun = again(action, as_now).await;
+        assert_eq!(begun.status, StatusCode::ACCEPTED, "{}", begun.text);
+        world.deployed().await;
+        let value = opened(&world, "orange", "password").await;
+        assert_eq!(value.as_deref(), Some(VALUE));
+    }
 }
