@@ -5,11 +5,11 @@ use crate::habitat::{action, called, draft, running, settings, settle_in};
 use model::environment::status::Deed;
 use store::{Ask, EnvironmentError, Page, Repeat, Store};
 
-fn keyed(request: &str) -> Option<Repeat> {
-    Some(Repeat {
+fn keyed(request: &str) -> Repeat {
+    Repeat {
         key: "k".to_owned(),
         request: request.to_owned(),
-    })
+    }
 }
 
 pub(crate) async fn of_two_with_one_key_the_second_hears_what_the_first_was_told(store: &Store) {
@@ -17,7 +17,7 @@ pub(crate) async fn of_two_with_one_key_the_second_hears_what_the_first_was_told
     let draft = Box::new(draft(store, &project(), "orange", &[]).await);
     let ask = async |seconds| {
         let ask = Ask::Create(draft.clone());
-        let (project, repeat) = (project(), keyed("create"));
+        let (project, repeat) = (project(), Some(keyed("create")));
         store.ask(&project, ask, repeat, at(seconds)).await
     };
     let (one, other) = tokio::join!(ask(1), ask(2));
@@ -27,7 +27,7 @@ pub(crate) async fn of_two_with_one_key_the_second_hears_what_the_first_was_told
     let id = row.unwrap().unwrap().id;
     let actions = store.actions(id, Page::default()).await.unwrap().items;
     assert_eq!(actions.len(), 1);
-    let told = store.asked(&project(), &keyed("create").unwrap()).await;
+    let told = store.asked(&project(), &keyed("create")).await;
     assert_eq!(told.unwrap(), Some(one));
 }
 
@@ -35,7 +35,7 @@ pub(crate) async fn what_is_refused_uses_no_key_up_and_what_is_done_does(store: 
     settle_in(store, settings()).await;
     let archive = || Ask::Begin(Box::new(action("orange", Deed::Archive)));
     let ask = async |request: &str, seconds| {
-        let (project, repeat) = (project(), keyed(request));
+        let (project, repeat) = (project(), Some(keyed(request)));
         store.ask(&project, archive(), repeat, at(seconds)).await
     };
     let refused = ask("archive", 1).await;
@@ -44,6 +44,6 @@ pub(crate) async fn what_is_refused_uses_no_key_up_and_what_is_done_does(store: 
     ask("archive", 20).await.unwrap();
     let reused = ask("another", 21).await;
     assert!(matches!(reused, Err(EnvironmentError::KeyReused { .. })));
-    let reused = store.asked(&project(), &keyed("another").unwrap()).await;
+    let reused = store.asked(&project(), &keyed("another")).await;
     assert!(matches!(reused, Err(EnvironmentError::KeyReused { .. })));
 }
