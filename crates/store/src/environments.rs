@@ -45,7 +45,7 @@ pub use history::{ActionRow, EnvironmentChange};
 pub use initialising::InitRow;
 pub use listing::{Busy, CalledOff, Checked, EnvironmentFilter, EnvironmentOrder, EnvironmentRow};
 pub use living::Outlived;
-pub use output::{HEAD as OUTPUT_HEAD, OutputLine, OutputStream, TAIL as OUTPUT_TAIL};
+pub use output::{HEAD as OUTPUT_HEAD, OutputLine, OutputStream, Printed, TAIL as OUTPUT_TAIL};
 pub use posted::{DeliveryDraft, DeliveryError, DeliveryFilter, DeliveryRow};
 pub use recording::{ActionEnd, ActionEnded};
 pub use settings::SettingsRow;

@@ -67,8 +67,8 @@ pub use environments::{
     DeliveryError, DeliveryFilter, DeliveryRow, DueCheck, DueChecks, Effective, EnvironmentAnswer,
     EnvironmentChange, EnvironmentDraft, EnvironmentError, EnvironmentFilter, EnvironmentOrder,
     EnvironmentRow, GitEnd, GitRequest, GitState, InitRow, LookRecord, LooksRecorded, OUTPUT_HEAD,
-    OUTPUT_TAIL, Outlived, OutputLine, OutputStream, SettingsRow, TakeOutcome, TakenIn, TookOver,
-    Undertaken,
+    OUTPUT_TAIL, Outlived, OutputLine, OutputStream, Printed, SettingsRow, TakeOutcome, TakenIn,
+    TookOver, Undertaken,
 };
 pub use error::Error;
 pub use events::Event;

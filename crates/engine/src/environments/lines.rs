@@ -2,11 +2,10 @@
 
 use driver::Clock;
 use driver::deploy::{Output, Stream};
-use model::time::Timestamp;
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use store::{ActionClaim, OUTPUT_HEAD, OUTPUT_TAIL, OutputStream, Recorded, Store};
+use store::{ActionClaim, OUTPUT_HEAD, OUTPUT_TAIL, OutputStream, Printed, Recorded, Store};
 use tokio::sync::Notify;
 
 /// How long a line may wait before people can read it.
@@ -14,9 +13,6 @@ const FLUSH_EVERY: Duration = Duration::from_secs(1);
 
 /// Lines that are stored at once.
 const AT_ONCE: usize = 2_000;
-
-/// A line that is not stored yet, with its stream and its number there.
-pub(super) type Line = (OutputStream, u64, Timestamp, String);
 
 /// Takes what a script prints.
 pub(super) struct Lines {
@@ -30,14 +26,14 @@ pub(super) struct Lines {
 struct State {
     out: u64,
     err: u64,
-    /// Of the beginning, with the places in all that was printed.
-    head: VecDeque<(u64, Line)>,
+    /// Of the beginning.
+    head: VecDeque<Printed>,
     /// Of the rest.
-    tail: VecDeque<(u64, Line)>,
+    tail: VecDeque<Printed>,
 }
 
 impl State {
-    fn oldest(&self) -> impl Iterator<Item = &(u64, Line)> + Clone {
+    fn oldest(&self) -> impl Iterator<Item = &Printed> {
         self.head.iter().chain(&self.tail)
     }
 }
@@ -68,10 +64,10 @@ impl Lines {
     /// line twice has stored it once.
     pub(super) async fn flush(&self, store: &Store, claim: &ActionClaim) {
         loop {
-            let (upto, lines) = self.some();
-            if lines.is_empty() {
+            let lines = self.copy();
+            let Some(upto) = lines.last().map(|line| line.place) else {
                 return;
-            }
+            };
             match store.append_output(claim, lines).await {
                 Ok(Recorded::Yes) => self.stored(upto),
                 // Somebody else follows it, and stores what it prints.
@@ -87,23 +83,15 @@ impl Lines {
     }
 
     /// The oldest lines that are not stored.
-    pub(super) fn copy(&self) -> Vec<Line> {
-        self.some().1
-    }
-
-    /// The same, with the place of the last of them.
-    fn some(&self) -> (u64, Vec<Line>) {
-        let state = self.lock();
-        let some = state.oldest().take(AT_ONCE);
-        let last = some.clone().last().map_or(0, |(place, _)| *place);
-        (last, some.map(|(_, line)| line.clone()).collect())
+    pub(super) fn copy(&self) -> Vec<Printed> {
+        self.lock().oldest().take(AT_ONCE).cloned().collect()
     }
 
     /// Lets all go that is stored. What came meanwhile may have pushed some of it out already.
     fn stored(&self, upto: u64) {
         let mut state = self.lock();
-        state.head.retain(|(place, _)| *place > upto);
-        let passed = state.tail.partition_point(|(place, _)| *place <= upto);
+        state.head.retain(|line| line.place > upto);
+        let passed = state.tail.partition_point(|line| line.place <= upto);
         state.tail.drain(..passed);
     }
 
@@ -135,7 +123,13 @@ impl Output for Lines {
             }
         };
         let place = state.out + state.err;
-        let line = (place, (stream, number, at, text.to_owned()));
+        let line = Printed {
+            place,
+            stream,
+            number,
+            at,
+            text: text.to_owned(),
+        };
         if place <= OUTPUT_HEAD {
             state.head.push_back(line);
         } else {
@@ -143,7 +137,7 @@ impl Output for Lines {
             while state
                 .tail
                 .front()
-                .is_some_and(|(first, _)| *first <= fallen)
+                .is_some_and(|first| first.place <= fallen)
             {
                 state.tail.pop_front();
             }
@@ -164,8 +158,8 @@ mod tests {
         for at in 0..3 * OUTPUT_TAIL {
             lines.line(Stream::Out, &at.to_string());
         }
-        let (first, beginning) = lines.some();
-        let numbers: Vec<_> = beginning.iter().map(|(_, number, ..)| *number).collect();
+        let beginning = lines.copy();
+        let numbers: Vec<_> = beginning.iter().map(|line| line.number).collect();
         let last = OUTPUT_HEAD - 1 + 3 * OUTPUT_TAIL;
         let kept = last - OUTPUT_TAIL + 1;
         assert_eq!(numbers[..2], [OUTPUT_HEAD, kept]);
@@ -173,9 +167,9 @@ mod tests {
         for _ in 0..OUTPUT_TAIL {
             lines.line(Stream::Err, "");
         }
-        lines.stored(first);
-        let (_, rest) = lines.some();
-        assert_eq!((rest[0].0, rest[0].1), (OutputStream::Err, 1));
+        lines.stored(beginning.last().unwrap().place);
+        let rest = lines.copy();
+        assert_eq!((rest[0].stream, rest[0].number), (OutputStream::Err, 1));
         let held = lines.lock().oldest().count();
         assert_eq!(u64::try_from(held).unwrap(), OUTPUT_TAIL);
     }

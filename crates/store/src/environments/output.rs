@@ -51,6 +51,22 @@ pub struct OutputLine {
     pub text: String,
 }
 
+/// A line that an action printed, on its way here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Printed {
+    /// Its place in all that was printed, as far as whoever brings it knows: lines before it that
+    /// would not be kept are not brought.
+    pub place: u64,
+    /// Where it was printed.
+    pub stream: OutputStream,
+    /// Its number there, from 1 on.
+    pub number: u64,
+    /// When it was read.
+    pub at: Timestamp,
+    /// What it says.
+    pub text: String,
+}
+
 impl Store {
     /// What an action of a project printed after that place; none where there is no such action.
     /// One line says how many were dropped.
@@ -134,14 +150,10 @@ pub(super) fn lengths(tx: &mut dyn Tx, action: ActionId) -> Result<(u64, u64), E
     row.map_or(Ok((0, 0)), |mut row| Ok((row.take()?, row.take()?)))
 }
 
-/// Appends lines, each with its stream and its number there; those that are known already are
-/// passed over, so that who is not sure may append again. What is beyond the bounds is dropped.
-pub(super) fn append(
-    tx: &mut dyn Tx,
-    action: ActionId,
-    lines: &[(OutputStream, u64, Timestamp, String)],
-) -> Result<(), Error> {
-    let Some(newest) = lines.iter().map(|(_, _, at, _)| *at).max() else {
+/// Appends lines; those that are known already are passed over, so that who is not sure may append
+/// again. What is beyond the bounds is dropped.
+pub(super) fn append(tx: &mut dyn Tx, action: ActionId, lines: &[Printed]) -> Result<(), Error> {
+    let Some(newest) = lines.iter().map(|line| line.at).max() else {
         return Ok(());
     };
     let row = first(
@@ -155,32 +167,30 @@ pub(super) fn append(
     };
     let mut total = before;
     let mut new = Vec::with_capacity(lines.len());
-    for (stream, number, at, text) in lines {
-        let known = match stream {
+    for line in lines {
+        let known = match line.stream {
             OutputStream::Out => &mut out,
             OutputStream::Err => &mut err,
         };
-        if *number > *known {
-            // Whoever prints too much passes over what would not be kept.
-            total += *number - *known;
-            *known = *number;
-            new.push((total, stream, *number, *at, text));
+        if line.number > *known {
+            *known = line.number;
+            // Who follows it after a crash does not know of lines that nobody kept.
+            total = line.place.max(total + 1);
+            new.push((total, line));
         }
     }
     let tail = total.saturating_sub(TAIL);
     let kept: Vec<Vec<Value>> = new
         .into_iter()
-        .filter(|(seq, ..)| *seq <= HEAD || *seq > tail)
-        .map(|(seq, stream, number, at, text)| {
-            let text = audit::kept(text.clone());
-            let stream = stream.as_str();
+        .filter(|(seq, _)| *seq <= HEAD || *seq > tail)
+        .map(|(seq, line)| {
             vec![
                 action.into(),
                 seq.into(),
-                stream.into(),
-                number.into(),
-                at.into(),
-                text.into(),
+                line.stream.as_str().into(),
+                line.number.into(),
+                line.at.into(),
+                audit::kept(line.text.clone()).into(),
             ]
         })
         .collect();

@@ -1,6 +1,6 @@
 //! How actions end, and what becomes of environments by that.
 
-use super::output::{self, OutputStream};
+use super::output::{self, Printed};
 use super::telling::{Happened, tell};
 use super::{
     ActionClaim, Known, forget_unnamed, known_by_id, let_go, note_action, note_change, store_body,
@@ -18,9 +18,6 @@ use model::id::ActionId;
 use model::time::Timestamp;
 use plan::environment::{Became, Ended, ended};
 use plan::notify::Happening;
-
-/// A line that an action printed, with its stream and its number there.
-type Line = (OutputStream, u64, Timestamp, String);
 
 /// How an action ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,7 +75,7 @@ impl Store {
     pub async fn append_output(
         &self,
         claim: &ActionClaim,
-        lines: Vec<Line>,
+        lines: Vec<Printed>,
     ) -> Result<Recorded, Error> {
         let (action, fence) = (claim.action, claim.fence);
         let question = move |tx: &mut dyn Tx| {
@@ -103,7 +100,7 @@ impl Store {
         &self,
         claim: &ActionClaim,
         end: ActionEnd,
-        lines: Vec<Line>,
+        lines: Vec<Printed>,
         now: Timestamp,
     ) -> Result<Recorded, Error> {
         let held = Held {
@@ -128,7 +125,7 @@ fn record(
     tx: &mut dyn Tx,
     held: &Held,
     end: &ActionEnd,
-    lines: &[Line],
+    lines: &[Printed],
     now: Timestamp,
 ) -> Result<Recorded, Error> {
     let row = first(

@@ -3,7 +3,7 @@
 //! What was taken remembers which one it was there, and how far its log was taken: the same again
 //! changes nothing, and what broke off goes on. Also what is gone since is not brought back.
 
-use super::output::{self, OutputStream};
+use super::output::{self, OutputStream, Printed};
 use super::{Body, EnvironmentError, Order, TakenFrom, enter, object, settings};
 use crate::Store;
 use crate::audit::{self, Actor};
@@ -474,11 +474,16 @@ fn store_output(
         (OutputStream::Err, &action.stderr),
     ];
     let mut lines = Vec::new();
+    let mut places = 1_u64..;
     for (stream, text) in streams {
-        let numbered = (1_u64..).zip(text.lines());
-        lines.extend(
-            numbered.map(|(number, line)| (stream, number, action.ended_at, line.to_owned())),
-        );
+        let numbered = (1_u64..).zip(text.lines()).zip(&mut places);
+        lines.extend(numbered.map(|((number, line), place)| Printed {
+            place,
+            stream,
+            number,
+            at: action.ended_at,
+            text: line.to_owned(),
+        }));
     }
     if lines.is_empty() {
         return Ok(());

@@ -10,7 +10,7 @@ use model::environment::action::State;
 use model::environment::link::Link;
 use model::environment::status::{Deed, Status};
 use plan::environment::Ended;
-use store::{ActionDraft, ActionEnd, ActionEnded, OutputStream, Quota, Recorded, Store};
+use store::{ActionDraft, ActionEnd, ActionEnded, OutputStream, Printed, Quota, Recorded, Store};
 
 const DAY: i64 = 24 * 60 * 60;
 
@@ -59,7 +59,7 @@ pub(crate) async fn an_action_is_claimed_with_all_there_is_to_know(store: &Store
         finish(store, &claimed, ActionEnded::Done, 41).await,
         Recorded::LeaseLost
     );
-    let late = vec![(OutputStream::Out, 1, at(41), "late".to_owned())];
+    let late = vec![line(OutputStream::Out, 1, 41, "late")];
     assert_eq!(
         store.append_output(&claimed, late).await.unwrap(),
         Recorded::LeaseLost
@@ -161,19 +161,21 @@ pub(crate) async fn a_heartbeat_keeps_an_action(store: &Store) {
     assert_eq!(lost.held.len(), 0);
 }
 
+/// A line of a stream that nothing is said of but what it says.
+fn line(stream: OutputStream, number: u64, seconds: i64, text: &str) -> Printed {
+    Printed {
+        place: number,
+        stream,
+        number,
+        at: at(seconds),
+        text: text.to_owned(),
+    }
+}
+
 /// Lines of one stream, from this number on.
-fn printed(
-    stream: OutputStream,
-    numbers: std::ops::Range<u64>,
-) -> Vec<(OutputStream, u64, model::time::Timestamp, String)> {
-    let line = |number| {
-        (
-            stream,
-            number,
-            at(3),
-            format!("{} {number}", stream.as_str()),
-        )
-    };
+fn printed(stream: OutputStream, numbers: std::ops::Range<u64>) -> Vec<Printed> {
+    let text = |number| format!("{} {number}", stream.as_str());
+    let line = |number| line(stream, number, 3, &text(number));
     numbers.map(line).collect()
 }
 
@@ -200,7 +202,7 @@ pub(crate) async fn what_is_printed_is_stored_once_and_in_order(store: &Store) {
     store.expire_actions(at(100)).await.unwrap();
     let claimed = claim(store, 101).await.remove(0);
     assert_eq!(claimed.lines, (3, 1));
-    let odd = vec![(OutputStream::Err, 2, at(101), "a\0b".to_owned())];
+    let odd = vec![line(OutputStream::Err, 2, 101, "a\0b")];
     let recorded = store.end_action(&claimed, end(ActionEnded::Done, at(102)), odd, at(102));
     assert_eq!(recorded.await.unwrap(), Recorded::Yes);
     let own = project();
@@ -278,6 +280,46 @@ pub(crate) async fn much_that_is_printed_keeps_its_head_and_its_tail(store: &Sto
     assert_eq!(next.len(), 0);
     store.void_actions(at(100)).await.unwrap();
     assert_eq!(claim(store, 101).await[0].lines, (20_002, 0));
+}
+
+pub(crate) async fn what_one_stream_lost_costs_the_other_nothing(store: &Store) {
+    settle_in(store, settings()).await;
+    let begun = create(store, "orange", 1).await;
+    let claimed = claim(store, 2).await.remove(0);
+    // 2,000 lines of the one, 12,000 of the other that nobody will keep, 7,999 of the one, and one.
+    let mut lines = printed(OutputStream::Out, 1..10_000);
+    for (place, line) in (14_001..).zip(&mut lines[2_000..]) {
+        line.place = place;
+    }
+    lines.push(Printed {
+        place: 22_000,
+        ..line(OutputStream::Err, 12_001, 3, "stderr 12001")
+    });
+    for some in lines.chunks(2_000) {
+        let appended = store.append_output(&claimed, some.to_vec()).await;
+        assert_eq!(appended.unwrap(), Recorded::Yes);
+    }
+    let own = project();
+    let read = |after, limit| store.action_output(&own, begun.action, after, limit);
+    let pictures = async |after| {
+        let lines = read(after, 3).await.unwrap().unwrap();
+        let told = lines
+            .iter()
+            .map(|line| format!("{} {}", line.seq, line.text));
+        told.collect::<Vec<_>>()
+    };
+    assert_eq!(
+        pictures(1_999).await,
+        [
+            "2000 stdout 2000",
+            "14000 … 12000 lines were dropped here …",
+            "14001 stdout 2001"
+        ]
+    );
+    assert_eq!(
+        pictures(21_998).await,
+        ["21999 stdout 9999", "22000 stderr 12001"]
+    );
 }
 
 pub(crate) async fn a_script_that_failed_leaves_a_mark(store: &Store) {
@@ -366,7 +408,7 @@ pub(crate) async fn an_environment_goes_its_whole_way(store: &Store) {
     );
     begin(store, "orange", Deed::Cleanup, 80).await.unwrap();
     let claimed = claim(store, 81).await.remove(0);
-    let last = vec![(OutputStream::Out, 1, at(82), "bye".to_owned())];
+    let last = vec![line(OutputStream::Out, 1, 82, "bye")];
     let recorded = store.end_action(&claimed, end(ActionEnded::Done, at(82)), last, at(82));
     assert_eq!(recorded.await.unwrap(), Recorded::Yes);
     assert_eq!(

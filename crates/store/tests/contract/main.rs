@@ -245,6 +245,7 @@ contract! {
         a_heartbeat_keeps_an_action,
         what_is_printed_is_stored_once_and_in_order,
         much_that_is_printed_keeps_its_head_and_its_tail,
+        what_one_stream_lost_costs_the_other_nothing,
         a_script_that_failed_leaves_a_mark,
         an_environment_goes_its_whole_way,
         what_nobody_knows_of_is_judged_by_a_look,

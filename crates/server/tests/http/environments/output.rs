@@ -3,7 +3,7 @@
 use axum::http::{Method, StatusCode};
 use expect_test::expect;
 use serde_json::json;
-use store::{ActionClaim, ActionEnded, OutputStream, Recorded};
+use store::{ActionClaim, ActionEnded, OutputStream, Printed, Recorded};
 
 use crate::reader::Reader;
 use crate::world::World;
@@ -23,8 +23,14 @@ async fn working() -> (World, ActionClaim, String) {
 
 async fn print(world: &World, claim: &ActionClaim, stream: OutputStream, lines: &[(u64, &str)]) {
     let lines = lines.iter();
-    let lines = lines.map(|(number, text)| (stream, *number, world.now(), (*text).to_owned()));
-    let lines = lines.collect();
+    let line = |(number, text): &(u64, &str)| Printed {
+        place: *number,
+        stream,
+        number: *number,
+        at: world.now(),
+        text: (*text).to_owned(),
+    };
+    let lines = lines.map(line).collect();
     let recorded = world.store.append_output(claim, lines).await.unwrap();
     assert_eq!(recorded, Recorded::Yes);
 }
