@@ -16,6 +16,7 @@ mod subnets;
 mod taken_back;
 
 use crate::hops;
+use crate::loss::{asks_for_disk, data_disk};
 use model::addon;
 use model::care::Marks;
 use model::cluster::{Balancer, Desired, Generation, Machine, Origin, Role};
@@ -236,6 +237,7 @@ fn born(
         addons: Vec::new(),
         marks: BTreeMap::new(),
         autoscalers: BTreeMap::new(),
+        disks: BTreeSet::new(),
         etcd_backup: cluster.etcd_backup.clone(),
         tombstone: false,
         protected: cluster.protected,
@@ -275,6 +277,7 @@ fn same_but_for_the_gone(grown: &Desired, before: &Desired) -> bool {
         && grown.addons == before.addons
         && grown.marks == before.marks
         && grown.autoscalers == before.autoscalers
+        && grown.disks == before.disks
         && grown.etcd_backup == before.etcd_backup
         && grown.protected == before.protected
         && grown.rolls == before.rolls
@@ -345,13 +348,14 @@ fn grow(
     grown.former = former::former(start, before, &grown);
     grown.disruption = disruption(manifest, cluster, &grown);
     grown.marks = marks(manifest, &grown);
+    grown.disks = disks(manifest, start, &grown);
     grown
 }
 
 /// The load balancers that serve a cluster.
 fn serving<'a>(
     manifest: &'a Manifest,
-    cluster: &'a Cluster,
+    cluster: &Cluster,
 ) -> impl Iterator<Item = &'a model::manifest::Balancer> {
     let balancers = manifest.balancers.iter();
     balancers.filter(|balancer| balancer.cluster == cluster.name)
@@ -435,6 +439,17 @@ fn marks(manifest: &Manifest, grown: &Desired) -> BTreeMap<Name, Marks> {
         Some((pool.clone(), marks.clone()))
     });
     marks.filter(|(_, marks)| !marks.is_empty()).collect()
+}
+
+/// The pools whose data disks somebody asks for, or did and machines of then are left.
+fn disks(manifest: &Manifest, start: &Desired, grown: &Desired) -> BTreeSet<Name> {
+    let there: BTreeSet<_> = start.all().map(|machine| machine.id).collect();
+    let with_disk = grown.all().filter(|machine| data_disk(machine).is_some());
+    let asked = with_disk.filter(|machine| {
+        let before = there.contains(&machine.id) && start.disks.contains(&machine.pool);
+        before || asks_for_disk(manifest, &machine.pool)
+    });
+    asked.map(|machine| machine.pool.clone()).collect()
 }
 
 /// The pools of its machines.

@@ -17,6 +17,7 @@ use std::fmt::Write as _;
 
 mod balancers;
 mod declared;
+mod disks;
 mod lived_with;
 mod metal;
 mod named;
