@@ -292,15 +292,16 @@ fn same_but_for_the_gone(grown: &Desired, before: &Desired) -> bool {
 }
 
 /// The cluster with the machines that the manifest and the wishes ask for.
-fn grow(
+fn grow<'a>(
     manifest: &Manifest,
-    cluster: &Cluster,
+    cluster: &'a Cluster,
     start: &Desired,
-    before: Option<Known<'_>>,
+    before: Option<Known<'a>>,
     now: Timestamp,
     faults: &mut Faults,
 ) -> Desired {
     let mut growing = Growing::from(start, before, now);
+    growing.own = cluster.control.iter().chain(&cluster.compute).collect();
     growing.desired.version = cluster.version;
     let runs: Vec<_> = before.into_iter().flat_map(versions).collect();
     growing.desired.stone = hops::stone(start.stone, cluster.version, &runs);
@@ -355,7 +356,7 @@ fn grow(
 /// The load balancers that serve a cluster.
 fn serving<'a>(
     manifest: &'a Manifest,
-    cluster: &Cluster,
+    cluster: &'a Cluster,
 ) -> impl Iterator<Item = &'a model::manifest::Balancer> {
     let balancers = manifest.balancers.iter();
     balancers.filter(|balancer| balancer.cluster == cluster.name)
