@@ -22,6 +22,7 @@ mod lived_with;
 mod metal;
 mod named;
 mod scaled;
+mod subnets;
 
 const NOW: Timestamp = Timestamp::from_millis(5);
 
