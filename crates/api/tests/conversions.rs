@@ -154,6 +154,7 @@ fn a_generation_of_a_cluster_tells_where_its_machines_come_from() {
         metal: Vec::new(),
         autoscalers: BTreeMap::new(),
         disks: BTreeSet::new(),
+        replacing: BTreeSet::new(),
         etcd_backup: None,
         tombstone: false,
         protected: false,

@@ -107,6 +107,9 @@ pub struct Desired {
     /// is on them stays somebody's, whatever the manifest says of them by then.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub disks: BTreeSet<Name>,
+    /// Pools that say that their machines are replaced when they are to be made in another way.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub replacing: BTreeSet<Name>,
     /// How its etcd is saved; none where that is switched off.
     #[serde(default = "usual_backup", skip_serializing_if = "is_usual_backup")]
     pub etcd_backup: Option<EtcdBackup>,

@@ -238,6 +238,7 @@ fn born(
         marks: BTreeMap::new(),
         autoscalers: BTreeMap::new(),
         disks: BTreeSet::new(),
+        replacing: BTreeSet::new(),
         etcd_backup: cluster.etcd_backup.clone(),
         tombstone: false,
         protected: cluster.protected,
@@ -278,6 +279,7 @@ fn same_but_for_the_gone(grown: &Desired, before: &Desired) -> bool {
         && grown.marks == before.marks
         && grown.autoscalers == before.autoscalers
         && grown.disks == before.disks
+        && grown.replacing == before.replacing
         && grown.etcd_backup == before.etcd_backup
         && grown.protected == before.protected
         && grown.rolls == before.rolls
@@ -350,6 +352,7 @@ fn grow<'a>(
     grown.disruption = disruption(manifest, cluster, &grown);
     grown.marks = marks(manifest, &grown);
     grown.disks = disks(manifest, start, &grown);
+    grown.replacing = replacing(manifest, &grown);
     grown
 }
 
@@ -451,6 +454,12 @@ fn disks(manifest: &Manifest, start: &Desired, grown: &Desired) -> BTreeSet<Name
         before || asks_for_disk(manifest, &machine.pool)
     });
     asked.map(|machine| machine.pool.clone()).collect()
+}
+
+/// The pools of its machines that say that these are replaced.
+fn replacing(manifest: &Manifest, grown: &Desired) -> BTreeSet<Name> {
+    let replaces = |pool: &&Name| matches!(manifest.pools.get(*pool), Some(Pool::Dynamic(of)) if of.replace.is_some());
+    pools(grown).into_iter().filter(replaces).cloned().collect()
 }
 
 /// The pools of its machines.

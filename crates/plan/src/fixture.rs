@@ -79,6 +79,7 @@ impl World {
                 metal: Vec::new(),
                 autoscalers: BTreeMap::new(),
                 disks: BTreeSet::new(),
+                replacing: BTreeSet::new(),
                 etcd_backup: Some(EtcdBackup::default()),
                 tombstone: want.is_empty(),
                 protected: false,

@@ -75,6 +75,24 @@ pub fn loss(
     told(before, &with_disk, 0, DISKS)
 }
 
+/// What would go with one machine that another comes for, as the object of a sentence. What longhorn keeps is
+/// on others, too.
+pub(crate) fn kept_on(
+    desired: &Desired,
+    observed: &Observed,
+    machine: &Machine,
+) -> Option<&'static str> {
+    if !served(machine, observed) {
+        None
+    } else if has(desired, observed, AddonName::LocalPath) {
+        Some(LOCAL)
+    } else if has(desired, observed, AddonName::Longhorn) {
+        None
+    } else {
+        has_disk(desired, machine, None).then_some(DISKS)
+    }
+}
+
 const LOCAL: &str = "volumes of add-on local-path";
 const DISKS: &str = "what is on data disks";
 
