@@ -12,7 +12,7 @@ use model::observed::{MachineFact, NodeFact, Seen};
 use model::provider::Provider;
 use model::task::Kind;
 use model::time::Timestamp;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 fn origin(name: &str) -> id::Origin<'_> {
     id::Origin {
@@ -153,6 +153,8 @@ fn a_generation_of_a_cluster_tells_where_its_machines_come_from() {
         marks: BTreeMap::new(),
         metal: Vec::new(),
         autoscalers: BTreeMap::new(),
+        disks: BTreeSet::new(),
+        replacing: BTreeSet::new(),
         etcd_backup: None,
         tombstone: false,
         protected: false,

@@ -22,7 +22,7 @@ use crate::snapshot::EtcdBackup;
 use crate::upkeep::{Failed, Repair, Roll};
 use crate::version::Version;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 /// Counts the accepted changes of one document; it only ever grows, from 1.
@@ -103,6 +103,13 @@ pub struct Desired {
     /// Its pools that are scaled, and between which sizes.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub autoscalers: BTreeMap<Name, Autoscaler>,
+    /// Pools whose data disks somebody asked for, as long as there are machines with such a disk: what
+    /// is on them stays somebody's, whatever the manifest says of them by then.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub disks: BTreeSet<Name>,
+    /// Pools that say that their machines are replaced when they are to be made in another way.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub replacing: BTreeSet<Name>,
     /// How its etcd is saved; none where that is switched off.
     #[serde(default = "usual_backup", skip_serializing_if = "is_usual_backup")]
     pub etcd_backup: Option<EtcdBackup>,

@@ -13,8 +13,8 @@ mod modules;
 mod repair;
 mod roll;
 
-pub(crate) use modules::foreseen;
 pub use modules::{Offer, Taken, offers};
+pub(crate) use modules::{foreseen, spared};
 
 use crate::check::Note;
 use crate::expand::growing::{Births, Stand, key};

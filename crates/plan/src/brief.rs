@@ -85,6 +85,8 @@ fn others(before: &Desired, next: &Desired) -> Vec<&'static str> {
         ("addons", before.addons != next.addons),
         ("labels, annotations and taints", before.marks != next.marks),
         ("autoscaler", before.autoscalers != next.autoscalers),
+        ("storageDiskSize", before.disks != next.disks),
+        ("replace", before.replacing != next.replacing),
         ("etcdBackup", before.etcd_backup != next.etcd_backup),
         ("deletionProtection", before.protected != next.protected),
         ("disruption", before.disruption != next.disruption),

@@ -16,6 +16,7 @@ mod subnets;
 mod taken_back;
 
 use crate::hops;
+use crate::loss::{asks_for_disk, data_disk};
 use model::addon;
 use model::care::Marks;
 use model::cluster::{Balancer, Desired, Generation, Machine, Origin, Role};
@@ -236,6 +237,8 @@ fn born(
         addons: Vec::new(),
         marks: BTreeMap::new(),
         autoscalers: BTreeMap::new(),
+        disks: BTreeSet::new(),
+        replacing: BTreeSet::new(),
         etcd_backup: cluster.etcd_backup.clone(),
         tombstone: false,
         protected: cluster.protected,
@@ -275,6 +278,8 @@ fn same_but_for_the_gone(grown: &Desired, before: &Desired) -> bool {
         && grown.addons == before.addons
         && grown.marks == before.marks
         && grown.autoscalers == before.autoscalers
+        && grown.disks == before.disks
+        && grown.replacing == before.replacing
         && grown.etcd_backup == before.etcd_backup
         && grown.protected == before.protected
         && grown.rolls == before.rolls
@@ -289,15 +294,16 @@ fn same_but_for_the_gone(grown: &Desired, before: &Desired) -> bool {
 }
 
 /// The cluster with the machines that the manifest and the wishes ask for.
-fn grow(
+fn grow<'a>(
     manifest: &Manifest,
-    cluster: &Cluster,
+    cluster: &'a Cluster,
     start: &Desired,
-    before: Option<Known<'_>>,
+    before: Option<Known<'a>>,
     now: Timestamp,
     faults: &mut Faults,
 ) -> Desired {
     let mut growing = Growing::from(start, before, now);
+    growing.own = cluster.control.iter().chain(&cluster.compute).collect();
     growing.desired.version = cluster.version;
     let runs: Vec<_> = before.into_iter().flat_map(versions).collect();
     growing.desired.stone = hops::stone(start.stone, cluster.version, &runs);
@@ -345,6 +351,8 @@ fn grow(
     grown.former = former::former(start, before, &grown);
     grown.disruption = disruption(manifest, cluster, &grown);
     grown.marks = marks(manifest, &grown);
+    grown.disks = disks(manifest, start, &grown);
+    grown.replacing = replacing(manifest, &grown);
     grown
 }
 
@@ -435,6 +443,23 @@ fn marks(manifest: &Manifest, grown: &Desired) -> BTreeMap<Name, Marks> {
         Some((pool.clone(), marks.clone()))
     });
     marks.filter(|(_, marks)| !marks.is_empty()).collect()
+}
+
+/// The pools whose data disks somebody asks for, or did and machines of then are left.
+fn disks(manifest: &Manifest, start: &Desired, grown: &Desired) -> BTreeSet<Name> {
+    let there: BTreeSet<_> = start.all().map(|machine| machine.id).collect();
+    let with_disk = grown.all().filter(|machine| data_disk(machine).is_some());
+    let asked = with_disk.filter(|machine| {
+        let before = there.contains(&machine.id) && start.disks.contains(&machine.pool);
+        before || asks_for_disk(manifest, &machine.pool)
+    });
+    asked.map(|machine| machine.pool.clone()).collect()
+}
+
+/// The pools of its machines that say that these are replaced.
+fn replacing(manifest: &Manifest, grown: &Desired) -> BTreeSet<Name> {
+    let replaces = |pool: &&Name| matches!(manifest.pools.get(*pool), Some(Pool::Dynamic(of)) if of.replace.is_some());
+    pools(grown).into_iter().filter(replaces).cloned().collect()
 }
 
 /// The pools of its machines.

@@ -25,7 +25,7 @@ use model::task::{Action, Open, State};
 use model::time::Timestamp;
 use model::upkeep::Repair;
 use model::version::Version;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -78,6 +78,8 @@ impl World {
                 marks: BTreeMap::new(),
                 metal: Vec::new(),
                 autoscalers: BTreeMap::new(),
+                disks: BTreeSet::new(),
+                replacing: BTreeSet::new(),
                 etcd_backup: Some(EtcdBackup::default()),
                 tombstone: want.is_empty(),
                 protected: false,

@@ -8,6 +8,7 @@ mod ports;
 mod tell;
 mod travel;
 
+use crate::advance::spared;
 use crate::claims::Claim;
 use crate::hands::Hands;
 use crate::held::{Held, Owner, Reason, Scope};
@@ -207,8 +208,11 @@ pub fn journey(view: &View<'_>) -> Journey {
 /// somebody agrees to is told all the same: what machines would be made of, what they would cost, and
 /// which ports would be opened. So is what would be in the way when the secrets were set: nobody sets
 /// five of them to hear then that it was in vain.
+///
+/// What windows would do if no data went along is told, too: it waits for somebody's word.
 pub fn journey_by(view: &View<'_>, prices: &Prices, paces: &Paces, hands: Hands<'_>) -> Journey {
     let mut told = told_by(view, prices, paces, hands);
+    told.held.extend(spared(view));
     let secret = |held: &Held| matches!(held.reason, Reason::Secret { .. });
     let unable = |held: &Held| matches!(held.reason, Reason::Unable { .. });
     let (closed, unable) = (told.held.iter().any(secret), told.held.iter().any(unable));

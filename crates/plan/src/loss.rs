@@ -56,16 +56,10 @@ pub fn loss(
     let stays: BTreeSet<_> = next.machines.iter().map(|machine| machine.id).collect();
     let goes = |machine: &&Machine| !stays.contains(&machine.id) && served(machine, observed);
     let going: Vec<_> = before.machines.iter().filter(goes).collect();
-    // One that is not declared any more stays as long as it keeps volumes.
-    let has = |name: AddonName| {
-        let seen = observed.addons.as_ref().map(|(seen, _)| seen);
-        let declared = before.addons.iter().any(|addon| addon.name == name);
-        declared || seen.is_some_and(|seen| seen.contains_key(&name))
-    };
-    if has(AddonName::LocalPath) {
-        return told(before, &going, 0, "volumes of add-on local-path");
+    if has(before, observed, AddonName::LocalPath) {
+        return told(before, &going, 0, LOCAL);
     }
-    if has(AddonName::Longhorn) {
+    if has(before, observed, AddonName::Longhorn) {
         // One is survived: what it had is on others, too. One that goes already is that one.
         let leaves = |machine: &&Machine| served(machine, observed);
         let spared = match before.leaving.iter().find(leaves) {
@@ -76,9 +70,37 @@ pub fn loss(
     }
     let with_disk = going.into_iter();
     let with_disk: Vec<_> = with_disk
-        .filter(|machine| has_disk(machine, manifest))
+        .filter(|machine| has_disk(before, machine, manifest))
         .collect();
-    told(before, &with_disk, 0, "what is on data disks")
+    told(before, &with_disk, 0, DISKS)
+}
+
+/// What would go with one machine that another comes for, as the object of a sentence. What longhorn keeps is
+/// on others, too.
+pub(crate) fn kept_on(
+    desired: &Desired,
+    observed: &Observed,
+    machine: &Machine,
+) -> Option<&'static str> {
+    if !served(machine, observed) {
+        None
+    } else if has(desired, observed, AddonName::LocalPath) {
+        Some(LOCAL)
+    } else if has(desired, observed, AddonName::Longhorn) {
+        None
+    } else {
+        has_disk(desired, machine, None).then_some(DISKS)
+    }
+}
+
+const LOCAL: &str = "volumes of add-on local-path";
+const DISKS: &str = "what is on data disks";
+
+/// Whether a cluster has an add-on: one that is not declared any more stays as long as it keeps volumes.
+fn has(desired: &Desired, observed: &Observed, name: AddonName) -> bool {
+    let seen = observed.addons.as_ref().map(|(seen, _)| seen);
+    let declared = desired.addons.iter().any(|addon| addon.name == name);
+    declared || seen.is_some_and(|seen| seen.contains_key(&name))
 }
 
 fn told(of: &Desired, going: &[&Machine], spared: usize, kept: &str) -> Option<Loss> {
@@ -97,17 +119,29 @@ fn served(machine: &Machine, observed: &Observed) -> bool {
     joined && machine.role == Role::Compute && matches!(machine.origin, Origin::Made { .. })
 }
 
-/// Whether a machine has a data disk that somebody asked for. Of a pool that is not declared any more only
-/// the size tells.
-fn has_disk(machine: &Machine, manifest: Option<&Manifest>) -> bool {
-    let Origin::Made { hardware, .. } = &machine.origin else {
-        return false;
-    };
-    let declared = manifest.and_then(|manifest| manifest.pools.get(&machine.pool));
-    match (hardware.disk, declared) {
-        (None, _) => false,
-        (Some(_), Some(Pool::Dynamic(pool))) => pool.hardware.disk.is_some_and(|disk| disk > 0),
-        (Some(disk), Some(Pool::Static(_) | Pool::Metal(_)) | None) => disk != DISK_USUAL,
+/// Whether a machine has a data disk that somebody asks for, or did when machines of its pool came. Of one
+/// that came before anybody noted that, the size tells.
+fn has_disk(desired: &Desired, machine: &Machine, manifest: Option<&Manifest>) -> bool {
+    data_disk(machine).is_some_and(|disk| {
+        let noted = desired.disks.contains(&machine.pool);
+        let asked = || manifest.is_some_and(|of| asks_for_disk(of, &machine.pool));
+        noted || asked() || disk != DISK_USUAL
+    })
+}
+
+/// The size of a machine's data disk.
+pub(crate) const fn data_disk(machine: &Machine) -> Option<u32> {
+    match &machine.origin {
+        Origin::Made { hardware, .. } => hardware.disk,
+        Origin::Given { .. } => None,
+    }
+}
+
+/// Whether a pool asks for a data disk by itself.
+pub(crate) fn asks_for_disk(manifest: &Manifest, pool: &Name) -> bool {
+    match manifest.pools.get(pool) {
+        Some(Pool::Dynamic(pool)) => pool.hardware.disk.is_some_and(|disk| disk > 0),
+        Some(Pool::Static(_) | Pool::Metal(_)) | None => false,
     }
 }
 

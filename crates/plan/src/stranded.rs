@@ -2,6 +2,7 @@
 
 use crate::blast::Blast;
 use model::cluster::{Desired, Role};
+use model::manifest::{Manifest, Pool};
 
 /// What would be left too small.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,9 +14,9 @@ pub struct Stranded {
 }
 
 /// What `next` strands of a cluster whose machines are these: a control plane of which fewer stay than
-/// decide now, or workloads that have nowhere to go. A pool that is scaled may be empty, and a
-/// cluster that goes as a whole was asked for.
-pub fn stranded(there: &Desired, next: &Desired) -> Option<Stranded> {
+/// decide now, or workloads that have nowhere to go. A pool that is scaled may be empty, where the manifest
+/// has it take workloads, and a cluster that goes as a whole was asked for.
+pub fn stranded(there: &Desired, next: &Desired, manifest: &Manifest) -> Option<Stranded> {
     if next.tombstone {
         return None;
     }
@@ -29,10 +30,21 @@ pub fn stranded(there: &Desired, next: &Desired) -> Option<Stranded> {
         });
     }
     let compute = Blast::of_role(there, next, Role::Compute);
-    let none = size(next, Role::Compute) == 0 && next.autoscalers.is_empty();
+    let none = size(next, Role::Compute) == 0 && !may_grow(next, manifest);
     (compute.removed > 0 && none).then_some(Stranded {
         role: Role::Compute,
         blast: compute,
+    })
+}
+
+/// Whether a pool that takes workloads is scaled: machines may come to it without another word.
+fn may_grow(desired: &Desired, manifest: &Manifest) -> bool {
+    let mut clusters = manifest.clusters.iter();
+    let cluster = clusters.find(|cluster| cluster.name == desired.name);
+    let mut compute = cluster.into_iter().flat_map(|cluster| &cluster.compute);
+    compute.any(|pool| match manifest.pools.get(pool) {
+        Some(Pool::Dynamic(pool)) => pool.autoscaler.is_some(),
+        Some(Pool::Static(_) | Pool::Metal(_)) | None => false,
     })
 }
 
@@ -50,12 +62,58 @@ fn size(desired: &Desired, role: Role) -> u32 {
 mod tests {
     use super::*;
     use crate::fixture::World;
+    use model::admit::admit;
+    use model::source;
 
-    /// What is stranded when these machines become those.
-    fn check(before: &str, after: &str) -> Option<(Role, u32)> {
-        let world = |want| World::new("1.34.0", want, "").desired;
-        let found = stranded(&world(before), &world(after));
+    /// A manifest of a cluster with these pools for workloads, and a load balancer whose pool is scaled.
+    fn manifest(compute: &str) -> Manifest {
+        let pool = |name: &str, size: &str| {
+            format!(
+                "{{name: {name}, providerSpec: {{name: lab, region: n}}, {size}, serverType: lite, image: i}}"
+            )
+        };
+        let (brain, door) = (
+            pool("brain", "count: 1"),
+            pool("door", "autoscaler: {min: 1, max: 2}"),
+        );
+        let muscle = pool("muscle", "autoscaler: {min: 0, max: 2}");
+        let muscle = if compute.is_empty() {
+            String::new()
+        } else {
+            muscle
+        };
+        let text = format!(
+            "
+apiVersion: slipway.dev/v1
+kind: InputManifest
+metadata: {{name: m}}
+spec:
+  providers: [{{name: lab, providerType: sandbox}}]
+  nodePools: {{dynamic: [{brain}, {door}, {muscle}]}}
+  kubernetes: {{clusters: [{{name: edge, version: 1.34.0, network: 10.8.0.0/24, pools: {{control: [brain], compute: [{compute}]}}}}]}}
+  loadBalancers:
+    roles: [{{name: web, protocol: tcp, port: 443, targetPort: 30443, targetPools: [brain]}}]
+    clusters: [{{name: front, targetedK8s: edge, pools: [door], roles: [web]}}]
+"
+        );
+        admit(&source::parse(&text).unwrap()).unwrap()
+    }
+
+    /// What is stranded when these machines become those, and pools for workloads are these.
+    fn check_of(before: &str, after: &str, compute: &str) -> Option<(Role, u32)> {
+        let world = |want| {
+            let mut desired = World::new("1.34.0", want, "").desired;
+            let door = "door".parse().unwrap();
+            let scaled = model::scaling::Autoscaler { min: 1, max: 2 };
+            desired.autoscalers.insert(door, scaled);
+            desired
+        };
+        let found = stranded(&world(before), &world(after), &manifest(compute));
         found.map(|found| (found.role, found.blast.percent()))
+    }
+
+    fn check(before: &str, after: &str) -> Option<(Role, u32)> {
+        check_of(before, after, "")
     }
 
     #[test]
@@ -75,5 +133,11 @@ mod tests {
         assert_eq!(check("c1", "c1"), None);
         // The whole cluster goes.
         assert_eq!(check("c1 w1", ""), None);
+    }
+
+    #[test]
+    fn a_pool_of_a_load_balancer_that_is_scaled_takes_no_workloads() {
+        assert_eq!(check_of("c1 w1", "c1", ""), Some((Role::Compute, 100)));
+        assert_eq!(check_of("c1 w1", "c1", "muscle"), None);
     }
 }

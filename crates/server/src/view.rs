@@ -131,6 +131,7 @@ pub(crate) fn held(held: &Held) -> HeldView {
         | Reason::Unable { .. }
         | Reason::Unmatched { .. }
         | Reason::Modules { .. }
+        | Reason::Data { .. }
         | Reason::Quota { .. } => (None, None),
     };
     HeldView {

@@ -66,6 +66,7 @@ pub(crate) fn lost<'a>(
 pub(crate) fn judge<'a>(
     tx: &mut dyn Tx,
     changes: impl Iterator<Item = (&'a ClusterView, &'a Desired)>,
+    manifest: &Manifest,
     limits: Limits,
 ) -> Result<Result<(), TooMuch>, Error> {
     let mut worst: Option<TooMuch> = None;
@@ -106,7 +107,7 @@ pub(crate) fn judge<'a>(
         if !allowed {
             exceed(whose(next, going), blast.beside(going));
         }
-        if let Some(Stranded { role, blast }) = plan::stranded(&there, next)
+        if let Some(Stranded { role, blast }) = plan::stranded(&there, next, manifest)
             && u32::from(limits.cluster) < blast.percent()
         {
             exceed(part(next, role), blast);

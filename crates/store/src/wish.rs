@@ -381,7 +381,7 @@ pub(crate) fn reshape(
     {
         sound(&expansion.desired).map_err(refused)?;
         let change = std::iter::once((&view, &expansion.desired));
-        judge(tx, change.clone(), consent.limits())?
+        judge(tx, change.clone(), &manifest, consent.limits())?
             .map_err(|too_much| consent.refuse(too_much))?;
         lost(change, &manifest, consent.loses_data()).map_err(WishError::DataLoss)?;
         desired::store(tx, &expansion.desired, Some(&view.desired), cause, now)?;

@@ -31,8 +31,9 @@ pub(crate) const CLUSTER_NAME_MAX: usize = 28;
 /// Who makes Kubernetes on machines.
 pub(crate) const ENGINE: &str = "kubeadm";
 
-/// The most parts of one kind, and the most names in one list.
-pub(super) const ENTRIES_MAX: usize = 1_000;
+/// The most parts of one kind, and the most names in one list: as many roles as one load balancer may
+/// have where files come from.
+pub(super) const ENTRIES_MAX: usize = 1_018;
 
 /// A cluster as read: what it says of pools and networks counts even where the rest has faults.
 pub(super) struct Declared {

@@ -22,7 +22,7 @@ pub(super) fn check(
     for cluster in &placed {
         network_room(cluster, balancers, pools, faults);
         network_usable(cluster, faults);
-        network_beside_clouds(cluster, balancers, pools, faults);
+        networks_beside_clouds(cluster, balancers, pools, faults);
         pod_room(cluster, balancers, pools, faults);
         endpoints_outside(cluster, balancers, pools, faults);
     }
@@ -117,8 +117,9 @@ fn network_usable(cluster: &Placed<'_>, faults: &mut Faults) {
     }
 }
 
-/// A private network over that of machines at a cloud, which they have before they are told of it.
-fn network_beside_clouds(
+/// A network of the cluster over that of machines at a cloud, which they have before they are told of it:
+/// whoever looked for a pod or a service there would find a machine.
+fn networks_beside_clouds(
     cluster: &Placed<'_>,
     balancers: &Balancers,
     pools: &Parts<Stock>,
@@ -129,18 +130,30 @@ fn network_beside_clouds(
         Kind::Static(_) | Kind::Metal => false,
     };
     let at_clouds = Network::AT_CLOUDS;
-    let found = cluster.read.value.network;
-    let Some(found) = found.filter(|found| found.overlaps(at_clouds)) else {
+    let Declared {
+        network,
+        kubernetes,
+        ..
+    } = &cluster.read.value;
+    let networks = [
+        ("network", *network),
+        ("podNetwork", kubernetes.pods),
+        ("serviceNetwork", kubernetes.services),
+    ];
+    let pool = cluster.pools(balancers, pools).find(cloud);
+    let Some(pool) = pool.and_then(Read::name) else {
         return;
     };
-    let pool = cluster.pools(balancers, pools).find(cloud);
-    if let Some(pool) = pool.and_then(Read::name) {
+    for (field, found) in networks {
+        let Some(found) = found.filter(|found| found.overlaps(at_clouds)) else {
+            continue;
+        };
         let message = format!(
             "found {found}, allowed: a network that does not overlap with {at_clouds}, which machines of pool `{pool}` have at their provider"
         );
         let pool = pool.clone();
         let about = |cluster| About::Pool { cluster, pool };
-        cluster.doubt(cluster.path("network"), message, about, faults);
+        cluster.doubt(cluster.path(field), message, about, faults);
     }
 }
 

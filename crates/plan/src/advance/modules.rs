@@ -3,15 +3,19 @@
 //! when somebody asks.
 //!
 //! Nobody's branch moves machines by itself: without a window that the cluster declares and without
-//! a wish, newer modules are offered and nothing else.
+//! a wish, newer modules are offered and nothing else. Where data would go with the machines a window is
+//! not enough: nobody knows when a branch moves, so nobody has agreed to that.
 
 use super::serves;
 use crate::expand::growing::Stand;
+use crate::held::{Held, Reason};
+use crate::loss::kept_on;
 use crate::planner::View;
 use model::cluster::{Desired, Machine, Origin};
 use model::intent::{Intent, Wish};
 use model::name::Name;
 use model::observed::Observed;
+use model::task::Kind;
 use model::templates::{Commit, Reference, Templates};
 use model::time::Timestamp;
 use model::upkeep::{Roll, SURGE_DEFAULT};
@@ -43,7 +47,12 @@ pub enum Taken {
     /// The cluster's next window.
     InWindow(Timestamp),
     /// A wish alone.
-    OnRequest,
+    OnRequest {
+        /// What would go with each machine, as the object of a sentence.
+        kept: Option<&'static str>,
+        /// Whether the cluster declares windows, in which that is not taken.
+        timed: bool,
+    },
 }
 
 impl fmt::Display for Offer {
@@ -74,7 +83,22 @@ impl Offer {
             Taken::InWindow(opens) => {
                 format!("taken by itself when the window opens, {opens}; {asked} notes it at once")
             }
-            Taken::OnRequest => format!("{asked} takes them, one machine after the other"),
+            Taken::OnRequest { kept: None, .. } => {
+                format!("{asked} takes them, one machine after the other")
+            }
+            Taken::OnRequest {
+                kept: Some(kept),
+                timed,
+            } => {
+                let windows = if *timed {
+                    "; say replace: true of the pool to have windows do so"
+                } else {
+                    ""
+                };
+                format!(
+                    "{asked} takes them, one machine after the other, each with {kept}{windows}"
+                )
+            }
         }
     }
 }
@@ -107,12 +131,50 @@ fn taken(view: &View<'_>, machine: &Machine) -> Taken {
     let mut rolls = view.desired.rolls.iter();
     let wished = wished(view, &machine.pool).is_some();
     let goes = wished || rolls.any(|roll| roll.pool == machine.pool);
+    let timed = !windows.0.is_empty();
+    let kept = keeps(view, machine);
     match windows.opens(view.now) {
         _ if goes => Taken::UnderWay,
-        Some(opens) => Taken::InWindow(opens),
-        None if windows.0.is_empty() => Taken::OnRequest,
-        None => Taken::InWindow(view.now),
+        _ if kept.is_some() || !timed => Taken::OnRequest { kept, timed },
+        opens => Taken::InWindow(opens.unwrap_or(view.now)),
     }
+}
+
+/// What would go with machines beside this one, itself included, and nobody has agreed to lose.
+pub(crate) fn keeps(view: &View<'_>, beside: &Machine) -> Option<&'static str> {
+    let (desired, stand) = (view.desired, Stand::of(beside));
+    let mut machines = desired.machines.iter().filter(|of| stand.holds(of));
+    let kept = machines.find_map(|machine| kept_on(desired, view.observed, machine));
+    kept.filter(|_| !desired.replacing.contains(stand.pool))
+}
+
+/// What a window would do, and does not because data would go with the machines.
+pub(crate) fn spared(view: &View<'_>) -> Vec<Held> {
+    let held = offers(view).into_iter().filter_map(|offer| {
+        let Taken::OnRequest {
+            kept: Some(kept),
+            timed: true,
+        } = offer.next
+        else {
+            return None;
+        };
+        let machines = view.desired.machines.iter();
+        let mut machines = machines.filter(|of| of.pool == offer.pool && newer(view, of).is_some());
+        let first = machines.next()?.name.clone();
+        Some(Held {
+            kind: Kind::Drain,
+            machine: first,
+            machines: u32::try_from(machines.count())
+                .unwrap_or(u32::MAX)
+                .saturating_add(1),
+            reason: Reason::Data {
+                kept: kept.to_owned(),
+                modules: format!("{} leads to {}", offer.reference, offer.to.short()),
+                pool: format!("{}/{}", view.desired.name, offer.pool),
+            },
+        })
+    });
+    held.collect()
 }
 
 /// The tag or the branch of a machine that leads elsewhere by now: from which commit to which.
@@ -221,7 +283,7 @@ fn begin(view: &View<'_>) -> Option<(Desired, String)> {
 }
 
 /// The commit that a machine should be made from by now, where it is made from another: the one that
-/// somebody asks for, else, in a window that the cluster declares, the newest.
+/// somebody asks for, else, in a window that the cluster declares and where no data goes along, the newest.
 fn due(view: &View<'_>, machine: &Machine) -> Option<Commit> {
     let (reference, from) = (machine.origin.reference()?, machine.origin.pinned()?);
     // Who cannot be reached gives nobody any modules.
@@ -232,6 +294,7 @@ fn due(view: &View<'_>, machine: &Machine) -> Option<Commit> {
     let open = !windows.0.is_empty() && windows.opens(view.now).is_none();
     let newest = || view.observed.commit_of(&reference).cloned();
     let unasked = || newest().filter(|_| open && all_serve(view, machine));
+    let unasked = || unasked().filter(|_| keeps(view, machine).is_none());
     let due = wished(view, &machine.pool).or_else(unasked);
     due.filter(|due| *due != from)
 }
@@ -270,7 +333,7 @@ pub(super) fn wake(view: &View<'_>) -> Option<Timestamp> {
         .into_iter()
         .filter_map(|offer| match offer.next {
             Taken::InWindow(opens) => Some(opens),
-            Taken::UnderWay | Taken::OnRequest => None,
+            Taken::UnderWay | Taken::OnRequest { .. } => None,
         });
     opens.filter(|opens| *opens > view.now).min()
 }

@@ -3,6 +3,7 @@
 use super::Note;
 use crate::advance::{Advance, is_gone, serves};
 use crate::expand::growing::Stand;
+use crate::loss::kept_on;
 use crate::planner::View;
 use model::cluster::{Desired, Machine, Origin};
 use model::intent::{Intent, Wish};
@@ -84,7 +85,8 @@ fn of_newcomers<'a>(view: &View<'a>, after: &'a Desired) -> Vec<(&'a Name, &'sta
     });
     let rolls = after.rolls.iter().filter(|roll| !is_due(view, roll));
     let rolls = rolls.map(|roll| {
-        let broken = "newer modules are taken in a window, or when somebody asks";
+        let broken =
+            "newer modules are taken in a window where no data goes along, or when somebody asks";
         (&roll.pool, broken)
     });
     let others = after.all().filter(|machine| !is_as_made(view, machine));
@@ -109,7 +111,7 @@ fn past_its_gates<'a>(view: &View<'a>, after: &'a Desired) -> impl Iterator<Item
 }
 
 /// Whether a pool may go to machines of this kind: it did before, or this is what its branch leads to
-/// and the cluster may be worked on, or failed before, or somebody asks for it.
+/// and the cluster may be worked on and loses nothing, or failed before, or somebody asks for it.
 fn is_due(view: &View<'_>, roll: &Roll) -> bool {
     let same = |other: &&Roll| {
         let place = |of: &Roll| (of.pool.clone(), of.role, of.balancer.clone());
@@ -140,7 +142,11 @@ fn is_due(view: &View<'_>, roll: &Roll) -> bool {
         };
         intent.wish == wish && intent.counts(view.now)
     };
-    led && (open && before.is_none() || failed) || view.intents.iter().any(asked)
+    let mut machines = view.desired.machines.iter();
+    let agreed = view.desired.replacing.contains(&roll.pool);
+    let loses = |machine: &Machine| kept_on(view.desired, view.observed, machine).is_some();
+    let loses = !agreed && machines.any(|machine| roll.holds(machine) && loses(machine));
+    led && (open && before.is_none() && !loses || failed) || view.intents.iter().any(asked)
 }
 
 /// Whether a machine that was there before is to be made as it was.

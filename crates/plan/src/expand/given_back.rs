@@ -98,13 +98,17 @@ fn beside(desired: &Desired, machine: &Machine) -> u32 {
     u32::try_from(beside).unwrap_or(u32::MAX)
 }
 
-/// The machines of a pool that cannot be made, the highest first, each with the task that failed.
+/// The machines of a pool that cannot be made, the highest first, each with the task that failed. Where the
+/// cluster has nodes of the pool, wishes are about these, and not about machines of load balancers.
 fn failed<'a>(
     known: Known<'a>,
     pool: &'a Name,
 ) -> impl Iterator<Item = (&'a Machine, &'a Open)> + 'a {
-    let of_pool = known.desired.machines.iter().rev();
+    let of_pool = known.desired.machines.iter();
     let of_pool = of_pool.filter(move |machine| machine.pool == *pool);
+    let nodes = of_pool.clone().any(|machine| machine.role.is_node());
+    let of_pool = of_pool.rev();
+    let of_pool = of_pool.filter(move |machine| machine.role.is_node() || !nodes);
     of_pool.filter_map(move |machine| {
         let mut open = known.open.iter();
         let open = open.find(|open| open.machine == machine.id)?;

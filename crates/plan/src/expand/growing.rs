@@ -131,6 +131,8 @@ pub(super) struct Growing<'a> {
     /// Machines that do what they are there for, or did when they were last seen.
     serving: BTreeSet<MachineId>,
     scaled: Vec<(&'a Name, u32, u32)>,
+    /// Pools of which the cluster itself has machines, besides its load balancers.
+    pub(super) own: BTreeSet<&'a Name>,
     /// Pools that were on their way to machines of another kind.
     rolls: Vec<Roll>,
     births: Births,
@@ -178,6 +180,7 @@ impl<'a> Growing<'a> {
             untouched: untouched.unwrap_or_default(),
             serving,
             scaled,
+            own: BTreeSet::new(),
             rolls,
             births,
         }
@@ -186,10 +189,12 @@ impl<'a> Growing<'a> {
     /// How many machines a pool has, of which so many are there or on their way.
     ///
     /// One that is scaled stays as it is until somebody wishes otherwise, within what the
-    /// manifest allows; so does one that was not scaled before.
+    /// manifest allows; so does one that was not scaled before. Who wishes names a pool, and means the
+    /// nodes of the cluster: machines of a load balancer only where it has no nodes of that pool.
     fn size(&self, stand: Stand<'_>, pool: &Dynamic, present: usize) -> usize {
         let declared = pool.declared();
-        let mut wishes = self.scaled.iter().rev();
+        let meant = stand.role.is_node() || !self.own.contains(stand.pool);
+        let mut wishes = self.scaled.iter().rev().filter(|_| meant);
         let wished = wishes.find(|(of, _, was)| *of == stand.pool && *was == declared);
         let wished = wished.map(|(_, count, _)| *count);
         let count = match pool.autoscaler {

@@ -17,10 +17,12 @@ use std::fmt::Write as _;
 
 mod balancers;
 mod declared;
+mod disks;
 mod lived_with;
 mod metal;
 mod named;
 mod scaled;
+mod subnets;
 
 const NOW: Timestamp = Timestamp::from_millis(5);
 

@@ -75,12 +75,7 @@ impl Reason {
             }
             Self::ControlPlaneLost => ANEW.to_owned(),
             Self::Running { kind } => format!("continues when {kind} has ended"),
-            Self::Unreachable => {
-                format!(
-                    "switch it on; or, if it is lost, take it out of the manifest where it was given, \
-                     and run `slipway machine replace {machine}` where Slipway made it"
-                )
-            }
+            Self::Unreachable => switched_on(machine),
             Self::Unusable { .. } => {
                 "continues by itself when a look at the machine finds it mended".to_owned()
             }
@@ -113,6 +108,7 @@ impl Reason {
             | Self::Unnamed { .. }
             | Self::Unable { .. }
             | Self::Modules { .. }
+            | Self::Data { .. }
             | Self::Unmatched { .. } => self.next_of_machine(machine),
             Self::Leftover { node, ends, .. } => cleared(node, *ends),
             Self::Namesake { .. } => "continues when that node is cleared".to_owned(),
@@ -141,6 +137,11 @@ impl Reason {
             format!(
                 "make the record of {name} yourself, and take `dns` of the load balancer out of the manifest"
             )
+        } else if let Self::Data { pool, .. } = self {
+            format!(
+                "move what is on it, then run `slipway pool update {pool}`; or say replace: true of the pool, \
+                 and windows do so"
+            )
         } else if let Self::Unable { next, .. } = self {
             next.clone()
         } else if let Self::Modules { lasting, .. } = self {
@@ -156,6 +157,14 @@ impl Reason {
                 .to_owned()
         }
     }
+}
+
+/// What brings back a machine that does not answer, or another.
+fn switched_on(machine: &Name) -> String {
+    format!(
+        "switch it on; or, if it is lost, take it out of the manifest where it was given, \
+         and run `slipway machine replace {machine}` where Slipway made it"
+    )
 }
 
 /// What gives etcd its quorum back.

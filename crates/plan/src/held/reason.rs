@@ -214,6 +214,15 @@ pub enum Reason {
         /// Whether looking again will not help.
         lasting: bool,
     },
+    /// Newer modules would have others take the place of machines with data, and nobody has agreed to that.
+    Data {
+        /// What would go with each.
+        kept: String,
+        /// Which newer ones there are, as a clause.
+        modules: String,
+        /// The pool, with its cluster: `edge/muscle`.
+        pool: String,
+    },
     /// Nobody here can do it, and it is known before anybody is asked.
     Unable {
         /// Why.
@@ -323,6 +332,7 @@ impl Reason {
             | Self::Quota { .. }
             | Self::Unnamed { .. }
             | Self::Unable { .. }
+            | Self::Data { .. }
             | Self::Unmatched { .. }
             | Self::Leftover { .. }
             | Self::Unreachable
@@ -369,6 +379,7 @@ impl Reason {
             Self::Unnamed { .. } => "unnamed",
             Self::Unable { .. } => "unable",
             Self::Modules { .. } => "modules",
+            Self::Data { .. } => "data",
             Self::Unmatched { .. } => "unmatched",
         }
     }

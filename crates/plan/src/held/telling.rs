@@ -74,6 +74,7 @@ impl fmt::Display for Reason {
             | Self::Unnamed { .. }
             | Self::Unable { .. }
             | Self::Modules { .. }
+            | Self::Data { .. }
             | Self::Unmatched { .. } => self.tell_of_machine(f),
             Self::Quota { what, used, limit } => {
                 write!(f, "the project has {used} of at most {limit} {what}")
@@ -173,6 +174,8 @@ impl Reason {
                 Some(because) => write!(f, "{reference} was not looked up: {because}"),
                 None => write!(f, "nobody has seen yet to which commit {reference} leads"),
             }
+        } else if let Self::Data { kept, modules, .. } = self {
+            write!(f, "stays though {modules}: {kept} would go with it")
         } else if let Self::Unable { because, .. } = self {
             f.write_str(because)
         } else if let Self::Unmatched { selector } = self {

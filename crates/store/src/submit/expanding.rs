@@ -103,7 +103,8 @@ pub(super) fn expand(
         let changes = previews.iter();
         changes.map(|preview| (&preview.known, &preview.desired))
     };
-    judge(tx, changes(), Limits::default().allowing(allow.blast))??;
+    let limits = Limits::default().allowing(allow.blast);
+    judge(tx, changes(), manifest, limits)??;
     lost(changes(), manifest, allow.data_loss).map_err(SubmitError::DataLoss)?;
     let notes = notes::of(tx, (project, manifest), &previews, now)?;
     Ok(Previews {

@@ -464,3 +464,35 @@ fn machines_of_load_balancers_count_too() {
         "#]],
     );
 }
+
+#[test]
+fn a_load_balancer_has_as_many_roles_as_where_files_come_from() {
+    let with = |count: u32| {
+        let mut roles = String::new();
+        for at in 0..count {
+            let port = 10_000 + at;
+            writeln!(
+                roles,
+                "      - {{name: r{at}, protocol: tcp, port: {port}, targetPort: 30443, targetPools: [muscle]}}"
+            )
+            .unwrap();
+        }
+        let named: Vec<_> = (0..count).map(|at| format!("r{at}")).collect();
+        let text = EDGE.replacen("    roles:\n", &format!("    roles:\n{roles}"), 1);
+        let text = text.replacen(
+            "roles: [web, names,",
+            &format!("roles: [{},", named.join(", ")),
+            1,
+        );
+        let admitted = admit(&source::parse(&text).unwrap());
+        admitted.map(|manifest| manifest.balancers[0].roles.len())
+    };
+    // Two more that the load balancer has, and two that it has not.
+    assert_eq!(with(1_014).unwrap(), 1_016);
+    let faults = with(1_015).unwrap_err();
+    let told = faults.iter().map(ToString::to_string).next();
+    assert_eq!(
+        told.unwrap(),
+        "spec.loadBalancers.roles: found 1019 items, allowed: at most 1018"
+    );
+}

@@ -36,6 +36,47 @@ fn no_address_means_two_things() {
 }
 
 #[test]
+fn pods_and_services_are_apart_from_what_machines_have_at_clouds() {
+    let over = |more: &'static str| {
+        [
+            (
+                "providerType: simulated",
+                "providerType: hetzner, secretRef: {name: account}",
+            ),
+            ("version: v1.34.1", more),
+        ]
+    };
+    check(
+        &over("version: v1.34.1\n        podNetwork: 10.0.0.0/16"),
+        &expect![[r#"
+            spec.kubernetes.clusters[0].podNetwork: found 10.0.0.0/16, allowed: a network that does not overlap with 10.0.0.0/16, which machines of pool `brain` have at their provider; unless it lives so
+        "#]],
+    );
+    check(
+        &over("version: v1.34.1\n        serviceNetwork: 10.0.0.0/20"),
+        &expect![[r#"
+            spec.kubernetes.clusters[0].serviceNetwork: found 10.0.0.0/20, allowed: a network that does not overlap with 10.0.0.0/16, which machines of pool `brain` have at their provider; unless it lives so
+        "#]],
+    );
+    check(
+        &over("version: v1.34.1\n        serviceNetwork: 10.1.0.0/20"),
+        &expect![[r#"
+            admitted: 1 clusters, 3 pools
+        "#]],
+    );
+    // Who has no machines of a cloud may.
+    check(
+        &[(
+            "version: v1.34.1",
+            "version: v1.34.1\n        podNetwork: 10.0.0.0/16",
+        )],
+        &expect![[r#"
+            admitted: 1 clusters, 3 pools
+        "#]],
+    );
+}
+
+#[test]
 fn every_host_needs_room_for_its_pods() {
     check(
         &[

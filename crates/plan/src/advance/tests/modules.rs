@@ -333,7 +333,8 @@ fn refused(life: &Life, step: impl FnOnce(&mut Desired)) -> Vec<&'static str> {
 
 #[test]
 fn the_checker_refuses_newer_modules_that_nobody_asked_for() {
-    const UNASKED: &str = "newer modules are taken in a window, or when somebody asks";
+    const UNASKED: &str =
+        "newer modules are taken in a window where no data goes along, or when somebody asks";
     const REMADE: &str = "a machine stays what it is made from";
     let mut life = Life::made_from(NIGHTLY, 'a');
     let rolls = |digit: char| {
@@ -399,4 +400,86 @@ fn the_checker_refuses_to_make_what_nobody_knows() {
             .iter()
             .all(|of| matches!(of.origin, Origin::Made { .. }))
     );
+}
+
+/// What is kept on the machines of workers goes with them.
+const VOLUMES: Said = Said {
+    cluster: ", addons: [{name: local-path}], disruption: {windows: [{start: \"02:00\", duration: 2h}]}",
+    ..MAIN
+};
+
+#[test]
+fn no_window_takes_data_along() {
+    let mut life = Life::made_from(VOLUMES, 'a');
+    life.leads('b');
+    life.at_night();
+    life.settle();
+    // The control plane keeps none.
+    assert_eq!(
+        life.commits(),
+        "edge-brain-02 b, edge-muscle-01 a, edge-muscle-02 a"
+    );
+    expect![[r"
+        everything was last seen as declared
+        pool muscle could have newer modules: git.example.org/m@main leads, since Thu 1970-01-01 00:16 UTC, to bbbbbbbbbb, and machines are made from aaaaaaaaaa
+          → `slipway pool update edge/muscle` takes them, one machine after the other, each with volumes of add-on local-path; say replace: true of the pool to have windows do so
+    "]]
+    .assert_eq(&life.chain());
+    expect![[r"
+        cluster edge: nothing can be done now
+          held  drain edge-muscle-01 and 1 more: stays though git.example.org/m@main leads to bbbbbbbbbb: volumes of add-on local-path would go with it
+                move what is on it, then run `slipway pool update edge/muscle`; or say replace: true of the pool, and windows do so
+    "]]
+    .assert_eq(&journey(&life.view()).to_string());
+    // The checker does not take the planner's word for it.
+    let workers = |desired: &mut Desired| {
+        let machine = desired.machines.last().unwrap().clone();
+        desired.rolls.push(model::upkeep::Roll {
+            pool: machine.pool,
+            role: machine.role,
+            balancer: None,
+            origin: machine.origin.at(Some(commit('b'))),
+            surge: 1,
+            coming: Vec::new(),
+            failed: None,
+        });
+    };
+    assert_eq!(
+        refused(&life, workers),
+        ["newer modules are taken in a window where no data goes along, or when somebody asks"]
+    );
+    life.ask('b');
+    assert!(refused(&life, workers).is_empty());
+    life.settle();
+    assert_eq!(
+        life.commits(),
+        "edge-brain-02 b, edge-muscle-03 b, edge-muscle-04 b"
+    );
+}
+
+#[test]
+fn windows_take_newer_modules_where_the_pool_says_that_machines_are_replaced() {
+    let more = "replace: true";
+    let mut life = Life::made_from(Said { more, ..VOLUMES }, 'a');
+    life.leads('b');
+    life.at_night();
+    assert!(journey(&life.view()).held.is_empty());
+    life.settle();
+    assert_eq!(
+        life.commits(),
+        "edge-brain-02 b, edge-muscle-03 b, edge-muscle-04 b"
+    );
+}
+
+#[test]
+fn a_data_disk_that_somebody_asked_for_goes_with_no_window() {
+    let at_night = |more: &'static str| {
+        let mut life = Life::made_from(Said { more, ..NIGHTLY }, 'a');
+        life.leads('b');
+        life.at_night();
+        life.settle();
+        life.commits()
+    };
+    assert!(at_night("storageDiskSize: 50").ends_with("edge-muscle-01 a, edge-muscle-02 a"));
+    assert!(at_night("storageDiskSize: 0").ends_with("edge-muscle-03 b, edge-muscle-04 b"));
 }

@@ -239,3 +239,57 @@ fn who_is_on_the_way_out_is_not_taken_back() {
         assert_eq!(again(begun), (3, stays), "{attempts} {state:?}");
     }
 }
+
+/// A pool that says this of its size, for workloads and for a load balancer, or for that alone.
+fn shared(size: &str, compute: &str) -> Manifest {
+    let pool = |name: &str, size: &str| {
+        format!(
+            "{{name: {name}, providerSpec: {{name: lab, region: n}}, {size}, serverType: lite, image: i}}"
+        )
+    };
+    let (brain, both) = (pool("brain", "count: 1"), pool("muscle", size));
+    admitted(&format!(
+        "
+apiVersion: slipway.dev/v1
+kind: InputManifest
+metadata: {{name: m}}
+spec:
+  providers: [{{name: lab, providerType: sandbox}}]
+  nodePools: {{dynamic: [{brain}, {both}]}}
+  kubernetes: {{clusters: [{{name: edge, version: v1.34.0, network: 10.8.0.0/24, pools: {{control: [brain], compute: [{compute}]}}}}]}}
+  loadBalancers:
+    roles: [{{name: web, protocol: tcp, port: 443, targetPort: 30443, targetPools: [brain]}}]
+    clusters: [{{name: front, targetedK8s: edge, pools: [muscle], roles: [web]}}]
+"
+    ))
+}
+
+/// How many machines of the pool take workloads, and how many are of the load balancer.
+fn both(history: &History) -> (usize, usize) {
+    let machines = &history.desired.as_ref().unwrap().machines;
+    let pool = "muscle".parse().unwrap();
+    let of_pool = machines.iter().filter(|machine| machine.pool == pool);
+    let (nodes, doors): (Vec<_>, Vec<_>) = of_pool.partition(|machine| machine.role.is_node());
+    (nodes.len(), doors.len())
+}
+
+#[test]
+fn who_scales_a_pool_means_the_nodes_of_the_cluster_where_it_has_some() {
+    let range = "autoscaler: {min: 1, max: 4}";
+    let scaled = |manifest: &Manifest, was: u32| {
+        let wish = move |count| Wish::Scale {
+            pool: "muscle".parse().unwrap(),
+            count,
+            was,
+        };
+        let grown = History::new()
+            .apply(manifest)
+            .wish(|_| wish(4))
+            .apply(manifest);
+        let four = both(&grown);
+        (four, both(&grown.wish(|_| wish(2)).apply(manifest)))
+    };
+    assert_eq!(scaled(&shared(range, "muscle"), 0), ((4, 1), (2, 1)));
+    assert_eq!(scaled(&shared("count: 3", "muscle"), 3), ((4, 3), (2, 3)));
+    assert_eq!(scaled(&shared(range, ""), 0), ((0, 4), (0, 2)));
+}

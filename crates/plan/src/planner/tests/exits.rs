@@ -154,10 +154,11 @@ const fn number(reason: &Reason) -> usize {
         Reason::Namesake { .. } => 31,
         Reason::Unable { .. } => 32,
         Reason::Vain { .. } => 33,
+        Reason::Data { .. } => 34,
     }
 }
 
-const REASONS: usize = 34;
+const REASONS: usize = 35;
 
 /// What ends a wait besides time and the planner.
 type Deed = fn(&mut World);
@@ -491,6 +492,11 @@ fn held_from_outside() -> Vec<usize> {
         Reason::Unable {
             because: "nobody makes it".to_owned(),
             next: "make it yourself".to_owned(),
+        },
+        Reason::Data {
+            kept: "volumes".to_owned(),
+            modules: "main leads to 2b".to_owned(),
+            pool: "edge/compute".to_owned(),
         },
     ];
     let mut met = Vec::new();
