@@ -261,6 +261,7 @@ contract! {
         environments_are_listed_by_their_last_change;
     slept:
         what_nobody_uses_is_put_to_sleep,
+        what_the_hours_wake_has_all_of_its_idle_time_again,
         what_sleeps_because_of_the_hour_is_woken_and_kept,
         who_archives_what_sleeps_has_it_stay_where_it_is,
         what_is_brought_back_after_its_end_has_one_again,
