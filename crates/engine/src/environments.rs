@@ -19,10 +19,11 @@ mod living;
 mod remembering;
 mod working;
 
+pub use initialising::Inits;
+
 use beating::Beats;
 use driver::Clock;
 use driver::deploy::Deployer;
-use initialising::Inits;
 use remembering::Remembered;
 use std::sync::Arc;
 use std::time::Duration;
@@ -116,6 +117,11 @@ impl<D: Deployer> Environments<D> {
         Self {
             shared: Arc::new(shared),
         }
+    }
+
+    /// What is run before everything else: whoever asks scripts besides waits for it.
+    pub fn inits(&self) -> Inits {
+        self.shared.inits.clone()
     }
 
     /// Runs all loops until `stop`, then lets go of what is under way and returns.

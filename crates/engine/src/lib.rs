@@ -23,7 +23,7 @@ mod sweeping;
 mod working;
 
 pub use deliveries::{Deliveries, DeliverySettings};
-pub use environments::{EnvironmentSettings, Environments};
+pub use environments::{EnvironmentSettings, Environments, Inits};
 pub use secrets::{given, opener};
 pub use settings::Settings;
 

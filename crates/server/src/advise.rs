@@ -94,6 +94,8 @@ pub enum Trouble {
     TooMuch,
     /// A script did not end in time.
     Hung,
+    /// What is to be run before all other scripts has not ended.
+    Early,
     /// A script ended with an error.
     Failed,
     /// What deploys environments is not there, or cannot be used.

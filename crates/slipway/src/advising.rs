@@ -4,6 +4,7 @@
 use crate::aside;
 use driver::deploy::{self, Deployer, Judged, Looked, Subject};
 use driver::{Clock, Context, Error};
+use engine::Inits;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use model::environment::config::Defaults;
@@ -14,6 +15,7 @@ use model::name::Name;
 use model::sealed::Owner;
 use server::{Advice, Advise, Candidate, Glance, Of, Trouble, Unadvised, Verdict};
 use std::sync::Arc;
+use std::time::Duration;
 use store::{Actor, Store};
 use tokio_util::sync::CancellationToken;
 use vault::Vault;
@@ -25,7 +27,12 @@ pub(crate) struct Advisers<D> {
     pub(crate) vault: Vault,
     pub(crate) clock: Clock,
     pub(crate) stop: CancellationToken,
+    /// What is run before they are asked.
+    pub(crate) inits: Inits,
 }
+
+/// How long somebody who asks waits for what is run before: longer, and they are told.
+const INIT_WITHIN: Duration = Duration::from_secs(5);
 
 impl<D> Advisers<D> {
     /// What they get to tell defaults: nothing that is secret.
@@ -47,11 +54,22 @@ impl<D> Advisers<D> {
         let opener = engine::given(owner, Arc::clone(&candidate.fresh), stored);
         aside::context_with(self.clock, opener, self.stop.clone())
     }
+
+    /// Has that been run which comes before everything else, when this completes.
+    async fn initialised(&self, settings: &Settings) -> Result<(), Unadvised> {
+        let ended = tokio::time::timeout(INIT_WITHIN, self.inits.ended(settings)).await;
+        ended.map_err(|_| Unadvised {
+            trouble: Trouble::Early,
+            what: "the project's script `init` has not ended, and comes before all others".to_owned(),
+            hint: "try again when it has ended; one that hangs is ended when its time is over (`actionSeconds` of the project's settings)".to_owned(),
+        })
+    }
 }
 
 impl<D: Deployer> Advise for Advisers<D> {
     fn defaults<'a>(&'a self, settings: &'a Settings, of: Of<'a>) -> Advice<'a, Defaults> {
         async move {
+            self.initialised(settings).await?;
             let cx = self.context();
             let told = self.deployer.defaults(&cx, settings, which(of));
             told.await.map_err(unadvised)
@@ -61,6 +79,7 @@ impl<D: Deployer> Advise for Advisers<D> {
 
     fn keys<'a>(&'a self, settings: &'a Settings, of: Of<'a>) -> Advice<'a, Vec<KnownKey>> {
         async move {
+            self.initialised(settings).await?;
             let cx = self.context();
             let told = self.deployer.keys(&cx, settings, which(of));
             told.await.map_err(unadvised)
@@ -78,6 +97,7 @@ impl<D: Deployer> Advise for Advisers<D> {
 
     fn judge<'a>(&'a self, candidate: &'a Candidate) -> Advice<'a, Verdict> {
         async move {
+            self.initialised(&candidate.settings).await?;
             let (cx, subject) = (self.about(candidate), subject(candidate));
             let judged = self.deployer.judge(&cx, &subject).await;
             Ok(match judged.map_err(unadvised)? {
@@ -91,6 +111,7 @@ impl<D: Deployer> Advise for Advisers<D> {
 
     fn look<'a>(&'a self, candidate: &'a Candidate, look: Look) -> Advice<'a, Glance> {
         async move {
+            self.initialised(&candidate.settings).await?;
             let (cx, subject) = (self.about(candidate), subject(candidate));
             let looked = self.deployer.look(&cx, &subject, look).await;
             let Looked { seen, said } = looked.map_err(unadvised)?;

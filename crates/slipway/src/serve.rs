@@ -94,6 +94,7 @@ pub(crate) async fn start(
             let (code, hint) = (error.code(), error.hint());
             failed("cannot let the administrator in", code, hint, error)
         })?;
+    let environments = installation.environments();
     let server = Server {
         store: installation.store.clone(),
         vault: installation.vault.clone(),
@@ -112,6 +113,7 @@ pub(crate) async fn start(
             vault: installation.vault.clone(),
             clock,
             stop: stop.clone(),
+            inits: environments.inits(),
         }),
         prices: Arc::new(prices),
         unable: hands::unable,
@@ -120,7 +122,7 @@ pub(crate) async fn start(
     };
     let mut running = Running::new();
     running.start(installation.engine().run(stop.clone()));
-    running.start(installation.environments().run(stop.clone()));
+    running.start(environments.run(stop.clone()));
     running.start(installation.deliveries().run(stop.clone()));
     for listener in listeners {
         running.start(server::run(listener, server.clone(), stop.clone()));

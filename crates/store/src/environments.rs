@@ -13,6 +13,7 @@ mod cancelling;
 mod changing;
 mod checking;
 mod claiming;
+mod configured;
 mod creating;
 mod delivering;
 mod following;

@@ -20,9 +20,17 @@ use crate::workspace;
 /// How many there are.
 const COUNT: usize = 50_000;
 
-/// Actions that are under way while somebody reads, and how long each takes.
+/// Actions that are under way while somebody reads, by how many clients they are asked for at once,
+/// and how long each takes: longer than all of the reading, also on a slow machine.
 const ACTIONS: usize = 200;
-const ACTION_SECONDS: u32 = 20;
+const ASKERS: usize = 40;
+const ACTION_SECONDS: u32 = 120;
+
+/// How many of them must be under way before somebody reads, and still be when all is read.
+const UNDER_WAY_MIN: usize = 195;
+
+/// How long it may take until they are.
+const UNDER_WAY_WITHIN: Duration = Duration::from_mins(2);
 
 /// Who asks: so many clients at once, each so often.
 const CLIENTS: usize = 4;
@@ -147,12 +155,13 @@ fn one(body: &Body, server: &Server) -> Result<Vec<Row>> {
 
     eprintln!("asking with {CLIENTS} clients, alone and beside {ACTIONS} actions");
     let alone = ask_all(&client)?;
-    // The one from before was not used for too long, and is closed.
-    let mut connection = client.connection()?;
-    for number in 0..ACTIONS {
-        connection.post(&format!("/environments/e{number:05}/archive"), "{}")?;
-    }
+    begin_all(&client)?;
     let beside = ask_all(&client)?;
+    let left = under_way(&mut client.connection()?)?;
+    ensure!(
+        left >= UNDER_WAY_MIN,
+        "only {left} of {ACTIONS} actions were still under way when all was read"
+    );
     let lists = |what: &str, times: &Latencies| {
         let p99 = times.percentile(99);
         eprintln!(
@@ -195,6 +204,59 @@ fn unseen(connection: &mut Connection, before: &serde_json::Value) -> Result<usi
     }
 }
 
+/// Has all actions begun at once, and waits until nearly all of them are under way.
+fn begin_all(client: &Client) -> Result<()> {
+    let began = Instant::now();
+    std::thread::scope(|scope| {
+        let askers: Vec<_> = (0..ASKERS)
+            .map(|asker| scope.spawn(move || begin(client, asker)))
+            .collect();
+        for asker in askers {
+            let Ok(asked) = asker.join() else {
+                anyhow::bail!("a client broke down");
+            };
+            asked?;
+        }
+        Ok(())
+    })?;
+    let mut connection = client.connection()?;
+    loop {
+        let count = under_way(&mut connection)?;
+        if count >= UNDER_WAY_MIN {
+            let took = millis(began.elapsed());
+            eprintln!("{count} of {ACTIONS} actions were under way after {took}");
+            return Ok(());
+        }
+        ensure!(
+            began.elapsed() < UNDER_WAY_WITHIN,
+            "only {count} of {ACTIONS} actions were under way in time"
+        );
+        std::thread::sleep(Duration::from_millis(250));
+    }
+}
+
+/// What one client has begun.
+fn begin(client: &Client, asker: usize) -> Result<()> {
+    let mut connection = client.connection()?;
+    for number in (asker..ACTIONS).step_by(ASKERS) {
+        connection.post(&format!("/environments/e{number:05}/archive"), "{}")?;
+    }
+    Ok(())
+}
+
+/// How many actions are under way.
+fn under_way(connection: &mut Connection) -> Result<usize> {
+    let page = connection.list("/environments?limit=500&status=archive-pending")?;
+    running(&page)
+}
+
+/// How many of a page of environments have a script running.
+fn running(page: &serde_json::Value) -> Result<usize> {
+    let items = page["items"].as_array().context("the answer is no list")?;
+    let running = |item: &&serde_json::Value| item["busy"]["state"] == "running";
+    Ok(items.iter().filter(running).count())
+}
+
 /// Asks with all clients at once.
 fn ask_all(client: &Client) -> Result<Latencies> {
     let mut times = Vec::new();
@@ -232,4 +294,21 @@ fn ask(client: &Client, number: usize) -> Result<Vec<Duration>> {
         times.push(began.elapsed());
     }
     Ok(times)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn only_what_runs_is_under_way() {
+        let page = json!({"items": [
+            {"name": "a", "busy": {"kind": "archive", "state": "running"}},
+            {"name": "b", "busy": {"kind": "archive", "state": "waiting"}},
+            {"name": "c", "busy": null},
+        ]});
+        assert_eq!(running(&page).unwrap(), 1);
+        assert!(running(&json!({})).is_err());
+    }
 }

@@ -4,6 +4,7 @@
 
 use super::Shared;
 use super::configuring::{configuration, context_of_look};
+use super::initialising::is_initialised;
 use driver::Context;
 use driver::deploy::{Deployer, Looked, Subject};
 use futures_util::FutureExt as _;
@@ -15,7 +16,7 @@ use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
-use store::{DueCheck, LookRecord};
+use store::{DueCheck, Effective, LookRecord};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -35,6 +36,9 @@ const TAKE_WITHIN: Duration = Duration::from_secs(1);
 
 /// What a look may take besides its script.
 const MARGIN: Duration = Duration::from_secs(5);
+
+/// How long a look waits, at a time, for the script `init` of its project to end.
+const EARLY_FOR: Duration = Duration::from_secs(5);
 
 /// How long after its next look was due somebody is no longer known for one that did not end in time:
 /// most are gone by then.
@@ -144,8 +148,13 @@ async fn take<D: Deployer>(
         }
     };
     let taken = !due.checks.is_empty();
+    let mut early = Vec::new();
     for check in due.checks {
         if let Some(settings) = due.settings.get(&check.project) {
+            if !is_initialised(shared, &check.project, settings) {
+                early.push(check);
+                continue;
+            }
             let (shared, settings) = (shared.clone(), settings.clone());
             let every = jittered(settings.patience.every, random);
             let beside = if looks.late.contains_key(&check.id) {
@@ -156,7 +165,20 @@ async fn take<D: Deployer>(
             beside.spawn(look(shared, check, settings, every, stop.child_token()));
         }
     }
+    put_off(shared, &early).await;
     taken
+}
+
+/// Puts looks off that come before what is to be run before everything else.
+async fn put_off<D>(shared: &Shared<D>, early: &[DueCheck]) {
+    if early.is_empty() {
+        return;
+    }
+    let due = shared.clock.now().plus(EARLY_FOR);
+    if let Err(error) = shared.store.put_off_looks(early, due).await {
+        // They are due again when nobody holds them any more.
+        tracing::error!(%error, "could not put looks off: {error}");
+    }
 }
 
 /// The time between two looks, more or less.
@@ -167,7 +189,7 @@ fn jittered(every: Duration, random: &mut fastrand::Rng) -> Duration {
 /// Looks at one environment, within the time that is given to it.
 async fn look<D: Deployer>(
     shared: Arc<Shared<D>>,
-    check: DueCheck,
+    mut check: DueCheck,
     settings: Settings,
     every: Duration,
     leave: CancellationToken,
@@ -176,7 +198,7 @@ async fn look<D: Deployer>(
     let cx = context_of_look(&shared, &check, leave.clone());
     let limit = settings.patience.check;
     let began = shared.clock.now();
-    let looked = AssertUnwindSafe(seen(&shared, &cx, &check, settings)).catch_unwind();
+    let looked = AssertUnwindSafe(seen(&shared, &cx, &mut check, settings)).catch_unwind();
     // Two scripts for what it is configured with, and one to look.
     let bound = limit.saturating_mul(3) + MARGIN;
     let (seen, said) = match tokio::time::timeout(bound, looked).await {
@@ -206,25 +228,32 @@ fn too_long(limit: Duration) -> String {
     format!("the look took longer than {} seconds", limit.as_secs())
 }
 
+/// What an environment is configured with: what it was last deployed with, whatever the defaults
+/// are by now. Of one that was taken over from elsewhere that is not known.
+async fn configured<D: Deployer>(
+    shared: &Shared<D>,
+    cx: &Context,
+    check: &mut DueCheck,
+    settings: &Settings,
+) -> Result<Effective, String> {
+    if let Some(effective) = check.effective.take() {
+        return Ok(effective);
+    }
+    let configured = configuration(&*shared.deployer, cx, settings, &check.edits).await;
+    configured.map_err(|why| format!("could not look: {why}"))
+}
+
 /// What a look shows; nothing where nobody knows how the environment is configured.
 async fn seen<D: Deployer>(
     shared: &Shared<D>,
     cx: &Context,
-    check: &DueCheck,
+    check: &mut DueCheck,
     settings: Settings,
 ) -> (Option<Seen>, String) {
     let limit = settings.patience.check;
-    let configured = configuration(&*shared.deployer, cx, &settings, &check.edits);
-    let configured = tokio::time::timeout(limit.saturating_mul(2), configured);
-    let configured = match configured.await {
-        Ok(Ok(configured)) => configured,
-        Ok(Err(error)) => return (None, format!("could not look: {error}")),
-        Err(_) => {
-            return (
-                None,
-                "could not look: its defaults took too long".to_owned(),
-            );
-        }
+    let configured = match configured(shared, cx, check, &settings).await {
+        Ok(configured) => configured,
+        Err(why) => return (None, why),
     };
     let subject = Subject {
         id: Some(check.id),

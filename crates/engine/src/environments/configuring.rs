@@ -69,9 +69,24 @@ pub(super) fn context_of_look<D>(
     Context::new(shared.clock, Arc::new(Told), Arc::new(once), leave, 0)
 }
 
-/// What an environment is configured with: what its scripts tell, and what people made of it. How
-/// it is deployed comes first, because the rest depends on it.
+/// What an environment is configured with by what is told now, in the time that two scripts have.
 pub(super) async fn configuration<D: Deployer>(
+    deployer: &D,
+    cx: &Context,
+    settings: &Settings,
+    edits: &Edits,
+) -> Result<Effective, String> {
+    let limit = settings.patience.check.saturating_mul(2);
+    let told = worked_out(deployer, cx, settings, edits);
+    match tokio::time::timeout(limit, told).await {
+        Ok(told) => told.map_err(|error| error.to_string()),
+        Err(_) => Err("its defaults took too long".to_owned()),
+    }
+}
+
+/// What comes of defaults and edits: what its scripts tell, and what people made of it. How
+/// it is deployed comes first, because the rest depends on it.
+async fn worked_out<D: Deployer>(
     deployer: &D,
     cx: &Context,
     settings: &Settings,

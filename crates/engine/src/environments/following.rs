@@ -6,11 +6,12 @@
 mod carrying;
 
 use super::Shared;
+use super::initialising::is_initialised;
 use carrying::{Carried, carry};
 use driver::deploy::Deployer;
 use model::name::Name;
 use plan::environment::git::pause;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use store::{GitEnd, GitRequest};
@@ -34,8 +35,10 @@ pub(super) async fn run<D: Deployer>(shared: Arc<Shared<D>>, stop: CancellationT
     let mut news = shared.store.subscribe();
     let mut carried = JoinSet::new();
     let mut under_way = BTreeSet::new();
+    let mut inits = shared.inits.subscribe();
     loop {
         news.mark_unchanged();
+        inits.mark_unchanged();
         take_up(&shared, &stop, &mut carried, &mut under_way).await;
         let pause = until_due(&shared).await;
         tokio::select! {
@@ -51,6 +54,7 @@ pub(super) async fn run<D: Deployer>(shared: Arc<Shared<D>>, stop: CancellationT
                 }
             },
             _ = news.changed() => {}
+            _ = inits.changed() => {}
             () = tokio::time::sleep(pause) => {}
         }
     }
@@ -71,7 +75,15 @@ async fn take_up<D: Deployer>(
             return;
         }
     };
+    let mut early = BTreeMap::new();
     for request in due {
+        let project = &request.project;
+        if !early.contains_key(project) {
+            early.insert(project.clone(), is_early(shared, project).await);
+        }
+        if early.get(project) == Some(&true) {
+            continue;
+        }
         let which = (
             request.project.clone(),
             request.source.clone(),
@@ -87,6 +99,15 @@ async fn take_up<D: Deployer>(
                 which
             });
         }
+    }
+}
+
+/// Whether scripts of a project are not to be asked yet: what is run before them has not ended.
+async fn is_early<D>(shared: &Shared<D>, project: &Name) -> bool {
+    // Whoever follows a request reads it again, and says what is wrong.
+    match shared.store.environment_settings(project).await {
+        Ok(Some(row)) => !is_initialised(shared, project, &row.settings),
+        Ok(None) | Err(_) => false,
     }
 }
 

@@ -11,14 +11,14 @@ use model::environment::settings::{Deploy, Settings};
 use model::name::Name;
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 /// The shortest pause between two looks at what projects say, however much happens.
-const LOOK_MIN: Duration = Duration::from_secs(2);
+const LOOK_MIN: Duration = Duration::from_millis(250);
 
 /// The longest: what changes is news.
 const LOOK_EVERY: Duration = Duration::from_mins(5);
@@ -32,16 +32,53 @@ const RECORDS_MAX: u32 = 30;
 /// Whose, and what it depends on.
 type Which = (Name, String);
 
-/// What was run, and is not run again.
-#[derive(Default)]
-pub(super) struct Inits(Mutex<BTreeMap<Which, Arc<OnceCell<()>>>>);
+/// What is run before everything else of projects, here: what has ended is not run again. A clone is
+/// another view of the same.
+#[derive(Clone, Default)]
+pub struct Inits {
+    cells: Arc<Mutex<BTreeMap<Which, Arc<OnceCell<()>>>>>,
+    /// Rung when one has ended.
+    bell: Arc<watch::Sender<()>>,
+}
 
 impl Inits {
-    fn of(&self, project: &Name, settings: &Settings) -> Arc<OnceCell<()>> {
-        let depends = format!("{}\0{:?}", settings.scripts, settings.place);
-        let mut inits = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        inits.entry((project.clone(), depends)).or_default().clone()
+    /// Has that ended, for whoever is asked about environments of these settings, when this
+    /// completes.
+    pub async fn ended(&self, settings: &Settings) {
+        let depends = depends(settings);
+        let mut bell = self.bell.subscribe();
+        let waits = || {
+            let cells = self.lock();
+            let mut of = cells.iter().filter(|((_, on), _)| *on == depends);
+            settings.deploy == Deploy::Scripts && !of.any(|(_, cell)| cell.initialized())
+        };
+        // Whoever rings goes when we do.
+        while waits() && bell.changed().await.is_ok() {}
     }
+
+    /// Rings when one has ended.
+    pub(super) fn subscribe(&self) -> watch::Receiver<()> {
+        self.bell.subscribe()
+    }
+
+    fn has_ended(&self, project: &Name, settings: &Settings) -> bool {
+        let which = (project.clone(), depends(settings));
+        self.lock().get(&which).is_some_and(|of| of.initialized())
+    }
+
+    fn of(&self, project: &Name, settings: &Settings) -> Arc<OnceCell<()>> {
+        let which = (project.clone(), depends(settings));
+        self.lock().entry(which).or_default().clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Which, Arc<OnceCell<()>>>> {
+        self.cells.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// On what it depends: a directory of scripts, and what they are told of the project.
+fn depends(settings: &Settings) -> String {
+    format!("{}\0{:?}", settings.scripts, settings.place)
 }
 
 /// Runs it for every project at the start, and again when one says something else.
@@ -106,7 +143,7 @@ async fn look<D: Deployer>(
 
 /// Whether it has been run, here and for these settings, or need not be.
 pub(super) fn is_initialised<D>(shared: &Shared<D>, project: &Name, settings: &Settings) -> bool {
-    settings.deploy != Deploy::Scripts || shared.inits.of(project, settings).initialized()
+    settings.deploy != Deploy::Scripts || shared.inits.has_ended(project, settings)
 }
 
 /// Has it been run, here and for these settings, when this completes.
@@ -135,6 +172,7 @@ pub(super) async fn initialised<D: Deployer>(
         record(shared, project, error).await;
     })
     .await;
+    shared.inits.bell.send_replace(());
 }
 
 async fn record<D: Deployer>(shared: &Shared<D>, project: &Name, error: Option<String>) {
@@ -152,5 +190,38 @@ async fn record<D: Deployer>(shared: &Shared<D>, project: &Name, error: Option<S
             }
         }
         tokio::time::sleep(RECORD_AGAIN_AFTER).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::environment::settings::Place;
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_asks_besides_waits_until_it_has_ended() {
+        let place = Place {
+            project_name: "Shop".to_owned(),
+            base_domain: "shop.example.org".to_owned(),
+            namespace: Name::default_project(),
+            cluster: None,
+        };
+        let settings = Settings::usual(place, "/scripts");
+        let inits = Inits::default();
+        let waits = async || {
+            let ended = tokio::time::timeout(Duration::from_secs(9), inits.ended(&settings));
+            ended.await.is_err()
+        };
+        assert!(waits().await, "nobody has begun it");
+        let cell = inits.of(&Name::default_project(), &settings);
+        assert!(waits().await);
+        let ended = async {
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            cell.set(()).unwrap();
+            inits.bell.send_replace(());
+        };
+        let (waited, ()) = tokio::join!(waits(), ended);
+        assert!(!waited);
+        assert!(!waits().await);
     }
 }

@@ -185,6 +185,22 @@ async fn a_request_that_is_closed_while_its_environment_is_made_is_archived() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_request_is_closed_also_when_nobody_can_tell_defaults() {
+    let stage = Stage::set().await;
+    stage.say(with(source())).await;
+    let story = async {
+        stage.told(event(12, "basket", 'a', true)).await;
+        stage.settled(12).await;
+        stage.until("basket", Some(Status::Running)).await;
+        stage.world.state().speechless = true;
+        stage.told(event(12, "basket", 'a', false)).await;
+        assert_eq!(stage.settled(12).await.said, "archive basket");
+        stage.until("basket", Some(Status::Archived)).await;
+    };
+    play(&stage, None, story).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_somebody_archived_by_hand_is_given_the_commit_when_it_is_restored() {
     let stage = Stage::set().await;
     stage.say(with(source())).await;

@@ -1,12 +1,15 @@
 //! What is called off, what takes too long, what nobody can look at, and what ends by itself.
 
-use crate::{Stage, name, play, settings, tagged, well};
+use crate::{Stage, name, play, settings, tagged, told, well};
+use model::disruption::{Day, Window, Windows};
 use model::environment::action::State;
+use model::environment::config::Edits;
 use model::environment::settings::Settings;
-use model::environment::status::{Deed, Failure, Status};
+use model::environment::status::{Deed, Failure, Seen, Sleep, Status};
+use model::environment::taken::Taken;
 use model::name::Name;
 use std::time::Duration;
-use store::{About, Cancelled};
+use store::{About, ActionDraft, Cancelled, Quota};
 
 #[tokio::test(start_paused = true)]
 async fn what_is_called_off_is_ended_soon() {
@@ -166,12 +169,68 @@ async fn however_many_hang_all_others_are_looked_at_in_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn defaults_that_nobody_can_tell_are_no_reason_to_think_ill_of_an_environment() {
+async fn whoever_looks_is_told_what_was_deployed_whatever_the_defaults_are_by_now() {
     let stage = Stage::set().await;
     let story = async {
         let created = stage.create("orange", "v1").await;
         well(&stage, created).await;
+        // An earlier action counts again, whose tag was the default then.
+        let again = ActionDraft {
+            project: Name::default_project(),
+            name: name("orange"),
+            deed: Deed::Update,
+            force: false,
+            generation: None,
+            seen: None,
+            edits: Some(Edits::default()),
+            sealed: Vec::new(),
+            sealed_until: None,
+            effective: told(&tagged("v3")),
+            actor: "ana".into(),
+            cause: None,
+            origin: None,
+        };
+        let again = stage.store.begin_action(again, stage.now()).await.unwrap();
+        well(&stage, again).await;
+        stage.world.state().tag = Some("v4".to_owned());
         stage.until("orange", Some(Status::Running)).await;
+        // Nobody needs defaults for a look, either.
+        stage.world.state().speechless = true;
+        tokio::time::sleep(Duration::from_mins(20)).await;
+        let row = stage.show("orange").await.unwrap();
+        assert_eq!(row.status, Status::Running);
+        assert_eq!(row.checked.unwrap().said, "found v3");
+    };
+    play(&stage, None, story).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn defaults_that_nobody_can_tell_are_no_reason_to_think_ill_of_an_environment() {
+    let stage = Stage::set().await;
+    let story = async {
+        // Of one that was taken over nobody knows what it was deployed with.
+        stage.world.state().up.insert("orange".into(), "v1".into());
+        let taken = Taken {
+            name: name("orange"),
+            origin: "octopod/orange".to_owned(),
+            status: Status::Running,
+            since: stage.now(),
+            created_at: stage.now(),
+            updated_at: stage.now(),
+            archived_at: None,
+            edits: tagged("v1"),
+            links: Vec::new(),
+            actions: Vec::new(),
+        };
+        let project = Name::default_project();
+        let (taken, now) = (vec![taken], stage.now());
+        let took = stage
+            .store
+            .take_environments(&project, taken, false, "root".into(), now);
+        took.await.unwrap();
+        tokio::time::sleep(Duration::from_mins(1)).await;
+        let seen = stage.show("orange").await.unwrap().checked.unwrap().seen;
+        assert_eq!(seen, Some(Seen::Good));
         stage.world.state().speechless = true;
         tokio::time::sleep(Duration::from_mins(2)).await;
         let row = stage.show("orange").await.unwrap();
@@ -233,6 +292,149 @@ async fn what_has_been_there_for_long_enough_ends_by_itself() {
         let own: Vec<_> = own.map(|entry| entry.action.as_str()).collect();
         assert_eq!(own, ["environment.archive", "environment.cleanup"]);
     };
+    play(&stage, None, story).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_nobody_can_tell_keeps_nothing_from_ending() {
+    let stage = Stage::set().await;
+    let short = Settings {
+        retention: Duration::from_hours(2),
+        ..settings()
+    };
+    stage.say(short).await;
+    let story = async {
+        let created = stage.create("orange", "v1").await;
+        well(&stage, created).await;
+        stage.until("orange", Some(Status::Running)).await;
+        stage.ends("orange", Duration::from_hours(1)).await;
+        stage.world.state().speechless = true;
+        let began = stage.now();
+        stage.until("orange", Some(Status::Archived)).await;
+        assert!(stage.now().since(began) < Duration::from_mins(61));
+        stage.until("orange", None).await;
+        assert!(stage.now().since(began) < Duration::from_mins(182));
+    };
+    play(&stage, None, story).await;
+}
+
+impl Stage {
+    /// Says until when one may be up.
+    async fn ends(&self, called: &str, after: Duration) {
+        let about = About {
+            expires_at: Some(self.now().plus(after)),
+            ..About::default()
+        };
+        let (project, now) = (Name::default_project(), self.now());
+        let of = (&project, &name(called));
+        let amended = self
+            .store
+            .amend_environment(of, None, about, "ana".into(), now);
+        amended.await.unwrap();
+    }
+}
+
+/// Up in the first half of every hour that follows this moment.
+fn half_of_each_hour(stage: &Stage) -> Windows {
+    let minutes = stage.now().as_millis() / 60_000 % (24 * 60);
+    let start = |hour: i64| u16::try_from((minutes + hour * 60) % (24 * 60)).unwrap();
+    let windows = (0..24).map(|hour| Window {
+        days: Day::ALL.into(),
+        start: start(hour),
+        minutes: 30,
+        offset: 0,
+    });
+    Windows(windows.collect())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_project_whose_scripts_hang_keeps_no_other_from_ending() {
+    let stage = Stage::set().await;
+    let (project, other) = (Name::default_project(), "other".parse::<Name>().unwrap());
+    let put = stage
+        .store
+        .put_project(&other, Quota::default(), "root".into(), stage.now());
+    put.await.unwrap();
+    let sleepy = Settings {
+        hours: half_of_each_hour(&stage),
+        ..settings()
+    };
+    stage.say(sleepy.clone()).await;
+    let put = stage.store.put_environment_settings(
+        &other,
+        Settings {
+            scripts: "/other".to_owned(),
+            ..settings()
+        },
+        "root".into(),
+        stage.now(),
+    );
+    put.await.unwrap();
+    let story = async {
+        for number in 0..20 {
+            stage.create(&format!("orange{number}"), "v1").await;
+        }
+        stage.create_in(&other, "lemon", "v1").await;
+        stage.until("orange19", Some(Status::Archived)).await;
+        let asleep = stage.show("orange19").await.unwrap().asleep;
+        assert_eq!(asleep, Some(Sleep::Hours));
+        // When they are to be woken, nobody can say with what.
+        stage.world.state().mute.insert("/scripts".to_owned());
+        while sleepy.hours.opens(stage.now()).is_some() {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        let (lemon, now) = (name("lemon"), stage.now());
+        let about = About {
+            expires_at: Some(now.plus(Duration::from_secs(20))),
+            ..About::default()
+        };
+        let of = (&other, &lemon);
+        let amended = stage
+            .store
+            .amend_environment(of, None, about, "ana".into(), now);
+        amended.await.unwrap();
+        loop {
+            let shown = stage.store.environment(&other, &lemon).await.unwrap();
+            if shown.unwrap().status == Status::Archived {
+                break;
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        let took = stage.now().since(now);
+        assert!(took < Duration::from_mins(2), "{took:?}");
+        // They are woken when somebody says it.
+        stage.world.state().mute.clear();
+        stage.until("orange0", Some(Status::Running)).await;
+        assert_eq!(stage.show("orange0").await.unwrap().project, project);
+    };
+    play(&stage, None, story).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn looks_wait_for_init() {
+    let stage = Stage::set().await;
+    let story = async {
+        let created = stage.create("orange", "v1").await;
+        well(&stage, created).await;
+        stage.until("orange", Some(Status::Running)).await;
+        stage.world.state().init_takes = Some(Duration::from_mins(20));
+        let other = Settings {
+            scripts: "/other".to_owned(),
+            ..settings()
+        };
+        stage.say(other).await;
+        tokio::time::sleep(Duration::from_mins(1)).await;
+        let looks = || stage.world.state().looks["orange"];
+        let before = looks();
+        tokio::time::sleep(Duration::from_mins(18)).await;
+        assert_eq!(looks(), before);
+        let row = stage.show("orange").await.unwrap();
+        assert_eq!(row.status, Status::Running);
+        tokio::time::sleep(Duration::from_mins(2)).await;
+        assert!(looks() > before);
+    };
+    // The world notes whoever looks, or asks, too early.
     play(&stage, None, story).await;
 }
 

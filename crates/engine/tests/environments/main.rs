@@ -79,7 +79,11 @@ impl Stage {
     }
 
     async fn create(&self, called: &str, tag: &str) -> Begun {
-        let (project, name) = (Name::default_project(), name(called));
+        self.create_in(&Name::default_project(), called, tag).await
+    }
+
+    async fn create_in(&self, project: &Name, called: &str, tag: &str) -> Begun {
+        let (project, name) = (project.clone(), name(called));
         let edits = tagged(tag);
         let draft = EnvironmentDraft {
             id: self.store.environment_to_be(&project, &name).await.unwrap(),

@@ -58,6 +58,10 @@ pub(crate) struct State {
     pub(crate) hanging: BTreeSet<String>,
     /// Whether nobody can tell the defaults.
     pub(crate) speechless: bool,
+    /// Directories of scripts that never tell them.
+    pub(crate) mute: BTreeSet<String>,
+    /// The tag by default, where that is another than at first.
+    pub(crate) tag: Option<String>,
     /// A tag that makes no sense.
     pub(crate) refused: Option<String>,
     /// A tag that the setting cannot have.
@@ -194,6 +198,15 @@ impl Hands {
     /// Scripts that are initialised by themselves.
     fn directory(&self, settings: &Settings) -> String {
         format!("{} at {}", settings.scripts, self.place)
+    }
+
+    /// Notes that something was asked before its time.
+    fn must_be_initialised(&self, settings: &Settings, what: &str) {
+        let directory = self.directory(settings);
+        let mut state = self.world.state();
+        if !state.inits.contains(&directory) {
+            state.wrong.push(format!("{what} came before init"));
+        }
     }
 
     /// Begins a script, or finds that it was begun; none where nobody here can.
@@ -346,6 +359,7 @@ impl Deployer for Hands {
     async fn look(&self, _: &Context, subject: &Subject, look: Look) -> Result<Looked, Error> {
         self.world.point().await;
         let name = subject.name.to_string();
+        self.must_be_initialised(&subject.settings, &format!("a look at {name}"));
         let hangs = {
             let mut state = self.world.state();
             *state.looks.entry(name.clone()).or_default() += 1;
@@ -368,16 +382,26 @@ impl Deployer for Hands {
         Ok(Looked { seen, said })
     }
 
-    async fn defaults(&self, _: &Context, _: &Settings, of: Of<'_>) -> Result<Defaults, Error> {
+    async fn defaults(
+        &self,
+        _: &Context,
+        settings: &Settings,
+        of: Of<'_>,
+    ) -> Result<Defaults, Error> {
+        self.must_be_initialised(settings, "a question for defaults");
+        if self.world.state().mute.contains(&settings.scripts) {
+            std::future::pending::<()>().await;
+        }
         if self.world.state().speechless {
             return Err(Error {
                 attempted: "the script of the defaults exited with status 9".to_owned(),
                 hint: "mend it".to_owned(),
             });
         }
+        let tag = self.world.state().tag.clone();
         let told = match of {
             Of::Deployment => ("chart", "shop"),
-            Of::Application(_) => ("image.tag", "v0"),
+            Of::Application(_) => ("image.tag", tag.as_deref().unwrap_or("v0")),
         };
         let told = (told.0.parse().unwrap(), told.1.parse().unwrap());
         Ok(Defaults::new([told]))
@@ -393,6 +417,7 @@ impl Deployer for Hands {
 
     async fn judge(&self, _: &Context, subject: &Subject) -> Result<Judged, Error> {
         self.world.point().await;
+        self.must_be_initialised(&subject.settings, "a question whether it makes sense");
         let refused = self.world.state().refused.clone();
         if refused == Some(tag(subject)) {
             return Ok(Judged::Bad("no such image\n".to_owned()));

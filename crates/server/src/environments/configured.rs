@@ -6,16 +6,12 @@ use model::environment::settings::Settings;
 use model::name::Name;
 use model::secret::{EntryName, Secret};
 use std::sync::Arc;
-use store::{ActionRow, Actor, Effective, EnvironmentRow, Page};
+use store::{Actor, Effective, EnvironmentRow};
 
 use super::view;
 use crate::advise::{Candidate, Of, Verdict};
 use crate::app::App;
 use crate::problem::Problem;
-
-/// How far back is looked for what an environment was made with: more than anybody cancels in a
-/// row.
-const LOOKED_AT: u32 = 100;
 
 /// What the project says of environments, which has to be something.
 pub(crate) async fn settings(app: &App, project: &Name) -> Result<Settings, Problem> {
@@ -43,22 +39,15 @@ pub(crate) async fn worked_out(
     })
 }
 
-/// What an environment was last deployed with. What is to go is told what it was made with, also
-/// when nobody can tell what would be the defaults now.
+/// What an environment was last deployed with. What is to go, or is looked at, is told what it was
+/// made with, whatever would be the defaults now; of what was done elsewhere nobody knows.
 pub(crate) async fn recorded(
     app: &App,
     row: &EnvironmentRow,
     settings: &Settings,
 ) -> Result<Effective, Problem> {
-    let page = Page {
-        limit: LOOKED_AT,
-        after: None,
-    };
-    // Of what was done elsewhere nobody knows what the defaults were.
-    let begun = |action: &ActionRow| action.started_at.is_some() && !action.taken;
-    let mut actions = app.store().actions(row.id, page).await?.items.into_iter();
-    match actions.find(|action| begun(action) && action.edits == row.edits) {
-        Some(action) => Ok(action.effective),
+    match app.store().deployed_with(row.id, &row.edits).await? {
+        Some(effective) => Ok(effective),
         None => worked_out(app, settings, &row.edits).await,
     }
 }

@@ -220,12 +220,13 @@ impl Problem {
             Trouble::NotText => (told, "ENV-032", "script told no text"),
             Trouble::TooMuch => (told, "ENV-033", "script told too much"),
             Trouble::Hung => (StatusCode::CONFLICT, "ENV-034", "script took too long"),
+            Trouble::Early => (StatusCode::CONFLICT, "ENV-039", "init has not ended"),
             Trouble::Missing => (StatusCode::CONFLICT, "ENV-035", "nothing to deploy with"),
             Trouble::Failed => (StatusCode::CONFLICT, "ENV-036", "script failed"),
             Trouble::Unfit => (told, "ENV-037", "cannot be handed over"),
             Trouble::Ours => (StatusCode::BAD_GATEWAY, "ENV-011", "scripts did not answer"),
         };
-        let hint = if matches!(trouble, Trouble::Unfit | Trouble::Ours) {
+        let hint = if matches!(trouble, Trouble::Early | Trouble::Unfit | Trouble::Ours) {
             format!("{hint}; nothing was changed")
         } else {
             format!(

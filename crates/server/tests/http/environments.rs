@@ -67,6 +67,9 @@ impl Advise for Oracle {
                 Of::Deployment => told(&[("chart_name", "shop"), ("chart_version", "12.0.0")]),
                 Of::Application(deployment) => {
                     let version = plain(deployment, "chart_version").unwrap_or("none");
+                    if settings.scripts == "/newer" {
+                        return Ok(told(&[("sick", "yes")]));
+                    }
                     told(&[
                         ("ingress.enabled", "true"),
                         ("image.tag", ""),

@@ -1,6 +1,7 @@
 //! Environments through the whole program, deployed by the example scripts.
 
 mod bad_input;
+mod early;
 mod git;
 mod import;
 mod killed;

@@ -251,7 +251,8 @@ fn set_out(
             FORMAT.into(),
             encode(&known.body)?,
             asleep.into(),
-            draft.cause.is_none().into(),
+            // Whoever wakes it, it is new to those who would use it.
+            (draft.cause.is_none() || deed == Deed::Restore).into(),
         ],
     )?;
     tx.execute(

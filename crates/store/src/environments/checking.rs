@@ -4,7 +4,8 @@
 //! and that time is the proof that nobody looked since and nothing was begun: what is recorded
 //! with another is dropped.
 
-use super::{note_change, settings};
+use super::configured::Begun;
+use super::{Effective, note_change, settings};
 use crate::Store;
 use crate::audit;
 use crate::body::{Row, Scope, Tx, Value, first, for_each};
@@ -46,6 +47,8 @@ pub struct DueCheck {
     pub look: Look,
     /// What people made of its defaults.
     pub edits: Edits,
+    /// What it was last deployed with; none where nobody wrote that down.
+    pub effective: Option<Effective>,
     /// Until when nobody else looks.
     pub held: Timestamp,
 }
@@ -121,6 +124,22 @@ impl Store {
         self.runner.read(question).await
     }
 
+    /// Puts looks off that nobody can make yet, which says nothing about what they are at.
+    pub async fn put_off_looks(&self, checks: &[DueCheck], due: Timestamp) -> Result<(), Error> {
+        let params = checks
+            .iter()
+            .map(|check| vec![check.id.into(), check.held.into(), due.into()]);
+        let params: Vec<Vec<Value>> = params.collect();
+        let question = move |tx: &mut dyn Tx| {
+            tx.batch(
+                "UPDATE environment_checks SET due = $3 WHERE environment = $1 AND due = $2",
+                &params,
+            )?;
+            Ok(())
+        };
+        self.runner.write(Scope::Rows, question).await
+    }
+
     /// Records what was seen, and has environments become what follows from it.
     pub async fn record_looks(
         &self,
@@ -177,12 +196,16 @@ fn take(
         &[],
         &ids,
     )?;
+    let mut begun = Begun::of(tx, &ids)?;
     let mut due = DueChecks::default();
     let mut held: BTreeMap<Timestamp, Vec<Value>> = BTreeMap::new();
     let mut projects = Projects::default();
     for row in rows {
         let (id, until) = match read(tx, row, &mut projects, now)? {
-            Ok(check) => (check.id, Some((check.held, check))),
+            Ok(mut check) => {
+                check.effective = begun.deployed_with(tx, check.id, &check.edits)?;
+                (check.id, Some((check.held, check)))
+            }
             Err(id) => (id, None),
         };
         let aside = now.plus(ASIDE_FOR);
@@ -255,6 +278,7 @@ fn read(
         status,
         look,
         edits: body.edits,
+        effective: None,
         held,
     }))
 }

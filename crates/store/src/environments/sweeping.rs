@@ -6,7 +6,8 @@ use crate::error::Error;
 
 /// Clears away what actions printed before a point in time, and actions that ended before another;
 /// at most so many of each. Answers how many. The newest action of an environment that is there
-/// stays: it says with what it was made. What was taken over has its time from then on.
+/// stays, and the newest that was begun: it says with what it was made. What was taken over has its
+/// time from then on.
 pub(crate) fn sweep(
     tx: &mut dyn Tx,
     output: &[Value],
@@ -23,7 +24,8 @@ pub(crate) fn sweep(
         "DELETE FROM environment_actions WHERE seq IN (
              SELECT seq FROM environment_actions a WHERE ended_at < $1 AND not_before < $1 AND (
                  EXISTS (SELECT 1 FROM environment_actions newer
-                         WHERE newer.environment = a.environment AND newer.seq > a.seq)
+                         WHERE newer.environment = a.environment AND newer.seq > a.seq
+                         AND (newer.begun_at IS NOT NULL OR a.begun_at IS NULL))
                  OR EXISTS (SELECT 1 FROM environments e WHERE e.id = a.environment AND e.gone = 1))
              ORDER BY ended_at LIMIT $2)
          RETURNING id",

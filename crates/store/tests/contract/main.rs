@@ -27,6 +27,7 @@ mod paced;
 mod planned;
 mod posted;
 mod reasons;
+mod recalled;
 mod sealed;
 mod slept;
 mod spoken;
@@ -260,8 +261,13 @@ contract! {
         only_the_newest_changes_are_kept,
         environments_are_listed_by_what_people_look_for,
         environments_are_listed_by_their_last_change;
+    recalled:
+        who_looks_is_told_what_was_deployed,
+        nobody_knows_what_was_deployed_elsewhere,
+        a_look_that_is_put_off_says_nothing;
     slept:
         what_nobody_uses_is_put_to_sleep,
+        what_the_hours_wake_has_all_of_its_idle_time_again,
         what_sleeps_because_of_the_hour_is_woken_and_kept,
         who_archives_what_sleeps_has_it_stay_where_it_is,
         what_is_brought_back_after_its_end_has_one_again,

@@ -89,6 +89,31 @@ pub(crate) async fn what_nobody_uses_is_put_to_sleep(store: &Store) {
     );
 }
 
+pub(crate) async fn what_the_hours_wake_has_all_of_its_idle_time_again(store: &Store) {
+    let said = Settings {
+        hours: an_hour_a_day(),
+        idle: Some(Duration::from_hours(2)),
+        ..settings()
+    };
+    settle_in(store, said).await;
+    running(store, "orange", 1).await;
+    obey(store, HOUR).await;
+    assert_eq!(show(store, "orange").await.asleep, Some(Sleep::Hours));
+    obey(store, 24 * HOUR).await;
+    let orange = show(store, "orange").await;
+    assert_eq!(
+        orange.used_at,
+        at(24 * HOUR),
+        "it is there for whoever comes"
+    );
+    assert_eq!(told(store, 25 * HOUR - 60).await, "");
+    // So it sleeps because of the hours again, and is woken when they begin.
+    obey(store, 25 * HOUR).await;
+    assert_eq!(show(store, "orange").await.asleep, Some(Sleep::Hours));
+    let woken = "restore orange because of the hour";
+    assert_eq!(told(store, 48 * HOUR).await, woken);
+}
+
 pub(crate) async fn who_archives_what_sleeps_has_it_stay_where_it_is(store: &Store) {
     let said = Settings {
         hours: an_hour_a_day(),

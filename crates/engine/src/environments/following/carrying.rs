@@ -202,7 +202,7 @@ impl<D: Deployer> Hand<'_, D> {
         let edits = self.source.tagged(event, &self.settings.tag, &row.edits);
         let goes = deed == Deed::Archive;
         let effective = if goes {
-            self.defaults(&row.edits).await?
+            self.recorded(row).await?
         } else {
             self.configured(&row.name, row.id, &edits, Arc::default())
                 .await?
@@ -259,6 +259,15 @@ impl<D: Deployer> Hand<'_, D> {
         Ok(Arc::new(fresh))
     }
 
+    /// What an environment was last deployed with: it goes also when nobody can tell defaults.
+    async fn recorded(&self, row: &EnvironmentRow) -> Result<Effective, Unable> {
+        let recorded = self.shared.store.deployed_with(row.id, &row.edits).await;
+        match recorded.map_err(|error| failed(&error))? {
+            Some(effective) => Ok(effective),
+            None => self.defaults(&row.edits).await,
+        }
+    }
+
     /// What comes of edits and defaults.
     async fn defaults(&self, edits: &Edits) -> Result<Effective, Unable> {
         let (shared, request) = (self.shared, self.request);
@@ -269,11 +278,8 @@ impl<D: Deployer> Hand<'_, D> {
             origin,
             (self.stop.child_token(), 0),
         );
-        let asked = configuration(&*shared.deployer, &cx, self.settings, edits);
-        let limit = self.settings.patience.check.saturating_mul(2);
-        let asked = tokio::time::timeout(limit, asked).await;
-        let late = |_| Unable::Failed("its defaults took too long".to_owned());
-        asked.map_err(late)?.map_err(|error| failed(&error))
+        let told = configuration(&*shared.deployer, &cx, self.settings, edits).await;
+        told.map_err(Unable::Failed)
     }
 
     /// The same, if the project's check takes it.

@@ -322,7 +322,7 @@ pub(crate) async fn look(
 ) -> Result<Json<CheckedView>, Problem> {
     let row = environments::find(&app, &project, &name).await?;
     let settings = environments::settings(&app, &project).await?;
-    let effective = environments::worked_out(&app, &settings, &row.edits).await?;
+    let effective = environments::recorded(&app, &row, &settings).await?;
     let nothing = Arc::default();
     let candidate = environments::subject(&row, &settings, &effective, &nothing, &caller.actor);
     // Whoever asks while a script changes it wants to know whether it is up.

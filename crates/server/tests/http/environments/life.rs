@@ -418,6 +418,10 @@ async fn somebody_can_look_now() {
         "running",
         "what was seen is only told"
     );
+    // Whoever looks is told what was deployed, and not what the defaults are by now.
+    world.set_up(json!({"scripts": "/newer"})).await;
+    let good = world.env(Method::POST, "s/orange/look", Value::Null).await;
+    assert_eq!(good.json()["seen"], "good");
 }
 
 #[tokio::test]
