@@ -15,7 +15,7 @@ use model::environment::settings::{Patience, Place, Settings};
 use crate::asking::{Asking, bad};
 use crate::contract::{self, Script};
 use crate::error::{Error, Kind};
-use crate::output;
+use crate::output::{self, Redactor};
 use crate::process::{self, Ended, How, Keep};
 use crate::secrets::Opened;
 use crate::surroundings::Surroundings;
@@ -194,20 +194,22 @@ impl Trial {
     /// Asks about the environment that nobody has. However a script ends, it is an answer.
     async fn asked(&self, script: Script) -> Result<(Verdict, String), Error> {
         let (subject, opened) = (&self.subject, Opened::none());
+        let redactor = Redactor::default();
         let ended = self
             .asking
             .about(subject, script, &opened, Keep::Last(SAID));
         let ended: Ended = ended.await?;
         match ended.how {
             How::Exited(status) => {
-                let said = ended.said();
+                let said = ended.said(&redactor);
                 let said = said.lines().last().unwrap_or_default();
                 let between = if said.is_empty() { "" } else { ": " };
                 let seen = format!("ended with status {status}{between}{said}");
                 Ok((Verdict::Good, seen))
             }
             How::Signal(_) | How::TimedOut => {
-                Err(bad(script, &ended, subject.settings.patience.check))
+                let patience = subject.settings.patience.check;
+                Err(bad(script, &ended, patience, &redactor))
             }
         }
     }
