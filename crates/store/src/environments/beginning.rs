@@ -235,8 +235,13 @@ fn set_out(
         now
     };
     let expires_at = lasts(deed, known.expires_at, known.given(), now);
-    let asleep = draft.cause.filter(|_| deed == Deed::Archive);
-    let asleep = asleep.and_then(Cause::sleep).map(Sleep::as_str);
+    let asleep = match deed {
+        Deed::Archive => draft.cause.and_then(Cause::sleep),
+        // What is never begun leaves it as it is.
+        Deed::Cleanup => known.standing.asleep,
+        Deed::Create | Deed::Update | Deed::Restore | Deed::Delete => None,
+    };
+    let asleep = asleep.map(Sleep::as_str);
     tx.execute(
         "UPDATE environments SET generation = $2, status = $3, status_since = $4, failed = 0, expires_at = $5,
              updated_at = $6, format = $7, body = $8, asleep = $9,
