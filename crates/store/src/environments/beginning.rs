@@ -134,6 +134,7 @@ pub(super) fn begin(
     if let Some(until) = draft.sealed_until {
         check_unchanged(tx, &draft.project, known.id, &edits, until)?;
     }
+    let before = known.body.origin.clone();
     if let Some(origin) = &draft.origin {
         known.body.origin = Some(origin.clone());
     }
@@ -152,6 +153,7 @@ pub(super) fn begin(
             since: known.standing.since,
             failed: known.standing.failed,
             edits: known.body.edits.clone(),
+            origin: before,
             rest: Some(Rest {
                 asleep: known.standing.asleep.map(|sleep| sleep.as_str().to_owned()),
                 expires_at: known.expires_at,

@@ -80,7 +80,8 @@ contract! {
         a_request_waits_while_its_environment_is_busy_or_rests,
         an_environment_of_a_fork_has_no_secrets,
         requests_of_which_nothing_is_heard_are_swept,
-        a_service_is_told_how_the_environment_of_a_commit_is;
+        a_service_is_told_how_the_environment_of_a_commit_is,
+        what_was_called_off_was_not_deployed;
     documents:
         a_submission_becomes_a_generation_and_clusters,
         the_same_text_twice_is_one_generation,
