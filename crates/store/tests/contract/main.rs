@@ -256,6 +256,7 @@ contract! {
     glimpsed:
         whoever_is_due_is_looked_at_by_one,
         what_was_seen_before_something_began_is_dropped,
+        what_people_say_of_one_meanwhile_does_not_keep_looks_away,
         an_environment_becomes_what_is_seen,
         one_that_nobody_can_look_at_is_told_so,
         only_the_newest_changes_are_kept,
