@@ -26,6 +26,9 @@ const SAID: usize = 4096;
 /// How much of a script is looked at to learn who runs it: what the system reads of it.
 const FIRST_LINE: u64 = 256;
 
+/// How files begin that the system runs by itself.
+const PROGRAM: &[u8] = b"\x7fELF";
+
 /// What was found of one script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
@@ -234,7 +237,8 @@ const ORDER: [Script; 15] = [
     Script::Init,
 ];
 
-/// Refuses a script whose first line names somebody who is not there: it would not even be begun.
+/// Refuses a script that is no program and whose first line names nobody who is there: it would not
+/// even be begun.
 fn interpreted(file: &Path) -> Result<(), Error> {
     let mut beginning = Vec::new();
     let read = File::open(file).and_then(|file| file.take(FIRST_LINE).read_to_end(&mut beginning));
@@ -246,7 +250,10 @@ fn interpreted(file: &Path) -> Result<(), Error> {
         return wrong(format!("cannot be read: {cause}"));
     }
     let Some(named) = beginning.strip_prefix(b"#!") else {
-        return Ok(());
+        if beginning.starts_with(PROGRAM) {
+            return Ok(());
+        }
+        return wrong("has no first line that says who runs it".to_owned());
     };
     let line = named.split(|byte| *byte == b'\n').next();
     let line = String::from_utf8_lossy(line.unwrap_or_default());
