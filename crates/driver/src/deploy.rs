@@ -186,6 +186,11 @@ pub enum Acted {
     Lost,
     /// It could not be begun, and was not.
     Unbegun(Error),
+    /// It was to be ended before it was begun, and never was begun.
+    Withdrawn {
+        /// By whom or what.
+        because: Because,
+    },
     /// It goes on, and nobody here follows it now.
     Left,
 }

@@ -262,6 +262,9 @@ impl Span<'_> {
     }
 }
 
+/// How long one rests on that was to be removed, where that was not begun or somebody called it off.
+pub const REMOVED_AGAIN_AFTER: Duration = Duration::from_hours(1);
+
 /// When the hours next begin or end, if that is soon: they do so on the minute.
 pub fn turns(hours: &Windows, now: Timestamp, soon: Duration) -> Option<Timestamp> {
     const MINUTE: i64 = 60_000;
@@ -302,6 +305,8 @@ pub enum Ended {
     Done,
     /// It says otherwise, or could not say anything.
     Failed,
+    /// It was never begun.
+    Unbegun,
 }
 
 /// What becomes of an environment when an action at it has ended.
@@ -316,6 +321,8 @@ pub enum Became {
 /// What becomes of an environment of this status when this has ended.
 pub const fn ended(status: Status, deed: Deed, how: Ended) -> Became {
     match (deed, how) {
+        // Looks find out about others, and nobody looks at what could not be removed.
+        (_, Ended::Unbegun) => Became::Is(status),
         (Deed::Cleanup | Deed::Delete, Ended::Done) => Became::Gone,
         (Deed::Cleanup | Deed::Delete, Ended::Failed) => Became::Is(Status::CleanupFailed),
         (

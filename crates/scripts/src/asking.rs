@@ -83,7 +83,9 @@ impl Asking {
         let variables = self.surroundings.of(settings, &Opened::none());
         let keep = Keep::First(output::BYTES_MAX);
         let ended = run(settings, &program, words, &variables, keep).await?;
-        good(script, &ended, settings.patience.check)?;
+        // It is given nothing that is secret.
+        let redactor = Redactor::default();
+        good(script, &ended, settings.patience.check, &redactor)?;
         understood(script, &ended, read)
     }
 
@@ -101,7 +103,7 @@ impl Asking {
             let what = redactor.clean(&error.what).into_owned();
             Error { what, ..error }
         };
-        good(script, &ended, subject.settings.patience.check).map_err(clean)?;
+        good(script, &ended, subject.settings.patience.check, &redactor)?;
         let mut links = understood(script, &ended, output::links).map_err(clean)?;
         for link in &mut links {
             link.name = redactor.clean(&link.name).into_owned();
@@ -132,7 +134,7 @@ impl Asking {
             keep: Keep::Last(COMPLAINT_BYTES_MAX),
         };
         let ended = process::run(&call).await?;
-        good(script, &ended, patience)?;
+        good(script, &ended, patience, &Redactor::default())?;
         Ok(Notified::Told)
     }
 }
@@ -175,15 +177,22 @@ fn understood<T>(
 }
 
 /// Nothing, if a script ended well.
-fn good(script: Script, ended: &Ended, patience: Duration) -> Result<(), Error> {
+fn good(
+    script: Script,
+    ended: &Ended,
+    patience: Duration,
+    redactor: &Redactor,
+) -> Result<(), Error> {
     match ended.how {
         How::Exited(0) => Ok(()),
-        How::Exited(_) | How::Signal(_) | How::TimedOut => Err(bad(script, ended, patience)),
+        How::Exited(_) | How::Signal(_) | How::TimedOut => {
+            Err(bad(script, ended, patience, redactor))
+        }
     }
 }
 
-/// Why a script that ended badly did.
-pub(crate) fn bad(script: Script, ended: &Ended, patience: Duration) -> Error {
+/// Why a script that ended badly did, without what is secret.
+pub(crate) fn bad(script: Script, ended: &Ended, patience: Duration, redactor: &Redactor) -> Error {
     let (kind, how) = match ended.how {
         How::Exited(status) => (Kind::Failed, format!("ended with status {status}")),
         How::Signal(signal) => (Kind::Failed, format!("was ended by signal {signal}")),
@@ -195,7 +204,8 @@ pub(crate) fn bad(script: Script, ended: &Ended, patience: Duration) -> Error {
             )
         }
     };
-    let complaint = output::legible(&ended.err.bytes);
+    // Only what is clean is cut: what is secret is not known by a part of it.
+    let complaint = ended.err.clean(redactor);
     let complaint = complaint.trim();
     let begin = complaint.len().saturating_sub(COMPLAINT_BYTES_MAX);
     let complaint = &complaint[complaint.ceil_char_boundary(begin)..];

@@ -130,7 +130,7 @@ impl Bench {
                     let prepared = tokio::select! {
                         biased;
                         () = cx.cancelled() => return Ok(Acted::Left),
-                        () = following.end.cancelled() => Err(killed(Because::Cancelled)),
+                        () = following.end.cancelled() => Err(withdrawn(Because::Cancelled)),
                         prepared = prepare.prepare(cx, work) => prepared,
                     };
                     let prepared = match prepared {
@@ -174,11 +174,11 @@ impl Bench {
 pub(crate) fn patience(cx: &Context, work: &Work) -> Result<Duration, Acted> {
     let patience = work.deadline.since(cx.now());
     if patience.is_zero() {
-        return Err(killed(Because::TimedOut));
+        return Err(withdrawn(Because::TimedOut));
     }
     Ok(patience)
 }
 
-const fn killed(because: Because) -> Acted {
-    Acted::Killed { because }
+const fn withdrawn(because: Because) -> Acted {
+    Acted::Withdrawn { because }
 }

@@ -152,13 +152,13 @@ impl Deployer for Scripts {
             .asking
             .about(subject, script, &opened, Keep::Last(SAID));
         let ended = ended.await?;
-        let said = Redactor::new(opened.texts())
-            .clean(&ended.said())
-            .into_owned();
+        let redactor = Redactor::new(opened.texts());
+        let said = ended.said(&redactor);
         let (exit, said) = match ended.how {
             How::Exited(status) => (Some(status), said),
             How::Signal(_) | How::TimedOut => {
-                let why = bad(script, &ended, subject.settings.patience.check);
+                let patience = subject.settings.patience.check;
+                let why = bad(script, &ended, patience, &redactor);
                 (
                     None,
                     format!("{said}\nslipway: {why}").trim_start().to_owned(),
@@ -213,19 +213,20 @@ impl Deployer for Scripts {
             .asking
             .about(subject, script, &opened, Keep::First(SAID));
         let ended = ended.await?;
+        let redactor = Redactor::new(opened.texts());
         match ended.how {
             How::Exited(0) => Ok(Judged::Good),
             How::Exited(_) => {
                 // What is meant for people is on standard output; some scripts say it elsewhere.
-                let said = match ended.out.text() {
-                    said if said.is_empty() => ended.err.text(),
+                let said = match ended.out.text(&redactor) {
+                    said if said.is_empty() => ended.err.text(&redactor),
                     said => said,
                 };
-                let said = Redactor::new(opened.texts()).clean(&said).into_owned();
                 Ok(Judged::Bad(said))
             }
             How::Signal(_) | How::TimedOut => {
-                Err(bad(script, &ended, subject.settings.patience.check).into())
+                let patience = subject.settings.patience.check;
+                Err(bad(script, &ended, patience, &redactor).into())
             }
         }
     }

@@ -20,6 +20,7 @@ use tokio::time::Instant;
 
 use crate::contract::Script;
 use crate::error::{Error, Kind};
+use crate::output::Redactor;
 
 /// How long a script may take to end when it is asked to.
 pub const GRACE: Duration = Duration::from_secs(3);
@@ -97,9 +98,21 @@ impl Captured {
             .saturating_add(u64::try_from(dropped).unwrap_or(u64::MAX));
     }
 
-    /// As text for people, with a note where something was dropped.
-    pub fn text(&self) -> String {
+    /// What was kept as text, without what is secret.
+    pub fn clean(&self, redactor: &Redactor) -> String {
         let text = crate::output::legible(&self.bytes);
+        let clean = redactor.clean(&text);
+        let left = match (self.dropped, self.keep) {
+            (0, _) => &clean,
+            (_, Keep::First(_)) => redactor.before_cut(&clean),
+            (_, Keep::Last(_)) => redactor.after_cut(&clean),
+        };
+        left.to_owned()
+    }
+
+    /// The same for people, with a note where something was dropped.
+    pub fn text(&self, redactor: &Redactor) -> String {
+        let text = self.clean(redactor);
         let text = text.trim_end();
         match (self.dropped, self.keep) {
             (0, _) => text.to_owned(),
@@ -134,9 +147,9 @@ pub struct Ended {
 }
 
 impl Ended {
-    /// All that it said, what it complained about last.
-    pub fn said(&self) -> String {
-        let (out, err) = (self.out.text(), self.err.text());
+    /// All that it said without what is secret, what it complained about last.
+    pub fn said(&self, redactor: &Redactor) -> String {
+        let (out, err) = (self.out.text(redactor), self.err.text(redactor));
         let between = if out.is_empty() || err.is_empty() {
             ""
         } else {

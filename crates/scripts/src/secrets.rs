@@ -206,11 +206,6 @@ impl Opened {
     /// JSON and in the Secrets of Kubernetes.
     pub(crate) fn texts(&self) -> impl Iterator<Item = String> {
         let way = self.way().and_then(Secret::expose_text).unwrap_or_default();
-        let of_way = way.lines().filter_map(|line| {
-            let mut names = WAY_SECRETS.iter();
-            let value = names.find_map(|name| line.trim().strip_prefix(name))?;
-            Some(value.trim().trim_matches(['"', '\'']).to_owned())
-        });
         let of_settings = self.values.iter().flat_map(|(_, _, value)| {
             let text = String::from_utf8_lossy(value.expose()).into_owned();
             let quoted = serde_json::Value::from(text.as_str()).to_string();
@@ -221,8 +216,17 @@ impl Opened {
             let coded = base64::engine::general_purpose::STANDARD.encode(value.expose());
             [text, quoted, coded]
         });
-        of_settings.chain(of_way)
+        of_settings.chain(secrets_of_way(way))
     }
+}
+
+/// What is secret in the way to a cluster.
+pub(crate) fn secrets_of_way(way: &str) -> impl Iterator<Item = String> {
+    way.lines().filter_map(|line| {
+        let mut names = WAY_SECRETS.iter();
+        let value = names.find_map(|name| line.trim().strip_prefix(name))?;
+        Some(value.trim().trim_matches(['"', '\'']).to_owned())
+    })
 }
 
 /// The variable of a setting.

@@ -15,7 +15,7 @@ use model::environment::settings::{Patience, Place, Settings};
 use crate::asking::{Asking, bad};
 use crate::contract::{self, Script};
 use crate::error::{Error, Kind};
-use crate::output;
+use crate::output::{self, Redactor};
 use crate::process::{self, Ended, How, Keep};
 use crate::secrets::Opened;
 use crate::surroundings::Surroundings;
@@ -25,6 +25,9 @@ const SAID: usize = 4096;
 
 /// How much of a script is looked at to learn who runs it: what the system reads of it.
 const FIRST_LINE: u64 = 256;
+
+/// How files begin that the system runs by itself.
+const PROGRAM: &[u8] = b"\x7fELF";
 
 /// What was found of one script.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -194,20 +197,22 @@ impl Trial {
     /// Asks about the environment that nobody has. However a script ends, it is an answer.
     async fn asked(&self, script: Script) -> Result<(Verdict, String), Error> {
         let (subject, opened) = (&self.subject, Opened::none());
+        let redactor = Redactor::default();
         let ended = self
             .asking
             .about(subject, script, &opened, Keep::Last(SAID));
         let ended: Ended = ended.await?;
         match ended.how {
             How::Exited(status) => {
-                let said = ended.said();
+                let said = ended.said(&redactor);
                 let said = said.lines().last().unwrap_or_default();
                 let between = if said.is_empty() { "" } else { ": " };
                 let seen = format!("ended with status {status}{between}{said}");
                 Ok((Verdict::Good, seen))
             }
             How::Signal(_) | How::TimedOut => {
-                Err(bad(script, &ended, subject.settings.patience.check))
+                let patience = subject.settings.patience.check;
+                Err(bad(script, &ended, patience, &redactor))
             }
         }
     }
@@ -232,7 +237,8 @@ const ORDER: [Script; 15] = [
     Script::Init,
 ];
 
-/// Refuses a script whose first line names somebody who is not there: it would not even be begun.
+/// Refuses a script that is no program and whose first line names nobody who is there: it would not
+/// even be begun.
 fn interpreted(file: &Path) -> Result<(), Error> {
     let mut beginning = Vec::new();
     let read = File::open(file).and_then(|file| file.take(FIRST_LINE).read_to_end(&mut beginning));
@@ -244,7 +250,10 @@ fn interpreted(file: &Path) -> Result<(), Error> {
         return wrong(format!("cannot be read: {cause}"));
     }
     let Some(named) = beginning.strip_prefix(b"#!") else {
-        return Ok(());
+        if beginning.starts_with(PROGRAM) {
+            return Ok(());
+        }
+        return wrong("has no first line that says who runs it".to_owned());
     };
     let line = named.split(|byte| *byte == b'\n').next();
     let line = String::from_utf8_lossy(line.unwrap_or_default());

@@ -159,7 +159,6 @@ async fn look(store: &Store) -> Result<(), Failed> {
         }
         let looks = due.iter().map(|check| LookRecord {
             environment: check.id,
-            generation: check.generation,
             held: check.held,
             seen: Some(Seen::Good),
             said: String::new(),

@@ -291,6 +291,9 @@ struct Before {
     since: Timestamp,
     failed: bool,
     edits: Edits,
+    /// Where it came from; none, too, where an earlier version of the program wrote it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    origin: Option<git::Origin>,
     /// None where an earlier version of the program wrote it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     rest: Option<Rest>,

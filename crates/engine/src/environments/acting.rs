@@ -54,7 +54,10 @@ pub(super) async fn run<D: Deployer>(shared: Arc<Shared<D>>, claim: ActionClaim,
             return;
         }
         Acted::Lost => lost(&shared, &cx, &work).await,
-        Acted::Exited { .. } | Acted::Killed { .. } | Acted::Unbegun(_) => ended(acted, &claim),
+        Acted::Exited { .. }
+        | Acted::Killed { .. }
+        | Acted::Unbegun(_)
+        | Acted::Withdrawn { .. } => ended(acted, &claim),
     };
     let recorded = record(&shared, &claim, end, &lines, &ears).await;
     // What has ended has no lease to lose.
@@ -190,7 +193,17 @@ fn ended(acted: Acted, claim: &ActionClaim) -> ActionEnd {
             };
             (ActionEnded::Failed, None, Some(error), None)
         }
-        Acted::Unbegun(error) => (ActionEnded::Failed, None, Some(error.to_string()), None),
+        Acted::Unbegun(error) => (ActionEnded::Unbegun, None, Some(error.to_string()), None),
+        Acted::Withdrawn {
+            because: Because::Cancelled,
+        } => {
+            let error = "somebody called it off".to_owned();
+            (ActionEnded::Withdrawn, None, Some(error), None)
+        }
+        Acted::Withdrawn { .. } => {
+            let error = "its time was over before it began".to_owned();
+            (ActionEnded::Unbegun, None, Some(error), None)
+        }
         Acted::Lost | Acted::Left => {
             let error = "nobody knows how it ended".to_owned();
             (ActionEnded::Lost(Ended::Failed), None, Some(error), None)

@@ -214,7 +214,6 @@ async fn look<D: Deployer>(
     Ended {
         record: LookRecord {
             environment: check.id,
-            generation: check.generation,
             held: check.held,
             seen,
             said,

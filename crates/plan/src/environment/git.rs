@@ -54,7 +54,7 @@ impl Decision {
     pub fn settles(self, event: &Event) -> Option<Settled> {
         let up = match self {
             Self::Do(deed) => deed != Deed::Archive,
-            Self::Nothing(Idle::Same | Idle::Removed) => true,
+            Self::Nothing(Idle::Same | Idle::CalledOff | Idle::Removed) => true,
             Self::Nothing(
                 Idle::Closed | Idle::Unfit(_) | Idle::Rests | Idle::Kept | Idle::Protected,
             ) => false,
@@ -80,6 +80,8 @@ pub enum Idle {
     Unfit(Unfit),
     /// Its environment was given that commit already.
     Same,
+    /// Its environment was to be given that commit, and somebody called it off.
+    CalledOff,
     /// Its environment rests already.
     Rests,
     /// Somebody removed its environment, and nobody has pushed since.
@@ -101,6 +103,9 @@ impl Idle {
             Self::Closed => "it is closed, and has no environment",
             Self::Unfit(unfit) => unfit.as_str(),
             Self::Same => "the environment was given that commit already",
+            Self::CalledOff => {
+                "somebody called off what was to be done for that commit, and nobody has pushed since"
+            }
             Self::Rests => "the environment rests already",
             Self::Removed => "somebody removed the environment, and nobody has pushed since",
             Self::Kept => "somebody brought the environment back after the request was closed",
@@ -168,12 +173,14 @@ fn up(event: &Event, settled: Option<&Settled>, there: Option<There<'_>>) -> Dec
         return Decision::Later(deed);
     }
     let same = there.sha == event.sha;
+    let called_off = settled.is_some_and(|settled| settled.up && settled.sha == event.sha);
     match there.standing.status {
         Status::CleanupFailed => Decision::Nothing(Idle::CleanupFailed),
         // Whoever opens it again wants it back, and so does who pushes to one that fell asleep.
         Status::Archived | Status::ArchivePending if was_down => Decision::Do(Deed::Restore),
         Status::Archived | Status::ArchivePending => match (same, there.standing.asleep) {
             (true, _) => Decision::Nothing(Idle::Same),
+            (false, Some(Sleep::Idle)) if called_off => Decision::Nothing(Idle::CalledOff),
             (false, Some(Sleep::Idle)) => Decision::Do(Deed::Restore),
             (false, Some(Sleep::Hours)) => Decision::Held(Rest::Hours),
             (false, None) => Decision::Held(Rest::Archived),
@@ -181,6 +188,8 @@ fn up(event: &Event, settled: Option<&Settled>, there: Option<There<'_>>) -> Dec
         Status::CreatePending | Status::UpdatePending | Status::Running | Status::Failure(_) => {
             if same {
                 Decision::Nothing(Idle::Same)
+            } else if called_off {
+                Decision::Nothing(Idle::CalledOff)
             } else {
                 Decision::Do(Deed::Update)
             }
@@ -284,6 +293,27 @@ pub fn report(
         description: Reported::line(&description),
         url: links.first().map(|link| link.url.clone()),
     })
+}
+
+/// Whether something that was called off before it began leaves a commit of which only that it is
+/// pending was told. `before` is how the environment was, and at which commit; none where there was none.
+pub fn is_forsaken(status: Status, sha: &str, before: Option<(Status, &str)>) -> bool {
+    let told = matches!(status, Status::CreatePending | Status::UpdatePending);
+    // Of the commit that it had, one that is up tells again how it is.
+    let again = before.is_some_and(|(before, of)| of == sha && before.is_up());
+    told && !again
+}
+
+/// What the service is told of such a commit.
+pub fn called_off(origin: &Origin, name: &EnvironmentName) -> Reported {
+    let description = format!("what was to be done to {name} was cancelled");
+    Reported {
+        repository: origin.repository.clone(),
+        sha: origin.sha.clone(),
+        verdict: Verdict::Failure,
+        description: Reported::line(&description),
+        url: None,
+    }
 }
 
 #[cfg(test)]

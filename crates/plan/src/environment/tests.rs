@@ -195,6 +195,8 @@ fn only_removal_ends_an_environment() {
         assert_eq!(done == Became::Gone, gone, "{deed}");
         let kept = if gone { Status::CleanupFailed } else { status };
         assert_eq!(ended(status, deed, Ended::Failed), Became::Is(kept));
+        // Nobody has touched it.
+        assert_eq!(ended(status, deed, Ended::Unbegun), Became::Is(status));
     }
 }
 

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::cluster::{complaint, ran};
 use super::error::{Error, Kind};
 use super::values::Facts;
-use crate::output::BYTES_MAX;
+use crate::output::{BYTES_MAX, Redactor};
 use crate::process::{Ended, How, Keep};
 
 /// What says of a directory that it is a chart.
@@ -171,9 +171,10 @@ impl Chart {
     fn good(&self, attempted: &str, ended: &Ended) -> Result<(), Error> {
         match ended.how {
             How::Exited(0) => Ok(()),
-            How::Exited(_) | How::Signal(_) | How::TimedOut => {
-                Err(self.bad(&format!("could not {attempted}: {}", complaint(ended))))
-            }
+            How::Exited(_) | How::Signal(_) | How::TimedOut => Err(self.bad(&format!(
+                "could not {attempted}: {}",
+                complaint(ended, &Redactor::default())
+            ))),
         }
     }
 

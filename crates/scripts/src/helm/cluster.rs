@@ -16,8 +16,9 @@ use super::error::{Error, Kind};
 use super::state::{self, Workload, Workloads};
 use super::turns::Turns;
 use crate::asking;
+use crate::output::Redactor;
 use crate::process::{Ended, How, Keep};
-use crate::secrets::{KUBECONFIG, pair, unopened, way};
+use crate::secrets::{KUBECONFIG, pair, secrets_of_way, unopened, way};
 use crate::surroundings::Surroundings;
 
 /// The most bytes of a list of objects.
@@ -73,6 +74,15 @@ impl Way {
         }
     }
 
+    /// What is secret of it, as text.
+    fn texts(&self) -> impl Iterator<Item = String> {
+        let content = match self {
+            Self::File(_) => None,
+            Self::Sealed(content, _) => content.expose_text(),
+        };
+        secrets_of_way(content.unwrap_or_default())
+    }
+
     /// What tells it from others.
     fn name(&self) -> String {
         match self {
@@ -123,9 +133,9 @@ pub(super) async fn ran(
     Ok(ended)
 }
 
-/// The end of what a program complained about.
-pub(super) fn complaint(ended: &Ended) -> String {
-    let said = crate::output::legible(&ended.err.bytes);
+/// The end of what a program complained about, without what is secret.
+pub(super) fn complaint(ended: &Ended, redactor: &Redactor) -> String {
+    let said = ended.err.clean(redactor);
     let said = said.trim();
     let begin = said.len().saturating_sub(COMPLAINT_BYTES_MAX);
     let said = &said[said.ceil_char_boundary(begin)..];
@@ -210,7 +220,11 @@ impl Asker<'_> {
         let keep = Keep::First(LIST_BYTES_MAX);
         let ended = ran(&self.kubectl, &all, &variables, self.settings, keep).await?;
         if ended.how != How::Exited(0) || ended.out.dropped > 0 {
-            let what = format!("could not ask the cluster: {}", complaint(&ended));
+            let redactor = Redactor::new(self.way.texts());
+            let what = format!(
+                "could not ask the cluster: {}",
+                complaint(&ended, &redactor)
+            );
             return Err(Error::new(Kind::NoAnswer, what));
         }
         Ok(ended.out.bytes)

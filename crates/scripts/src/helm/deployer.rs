@@ -329,12 +329,12 @@ impl Deployer for Helm {
         match ended.how {
             How::Exited(0) => Ok(Judged::Good),
             How::Exited(_) => {
-                let said = ended.err.text();
+                let said = ended.err.text(&redactor);
                 let said = said.strip_prefix("Error: ").unwrap_or(&said);
-                Ok(Judged::Bad(redactor.clean(said).into_owned()))
+                Ok(Judged::Bad(said.to_owned()))
             }
             How::Signal(_) | How::TimedOut => {
-                let what = format!("Helm did not judge: {}", complaint(&ended));
+                let what = format!("Helm did not judge: {}", complaint(&ended, &redactor));
                 Err(Error::new(Kind::Hung, what).into())
             }
         }

@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use super::error::{Error, Kind};
+use crate::output::Redactor;
 use crate::process::{self, Call, GRACE, How, Keep};
 
 /// Where the programs are; those that are not named are looked for in `PATH`.
@@ -121,7 +122,7 @@ async fn ask(path: &Path, variables: &[(OsString, OsString)]) -> Result<HelmProg
     let ended = process::run(&call)
         .await
         .map_err(|error| failed(&error.what))?;
-    let said = ended.said();
+    let said = ended.said(&Redactor::default());
     match ended.how {
         How::Exited(0) => {}
         How::TimedOut => return Err(failed("it took too long")),

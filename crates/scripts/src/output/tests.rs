@@ -116,8 +116,32 @@ fn secrets_are_taken_out() {
     let key = "-----BEGIN KEY-----\nabcdefgh\nij\n-----END KEY-----\n".to_owned();
     let redactor = Redactor::new([key, String::new(), "x".to_owned()]);
     assert_eq!(redactor.clean("  abcdefgh\\n"), "  ***\\n");
-    assert_eq!(redactor.clean("ij"), "ij");
+    assert_eq!(redactor.clean("ij"), "***");
     assert_eq!(redactor.clean("x=1"), "***=1");
+}
+
+#[test]
+fn short_lines_of_secrets_are_taken_out() {
+    let redactor = Redactor::new(["abc\ndef\n".to_owned()]);
+    assert_eq!(redactor.clean("abc\ndef"), "***\n***");
+    assert_eq!(redactor.clean("-pabc def"), "-p*** ***");
+    // Beside longer ones they are, where they are no part of another word.
+    let redactor = Redactor::new(["{\n\"user\": \"ana\",\npw\n}".to_owned()]);
+    assert_eq!(redactor.clean("pw"), "***");
+    assert_eq!(redactor.clean("{pw=pw}"), "{***=***}");
+    assert_eq!(redactor.clean("pwd, npw, {}"), "pwd, npw, {}");
+}
+
+#[test]
+fn what_a_cut_leaves_of_a_secret_is_taken_out() {
+    let redactor = Redactor::new(["swordfish".to_owned(), "größe".to_owned()]);
+    assert_eq!(redactor.before_cut("a swordfis"), "a ");
+    assert_eq!(redactor.before_cut("a gr\u{fffd}"), "a ");
+    assert_eq!(redactor.before_cut("a fish"), "a fish");
+    assert_eq!(redactor.after_cut("wordfish b"), " b");
+    assert_eq!(redactor.after_cut("\u{fffd}ße b"), " b");
+    assert_eq!(redactor.after_cut("a fish"), "a fish");
+    assert_eq!(Redactor::default().before_cut("all of it"), "all of it");
 }
 
 proptest! {

@@ -266,9 +266,14 @@ impl<'a> Follower<'a> {
             End::TimedOut => Acted::Killed {
                 because: Because::TimedOut,
             },
-            End::Cancelled => Acted::Killed {
-                because: Because::Cancelled,
-            },
+            End::Cancelled => {
+                let because = Because::Cancelled;
+                if self.directory.began()?.is_some() {
+                    Acted::Killed { because }
+                } else {
+                    Acted::Withdrawn { because }
+                }
+            }
             End::Unstarted { code, what } => {
                 let kind = Kind::of_code(&code).unwrap_or(Kind::OurSide);
                 Acted::Unbegun(Error::new(kind, what).into())

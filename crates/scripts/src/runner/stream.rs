@@ -74,12 +74,19 @@ impl<'a> Stream<'a> {
     fn finish(&mut self, clean: &mut Vec<u8>) {
         let line = self.line.strip_suffix(b"\r").unwrap_or(&self.line);
         let text = legible(line);
-        let mut text = self.redactor.clean(&text);
+        let text = self.redactor.clean(&text);
         if text.len() > LINE_BYTES_MAX || self.cut {
+            let text = if self.cut {
+                self.redactor.before_cut(&text)
+            } else {
+                &text
+            };
             let end = text.floor_char_boundary(LINE_BYTES_MAX.min(text.len()));
-            text = format!("{} […]", &text[..end]).into();
+            clean.extend_from_slice(text[..end].as_bytes());
+            clean.extend_from_slice(" […]".as_bytes());
+        } else {
+            clean.extend_from_slice(text.as_bytes());
         }
-        clean.extend_from_slice(text.as_bytes());
         clean.push(b'\n');
         self.line.clear();
         self.cut = false;
@@ -144,6 +151,11 @@ mod tests {
         let text = printed(&["swordfish"], 1_000_000, &[&long]);
         assert!(!text.contains("sword"), "{}", &text[LINE_BYTES_MAX - 10..]);
         assert!(text.ends_with(" […]\nnext\n"));
+        // What was taken out before leaves room for a part of it.
+        let mut long = b"swordfish".repeat(LINE_BYTES_MAX / 9 + 1);
+        long.extend_from_slice(b"swordfish");
+        let text = printed(&["swordfish"], 1_000_000, &[&long]);
+        assert!(!text.contains('s'), "{}", &text[text.len() - 30..]);
     }
 
     #[test]

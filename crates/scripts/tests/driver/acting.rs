@@ -198,7 +198,7 @@ async fn what_is_cancelled_before_it_began_never_begins() {
     let acted = within(world.scripts.act(&cx, &work, &following)).await;
     assert_eq!(
         acted,
-        Acted::Killed {
+        Acted::Withdrawn {
             because: Because::Cancelled
         }
     );
@@ -215,7 +215,7 @@ async fn what_is_too_late_never_begins() {
     let (acted, _) = world.act(&cx, &work).await;
     assert_eq!(
         acted,
-        Acted::Killed {
+        Acted::Withdrawn {
             because: Because::TimedOut
         }
     );

@@ -90,10 +90,14 @@ async fn scripts_that_nobody_could_run_are_found_without_running_them() {
     world
         .script("create", "true")
         .script("update", "true")
-        .script("archive", "true");
+        .script("archive", "true")
+        .script("unarchive", "true")
+        .script("cleanup", "true");
+    std::fs::copy("/bin/true", world.path("scripts/cleanup")).unwrap();
     let rewritten = [
         ("create", "#!/bin/sh\r\ntrue\r\n"),
         ("update", "#!/no/such/shell\n"),
+        ("unarchive", "echo hi\n"),
     ];
     for (script, text) in rewritten {
         std::fs::write(world.path("scripts").join(script), text).unwrap();
@@ -116,7 +120,10 @@ async fn scripts_that_nobody_could_run_are_found_without_running_them() {
     assert_eq!(seen(Script::Create), (wrong, returned));
     let nobody = "update is to be run by \"/no/such/shell\", which is not there";
     assert_eq!(seen(Script::Update), (wrong, nobody));
+    let unnamed = "unarchive has no first line that says who runs it";
+    assert_eq!(seen(Script::Unarchive), (wrong, unnamed));
     assert_eq!(seen(Script::Archive).0, Verdict::Untried);
+    assert_eq!(seen(Script::Cleanup).0, Verdict::Untried, "a program");
 }
 
 /// An environment of the example scripts.

@@ -249,6 +249,62 @@ async fn a_check_finds_what_is_secret_and_does_not_repeat_it() {
 }
 
 #[tokio::test]
+async fn who_does_not_end_in_time_does_not_repeat_what_is_secret_either() {
+    let mut world = World::new();
+    world.subject.application = vec![secret("db.password"), secret("pins")];
+    world.subject.settings.secret_delivery = Some(SecretDelivery::Env);
+    world.subject.settings.patience.check = Duration::from_millis(300);
+    // The last is longer than what is told of a complaint: what is told begins in the middle of it.
+    let long = "x-y".repeat(300);
+    let known = |value: &'static [u8]| {
+        let pins: &[u8] = b"abc\ndef";
+        let password = (Level::Application, "db.password", value);
+        context(Known(vec![password, (Level::Application, "pins", pins)]))
+    };
+    let long: &'static [u8] = Vec::leak(long.into_bytes());
+    for value in [b"swordfish", long] {
+        let cx = known(value);
+        let told = "printf '%s\n' \"$SLIPWAY_SECRET_APPLICATION_pins\" \"$SLIPWAY_SECRET_APPLICATION_db__password\" >&2";
+        for end in ["sleep 999", "kill -9 $$"] {
+            world.script("check", &format!("{told}; {end}"));
+            world.script("config_check", &format!("{told}; {end}"));
+            let looked = world.scripts.look(&cx, &world.subject, Look::Up);
+            let said = within(looked).await.unwrap().said;
+            assert!(said.ends_with(": ***\n***\n***"), "{said}");
+            let judged = within(world.scripts.judge(&cx, &world.subject)).await;
+            let error = judged.unwrap_err().attempted;
+            assert!(error.contains(": ***\n***\n*** ("), "{error}");
+            for told in [said, error] {
+                let leaks = ["abc", "def", "sword", "x-y"];
+                assert!(!leaks.iter().any(|leak| told.contains(leak)), "{told}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_cut_of_a_secret_is_not_told() {
+    let mut world = World::new();
+    world.subject.application = vec![secret("db.password")];
+    world.subject.settings.secret_delivery = Some(SecretDelivery::Env);
+    let known = Known(vec![(Level::Application, "db.password", b"swordfish")]);
+    let cx = context(known);
+    // 16 KiB are kept, and begin or end with a part of it.
+    let filler = "head -c 16379 /dev/zero | tr '\\0' .";
+    let password = "printf %s \"$SLIPWAY_SECRET_APPLICATION_db__password\"";
+    world.script("check", &format!("{password}; {filler}"));
+    let looked = world.scripts.look(&cx, &world.subject, Look::Up);
+    let said = within(looked).await.unwrap().said;
+    assert!(!said.contains("dfish"), "{}", &said[..80]);
+    world.script("config_check", &format!("{filler}; {password}; exit 1"));
+    let judged = within(world.scripts.judge(&cx, &world.subject)).await;
+    let Ok(Judged::Bad(said)) = judged else {
+        panic!("{judged:?}");
+    };
+    assert!(!said.contains("swo"), "{}", &said[16_300..]);
+}
+
+#[tokio::test]
 async fn scripts_find_their_place_and_nothing_of_ours() {
     let world = World::new();
     world.script("sibling", "echo called");

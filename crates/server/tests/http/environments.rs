@@ -259,7 +259,6 @@ impl World {
             .iter()
             .map(|check| LookRecord {
                 environment: check.id,
-                generation: check.generation,
                 held: check.held,
                 seen: Some(Seen::Good),
                 said: "all is well".to_owned(),

@@ -134,6 +134,7 @@ pub(super) fn begin(
     if let Some(until) = draft.sealed_until {
         check_unchanged(tx, &draft.project, known.id, &edits, until)?;
     }
+    let before = known.body.origin.clone();
     if let Some(origin) = &draft.origin {
         known.body.origin = Some(origin.clone());
     }
@@ -152,6 +153,7 @@ pub(super) fn begin(
             since: known.standing.since,
             failed: known.standing.failed,
             edits: known.body.edits.clone(),
+            origin: before,
             rest: Some(Rest {
                 asleep: known.standing.asleep.map(|sleep| sleep.as_str().to_owned()),
                 expires_at: known.expires_at,
@@ -235,8 +237,13 @@ fn set_out(
         now
     };
     let expires_at = lasts(deed, known.expires_at, known.given(), now);
-    let asleep = draft.cause.filter(|_| deed == Deed::Archive);
-    let asleep = asleep.and_then(Cause::sleep).map(Sleep::as_str);
+    let asleep = match deed {
+        Deed::Archive => draft.cause.and_then(Cause::sleep),
+        // What is never begun leaves it as it is.
+        Deed::Cleanup => known.standing.asleep,
+        Deed::Create | Deed::Update | Deed::Restore | Deed::Delete => None,
+    };
+    let asleep = asleep.map(Sleep::as_str);
     tx.execute(
         "UPDATE environments SET generation = $2, status = $3, status_since = $4, failed = 0, expires_at = $5,
              updated_at = $6, format = $7, body = $8, asleep = $9,

@@ -2,8 +2,8 @@
 
 use super::history::action_order;
 use super::{
-    EnvironmentError, Known, Order, Rest, enter, forget_unnamed, known_by_id, let_go, note_action,
-    note_change,
+    Before, EnvironmentError, Known, Order, Rest, enter, forget_unnamed, known_by_id, let_go,
+    note_action, note_change, reporting,
 };
 use crate::Store;
 use crate::audit::{self, Actor};
@@ -15,6 +15,7 @@ use model::environment::status::Deed;
 use model::id::{ActionId, EnvironmentId};
 use model::name::Name;
 use model::time::Timestamp;
+use plan::environment::git::is_forsaken;
 use plan::environment::{Became, withdrawn};
 
 /// What becomes of an action that somebody called off.
@@ -29,7 +30,7 @@ pub enum Cancelled {
 impl Store {
     /// Calls off an action of a project that has not ended.
     ///
-    /// What never began leaves the environment with the status and the edits that it had before. A
+    /// What never began leaves the environment with the status, edits and commit that it had before. A
     /// secret value that was replaced stays replaced: nobody has the old one any more.
     pub async fn cancel_action(
         &self,
@@ -122,6 +123,26 @@ pub(super) fn cancel(
     })
 }
 
+/// Has the service of a commit told that this was called off, where nothing else tells it.
+fn report_forsaken(
+    tx: &mut dyn Tx,
+    known: &Known,
+    before: Option<&Before>,
+    now: Timestamp,
+) -> Result<(), Error> {
+    let Some(origin) = &known.body.origin else {
+        return Ok(());
+    };
+    let was = before.map(|before| {
+        let of = before.origin.as_ref().unwrap_or(origin);
+        (before.status, of.sha.as_str())
+    });
+    if !is_forsaken(known.standing.status, &origin.sha, was) {
+        return Ok(());
+    }
+    reporting::report_called_off(tx, known, origin, now)
+}
+
 /// Has an environment be as it was before something was asked.
 fn fall_back(
     tx: &mut dyn Tx,
@@ -131,6 +152,7 @@ fn fall_back(
     now: Timestamp,
 ) -> Result<(), Error> {
     let before = order.and_then(|order| order.before);
+    report_forsaken(tx, known, before.as_ref(), now)?;
     let status = match withdrawn(before.as_ref().map(|before| before.status)) {
         Became::Gone => return let_go(tx, known, because, now),
         Became::Is(status) => status,
@@ -140,6 +162,7 @@ fn fall_back(
     };
     let body = super::Body {
         edits: before.edits,
+        origin: before.origin.or_else(|| known.body.origin.clone()),
         ..known.body.clone()
     };
     tx.execute(

@@ -67,8 +67,6 @@ pub struct DueChecks {
 pub struct LookRecord {
     /// At which environment.
     pub environment: EnvironmentId,
-    /// As which it was looked at.
-    pub generation: u64,
     /// Until when nobody else did.
     pub held: Timestamp,
     /// What was seen; none where nobody could look.
@@ -297,13 +295,14 @@ struct Looked {
 fn record(tx: &mut dyn Tx, looks: &[LookRecord], now: Timestamp) -> Result<LooksRecorded, Error> {
     let known = looked_at(tx, looks)?;
     let mut projects = Projects::default();
-    let (mut same, mut told) = (Vec::new(), Vec::new());
+    let (mut same, mut told, mut missed) = (Vec::new(), Vec::new(), Vec::new());
     let mut recorded = LooksRecorded::default();
     for look in looks {
         let Some(known) = known.get(&look.environment) else {
             continue;
         };
-        if known.generation != look.generation || known.due != Some(look.held) {
+        // What people said of it meanwhile changes nothing of what was seen.
+        if known.due != Some(look.held) {
             continue;
         }
         let became = match projects.of(tx, &known.project)? {
@@ -312,20 +311,18 @@ fn record(tx: &mut dyn Tx, looks: &[LookRecord], now: Timestamp) -> Result<Looks
         };
         let seen = look.seen.map(seen_word);
         let said = audit::kept(look.said.clone());
-        let mut params: Vec<Value> = vec![
-            look.environment.into(),
-            look.held.into(),
-            look.due.into(),
-            now.into(),
-        ];
+        let mut params: Vec<Value> =
+            vec![look.environment.into(), look.held.into(), look.due.into()];
         let as_before = known.seen.as_deref() == seen && known.said.as_ref() == Some(&said);
         // Before anything of the look is stored: whoever begins something locks in this order.
         if became != known.standing.status {
             if !change(tx, (look, known), became, now)? {
+                missed.push(params);
                 continue;
             }
             recorded.changed += 1;
         }
+        params.push(now.into());
         if as_before {
             same.push(params);
         } else {
@@ -333,6 +330,11 @@ fn record(tx: &mut dyn Tx, looks: &[LookRecord], now: Timestamp) -> Result<Looks
             told.push(params);
         }
     }
+    // Whoever was changed at this very moment, and is not busy, is looked at again in time.
+    tx.batch(
+        "UPDATE environment_checks SET due = $3 WHERE environment = $1 AND due = $2",
+        &missed,
+    )?;
     let looked = [
         tx.batch(
             "UPDATE environment_checks SET due = $3, at = $4 WHERE environment = $1 AND due = $2",
@@ -412,7 +414,7 @@ fn change(
            AND EXISTS (SELECT 1 FROM environment_checks WHERE environment = $1 AND due = $6)",
         &[
             look.environment.into(),
-            look.generation.into(),
+            known.generation.into(),
             was.into(),
             became.into(),
             now.into(),

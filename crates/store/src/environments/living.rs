@@ -11,7 +11,7 @@ use model::environment::status::Deed;
 use model::id::EnvironmentId;
 use model::name::Name;
 use model::time::Timestamp;
-use plan::environment::{Cause, Span, Standing, turns};
+use plan::environment::{Cause, REMOVED_AGAIN_AFTER, Span, Standing, turns};
 use std::time::Duration;
 
 /// An environment whose time has come.
@@ -109,9 +109,10 @@ fn outlived(tx: &mut dyn Tx, limit: u32, now: Timestamp) -> Result<Vec<Outlived>
     let mut all = Vec::new();
     for (project, settings) in projects(tx)? {
         let mut rows = Vec::new();
-        for (which, end) in due(&settings, now) {
-            let params: [Value; 3] = [(&project).into(), end.into(), limit.into()];
-            rows.extend(tx.query(&format!("{COLUMNS} AND {which} LIMIT $3"), &params)?);
+        for (which, times) in due(&settings, now) {
+            let mut params: Vec<Value> = vec![(&project).into(), limit.into()];
+            params.extend(times.into_iter().map(Value::from));
+            rows.extend(tx.query(&format!("{COLUMNS} AND {which} LIMIT $2"), &params)?);
         }
         for row in rows {
             all.extend(read(row, &project, &settings, now)?);
@@ -120,33 +121,39 @@ fn outlived(tx: &mut dyn Tx, limit: u32, now: Timestamp) -> Result<Vec<Outlived>
     Ok(all)
 }
 
-/// Who may have outlived something: a condition, in which `$2` is the point in time, and that.
-fn due(settings: &Settings, now: Timestamp) -> Vec<(&'static str, Timestamp)> {
+/// Who may have outlived something: a condition, and the points in time in it, from `$3` on.
+fn due(settings: &Settings, now: Timestamp) -> Vec<(&'static str, Vec<Timestamp>)> {
     let mut due = vec![
         (
-            "status = 'archived' AND archived_at <= $2 AND (asleep IS NULL OR asleep <> 'hours'
-             OR expires_at IS NOT NULL) ORDER BY archived_at",
-            now.minus(settings.retention),
+            "status = 'archived' AND archived_at <= $3 AND (asleep IS NULL OR asleep <> 'hours'
+             OR expires_at IS NOT NULL) AND NOT EXISTS (
+                 SELECT 1 FROM environment_actions c
+                 WHERE c.environment = environments.id AND c.deed = 'cleanup' AND c.ended_at > $4)
+             ORDER BY archived_at",
+            vec![
+                now.minus(settings.retention),
+                now.minus(REMOVED_AGAIN_AFTER),
+            ],
         ),
         (
-            "expires_at IS NOT NULL AND expires_at <= $2
+            "expires_at IS NOT NULL AND expires_at <= $3
              AND status NOT IN ('archived', 'archive-pending', 'cleanup-failed') ORDER BY expires_at",
-            now,
+            vec![now],
         ),
     ];
     if settings.hours.opens(now).is_none() {
         due.push((
-            "status = 'archived' AND asleep = 'hours' AND archived_at <= $2 ORDER BY archived_at",
-            now,
+            "status = 'archived' AND asleep = 'hours' AND archived_at <= $3 ORDER BY archived_at",
+            vec![now],
         ));
     }
     // Whoever was used after both is awake.
     let idle = settings.idle.map(|idle| now.minus(idle));
     if let Some(end) = idle.max(settings.hours.shut(now)) {
         due.push((
-            "used_at <= $2 AND status NOT IN ('archived', 'archive-pending', 'cleanup-failed')
+            "used_at <= $3 AND status NOT IN ('archived', 'archive-pending', 'cleanup-failed')
              ORDER BY used_at",
-            end,
+            vec![end],
         ));
     }
     due

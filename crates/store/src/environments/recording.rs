@@ -26,8 +26,12 @@ pub enum ActionEnded {
     Done,
     /// It did not.
     Failed,
+    /// It could not be begun, and was not.
+    Unbegun,
     /// Somebody called it off.
     Cancelled,
+    /// Somebody called it off before it was begun.
+    Withdrawn,
     /// Nobody knows, and this is what it looks like.
     Lost(Ended),
 }
@@ -36,21 +40,26 @@ impl ActionEnded {
     const fn state(self) -> State {
         match self {
             Self::Done => State::Done,
-            Self::Failed => State::Failed,
-            Self::Cancelled => State::Cancelled,
+            Self::Failed | Self::Unbegun => State::Failed,
+            Self::Cancelled | Self::Withdrawn => State::Cancelled,
             Self::Lost(_) => State::Lost,
         }
     }
 
     /// Whether somebody should be told: who called it off knows.
     const fn is_failure(self) -> bool {
-        matches!(self, Self::Failed | Self::Lost(Ended::Failed))
+        match self {
+            Self::Failed | Self::Unbegun | Self::Lost(Ended::Failed | Ended::Unbegun) => true,
+            Self::Done | Self::Cancelled | Self::Withdrawn | Self::Lost(Ended::Done) => false,
+        }
     }
 
     const fn verdict(self) -> Ended {
         match self {
-            Self::Done | Self::Lost(Ended::Done) => Ended::Done,
-            Self::Failed | Self::Cancelled | Self::Lost(Ended::Failed) => Ended::Failed,
+            Self::Done => Ended::Done,
+            Self::Failed | Self::Cancelled => Ended::Failed,
+            Self::Unbegun | Self::Withdrawn => Ended::Unbegun,
+            Self::Lost(how) => how,
         }
     }
 }
@@ -164,10 +173,13 @@ fn record(
         Became::Gone => let_go(tx, &known, &format!("{deed} is done"), now)?,
         Became::Is(status) => {
             let because = match end.ended {
-                ActionEnded::Cancelled => format!("{deed} was cancelled: {error}"),
-                ActionEnded::Done | ActionEnded::Failed | ActionEnded::Lost(_) => {
-                    format!("{deed} has ended: {error}")
+                ActionEnded::Cancelled | ActionEnded::Withdrawn => {
+                    format!("{deed} was cancelled: {error}")
                 }
+                ActionEnded::Done
+                | ActionEnded::Failed
+                | ActionEnded::Unbegun
+                | ActionEnded::Lost(_) => format!("{deed} has ended: {error}"),
             };
             // That it became another says it already.
             if end.ended.is_failure() && status == known.standing.status {
@@ -187,7 +199,7 @@ fn record(
 /// What is to be recorded of an end when somebody may have called it off: however that ended which
 /// they wanted to end, it has not failed. What did all that it should is done nevertheless.
 fn called_off(end: &ActionEnd, cancel: bool, by: Option<String>) -> ActionEnd {
-    let cancelled = end.ended == ActionEnded::Cancelled;
+    let cancelled = end.ended.state() == State::Cancelled;
     if !cancelled && (!cancel || end.ended.verdict() == Ended::Done) {
         return end.clone();
     }
@@ -195,7 +207,10 @@ fn called_off(end: &ActionEnd, cancel: bool, by: Option<String>) -> ActionEnd {
     let rest = end.error.as_ref().filter(|_| !cancelled);
     let rest = rest.map_or_else(String::new, |rest| format!("; {rest}"));
     ActionEnd {
-        ended: ActionEnded::Cancelled,
+        ended: match end.ended.verdict() {
+            Ended::Unbegun => ActionEnded::Withdrawn,
+            Ended::Done | Ended::Failed => ActionEnded::Cancelled,
+        },
         error: Some(format!("{by} called it off{rest}")),
         ..end.clone()
     }
@@ -249,12 +264,13 @@ fn stay(
         known.standing.since
     };
     tx.execute(
-        "UPDATE environments SET status = $2, status_since = $3, failed = $4, updated_at = $5 WHERE id = $1",
+        "UPDATE environments SET status = $2, status_since = $3, failed = $4, updated_at = $5,
+             asleep = CASE WHEN $2 = 'cleanup-failed' THEN NULL ELSE asleep END WHERE id = $1",
         &[
             known.id.into(),
             became.into(),
             since.into(),
-            (end.ended.verdict() == Ended::Failed).into(),
+            (end.ended.verdict() != Ended::Done).into(),
             now.into(),
         ],
     )?;

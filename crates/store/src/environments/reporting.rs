@@ -1,17 +1,17 @@
 //! Puts messages to git services: how the environment of a commit is.
 
 use super::posted::{DeliveryDraft, post};
-use super::{Body, GitRequest, settings};
+use super::{Body, GitRequest, Known, settings};
 use crate::body::Tx;
 use crate::error::Error;
 use model::environment::EnvironmentName;
-use model::environment::git::Source;
 use model::environment::git::report::{Reported, Verdict};
+use model::environment::git::{self, Source};
 use model::environment::settings::Settings;
 use model::id::{DeliveryId, EnvironmentId, Origin};
 use model::name::Name;
 use model::time::Timestamp;
-use plan::environment::git::{Last, report};
+use plan::environment::git::{Last, called_off, report};
 use plan::notify::Happening;
 
 /// Something that happened to an environment, as its git service is told of it.
@@ -29,6 +29,15 @@ pub(super) struct About<'a> {
 fn tells(settings: &Settings, source: &Name) -> bool {
     let source = settings.source(source);
     source.is_some_and(|source: &Source| source.report.is_some())
+}
+
+/// The same, as far as this program can read what the project says.
+fn is_told(tx: &mut dyn Tx, project: &Name, source: &Name) -> Result<bool, Error> {
+    let settings = match settings::of_project(tx, project) {
+        Err(error) if error.is_unreadable() => None,
+        read => read?,
+    };
+    Ok(settings.is_some_and(|settings| tells(&settings, source)))
 }
 
 /// Puts a message for the service that an environment comes from, where it is to be told.
@@ -60,6 +69,28 @@ pub(super) fn report_on(
     put(tx, &draft, &reported, now)
 }
 
+/// Puts a message about a commit that an environment was to be given, until somebody called that off.
+pub(super) fn report_called_off(
+    tx: &mut dyn Tx,
+    known: &Known,
+    origin: &git::Origin,
+    now: Timestamp,
+) -> Result<(), Error> {
+    if !is_told(tx, &known.project, &origin.source)? {
+        return Ok(());
+    }
+    let draft = Draft {
+        project: &known.project,
+        source: &origin.source,
+        environment: Some((known.id, known.name.clone())),
+        occasion: "git-called-off",
+        parent: &known.id.to_string(),
+        // Each action has a generation of its own.
+        number: known.generation,
+    };
+    put(tx, &draft, &called_off(origin, &known.name), now)
+}
+
 /// Puts a message about a request of which nothing could be made.
 pub(super) fn report_unable(
     tx: &mut dyn Tx,
@@ -67,11 +98,7 @@ pub(super) fn report_unable(
     said: &str,
     now: Timestamp,
 ) -> Result<(), Error> {
-    let settings = match settings::of_project(tx, &request.project) {
-        Err(error) if error.is_unreadable() => None,
-        read => read?,
-    };
-    if !settings.is_some_and(|settings| tells(&settings, &request.source)) {
+    if !is_told(tx, &request.project, &request.source)? {
         return Ok(());
     }
     let reported = Reported {

@@ -8,7 +8,8 @@ use crate::habitat::{
 use expect_test::expect;
 use model::environment::action::State;
 use model::environment::link::Link;
-use model::environment::status::{Deed, Status};
+use model::environment::settings::Settings;
+use model::environment::status::{Deed, Sleep, Status};
 use plan::environment::Ended;
 use store::{ActionDraft, ActionEnd, ActionEnded, OutputStream, Printed, Quota, Recorded, Store};
 
@@ -438,6 +439,67 @@ pub(crate) async fn an_environment_goes_its_whole_way(store: &Store) {
     "]]
     .assert_eq(&changes(store, row.id).await);
     create(store, "orange", 90).await;
+}
+
+pub(crate) async fn what_was_not_begun_to_be_removed_rests_on(store: &Store) {
+    let idle = Some(std::time::Duration::from_secs(100));
+    settle_in(store, Settings { idle, ..settings() }).await;
+    let own = project();
+    let retention = i64::try_from(settings().retention.as_secs()).unwrap();
+    let outlived = |seconds| async move {
+        let all = store.outlived_environments(10, at(seconds)).await.unwrap();
+        let words: Vec<_> = all
+            .iter()
+            .map(|one| format!("{} {}", one.deed, one.name))
+            .collect();
+        words.join(", ")
+    };
+    running(store, "orange", 1).await;
+    let sleep = ActionDraft {
+        cause: Some(plan::environment::Cause::Idle),
+        ..action("orange", Deed::Archive)
+    };
+    store.begin_action(sleep, at(200)).await.unwrap();
+    work(store, 201).await;
+    look_at_all(store, 0, 202).await;
+    let rested = 202 + retention;
+    assert_eq!(outlived(rested).await, "cleanup orange");
+    let begun = begin(store, "orange", Deed::Cleanup, rested).await.unwrap();
+    let claimed = claim(store, rested + 1).await.remove(0);
+    let ended = finish(store, &claimed, ActionEnded::Unbegun, rested + 2).await;
+    assert_eq!(ended, Recorded::Yes);
+    let row = show(store, "orange").await;
+    assert_eq!((row.status, row.failed), (Status::Archived, true));
+    assert_eq!(
+        (row.archived_at, row.asleep),
+        (Some(at(202)), Some(Sleep::Idle))
+    );
+    let of = store.action(&own, begun.action).await.unwrap().unwrap();
+    assert_eq!(of.state, State::Failed);
+    let next = store.next_check().await.unwrap();
+    assert_eq!(next, Some(at(rested + 2)), "it is looked at");
+    // It is tried again, and not at once.
+    let again = rested + 2 + 60 * 60;
+    assert_eq!(outlived(again - 1).await, "");
+    assert_eq!(outlived(again).await, "cleanup orange");
+    // Nor is it lost because somebody called that off before it began.
+    let begun = begin(store, "orange", Deed::Cleanup, again).await.unwrap();
+    let claimed = claim(store, again).await.remove(0);
+    let off = store.cancel_action(&own, begun.action, "bob".into(), at(again));
+    off.await.unwrap();
+    let ended = finish(store, &claimed, ActionEnded::Unbegun, again).await;
+    assert_eq!(ended, Recorded::Yes);
+    assert_eq!(status(store, "orange").await, "archived");
+    let of = store.action(&own, begun.action).await.unwrap().unwrap();
+    let error = of.error.as_deref();
+    assert_eq!(
+        (of.state, error),
+        (State::Cancelled, Some("bob called it off; it broke"))
+    );
+    begin(store, "orange", Deed::Restore, again + 1)
+        .await
+        .unwrap();
+    assert!(!show(store, "orange").await.failed);
 }
 
 pub(crate) async fn what_nobody_knows_of_is_judged_by_a_look(store: &Store) {

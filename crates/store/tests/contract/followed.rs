@@ -4,11 +4,13 @@ use crate::fixture::{at, name, project};
 use crate::habitat::{begin, create, draft, look_at_all, settings, settle_in, show, work};
 use model::environment::git::event::Event;
 use model::environment::git::{Origin, Repository};
+use model::environment::settings::Settings;
 use model::environment::status::Deed;
+use model::id::ActionId;
 use model::name::Name;
 use plan::environment::git::Settled;
 use std::time::Duration;
-use store::{EnvironmentError, GitEnd, GitRequest, GitState, Store, TakenIn};
+use store::{Cancelled, EnvironmentError, GitEnd, GitRequest, GitState, Store, TakenIn};
 
 fn shop() -> Name {
     name("shop")
@@ -238,13 +240,74 @@ async fn reported(store: &Store, seconds: i64) -> String {
     }
 }
 
-pub(crate) async fn a_service_is_told_how_the_environment_of_a_commit_is(store: &Store) {
+/// Settings with a source that is told.
+fn telling() -> Settings {
     let source = r#"{"name":"shop","service":"github","repository":"acme/shop",
         "secret":{"name":"git","key":"hook"},
         "report":{"api":"https://git.example.org","token":{"name":"git","key":"token"}}}"#;
-    let mut settings = settings();
-    settings.sources = vec![serde_json::from_str(source).unwrap()];
-    settle_in(store, settings).await;
+    Settings {
+        sources: vec![serde_json::from_str(source).unwrap()],
+        ..settings()
+    }
+}
+
+/// Begins something with an environment of the request, at that commit.
+async fn push(store: &Store, deed: Deed, digit: char, seconds: i64) -> ActionId {
+    let mut pushed = crate::habitat::action("basket", deed);
+    pushed.origin = Some(Origin {
+        sha: sha(digit),
+        ..origin(false)
+    });
+    let begun = store.begin_action(pushed, at(seconds)).await.unwrap();
+    begun.action
+}
+
+pub(crate) async fn what_was_called_off_was_not_deployed(store: &Store) {
+    settle_in(store, telling()).await;
+    told(store, "one", event(10, 'a'), 10).await;
+    let mut coming = draft(store, &project(), "basket", &["image.tag=v1"]).await;
+    coming.origin = Some(origin(false));
+    let made = store.create_environment(coming.clone(), at(10)).await;
+    let own = project();
+    let cancel = |action, seconds| store.cancel_action(&own, action, "bob".into(), at(seconds));
+    cancel(made.unwrap().action, 11).await.unwrap();
+    let mut picture = reported(store, 12).await;
+    coming.id = store.environment_to_be(&own, &coming.name).await.unwrap();
+    store.create_environment(coming, at(13)).await.unwrap();
+    work(store, 14).await;
+    look_at_all(store, 0, 14).await;
+    let commit = async || show(store, "basket").await.origin.unwrap().sha;
+
+    let pushed = push(store, Deed::Update, 'b', 20).await;
+    assert_eq!(commit().await, sha('b'));
+    picture.push_str(&reported(store, 21).await);
+    assert_eq!(cancel(pushed, 22).await.unwrap(), Cancelled::AtOnce);
+    assert_eq!(commit().await, sha('a'), "it is as it was");
+    picture.push_str(&reported(store, 23).await);
+    // So is one that rests.
+    begin(store, "basket", Deed::Archive, 30).await.unwrap();
+    work(store, 31).await;
+    look_at_all(store, 0, 31).await;
+    let pushed = push(store, Deed::Restore, 'a', 40).await;
+    picture.push_str(&reported(store, 41).await);
+    cancel(pushed, 42).await.unwrap();
+    picture.push_str(&reported(store, 43).await);
+    expect_test::expect![[r#"
+        aaa "pending" "basket is create-pending" null
+        aaa "failure" "what was to be done to basket was cancelled" null
+        aaa "pending" "basket is create-pending" null
+        aaa "success" "basket is running" null
+        bbb "pending" "basket is update-pending" null
+        bbb "failure" "what was to be done to basket was cancelled" null
+        aaa "success" "basket is running" null
+        aaa "pending" "basket is create-pending" null
+        aaa "failure" "what was to be done to basket was cancelled" null
+    "#]]
+    .assert_eq(&picture);
+}
+
+pub(crate) async fn a_service_is_told_how_the_environment_of_a_commit_is(store: &Store) {
+    settle_in(store, telling()).await;
     let request = told(store, "one", event(10, 'a'), 10).await;
     let mut coming = draft(store, &project(), "basket", &["image.tag=v1"]).await;
     coming.origin = Some(origin(false));
@@ -253,12 +316,7 @@ pub(crate) async fn a_service_is_told_how_the_environment_of_a_commit_is(store: 
     work(store, 11).await;
     look_at_all(store, 0, 11).await;
     picture.push_str(&reported(store, 12).await);
-    let mut update = crate::habitat::action("basket", Deed::Update);
-    update.origin = Some(Origin {
-        sha: sha('b'),
-        ..origin(false)
-    });
-    store.begin_action(update, at(13)).await.unwrap();
+    push(store, Deed::Update, 'b', 13).await;
     picture.push_str(&reported(store, 13).await);
     let claim = crate::habitat::claim(store, 14).await.remove(0);
     let ended = crate::habitat::finish(store, &claim, store::ActionEnded::Failed, 14).await;

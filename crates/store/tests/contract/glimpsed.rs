@@ -88,6 +88,41 @@ pub(crate) async fn what_was_seen_before_something_began_is_dropped(store: &Stor
     );
 }
 
+pub(crate) async fn what_people_say_of_one_meanwhile_does_not_keep_looks_away(store: &Store) {
+    settle_in(store, settings()).await;
+    let row = running(store, "orange", 1).await;
+    let said = |team: &str, seconds| {
+        let labels = BTreeMap::from([("team".to_owned(), team.to_owned())]);
+        let about = About {
+            labels,
+            ..About::default()
+        };
+        let of = (project(), called("orange"));
+        async move {
+            let of = (&of.0, &of.1);
+            let said = store.amend_environment(of, None, about, "ana".into(), at(seconds));
+            said.await.unwrap()
+        }
+    };
+    let check = due(store, 20).await.remove(0);
+    assert_eq!(said("web", 21).await, row.generation + 1);
+    let looks = vec![look(&check, Some(0), 36)];
+    assert_eq!(
+        store.record_looks(looks, at(22)).await.unwrap(),
+        recorded(1, 0, 0)
+    );
+    assert_eq!(store.next_check().await.unwrap(), Some(at(36)));
+    let check = due(store, 36).await.remove(0);
+    said("data", 37).await;
+    let looks = vec![look(&check, Some(1), 52)];
+    assert_eq!(
+        store.record_looks(looks, at(38)).await.unwrap(),
+        recorded(0, 1, 0)
+    );
+    assert_eq!(status(store, "orange").await, "failure");
+    assert_eq!(store.next_check().await.unwrap(), Some(at(52)));
+}
+
 pub(crate) async fn an_environment_becomes_what_is_seen(store: &Store) {
     settle_in(store, settings()).await;
     let row = running(store, "orange", 1).await;

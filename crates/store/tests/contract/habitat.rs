@@ -208,7 +208,6 @@ pub(crate) async fn due(store: &Store, seconds: i64) -> Vec<DueCheck> {
 pub(crate) fn look(check: &DueCheck, exit: Option<i32>, next: i64) -> LookRecord {
     LookRecord {
         environment: check.id,
-        generation: check.generation,
         held: check.held,
         seen: Some(Seen::from_exit(exit)),
         said: format!("exit {exit:?}"),

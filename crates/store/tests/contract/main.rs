@@ -81,7 +81,8 @@ contract! {
         a_request_waits_while_its_environment_is_busy_or_rests,
         an_environment_of_a_fork_has_no_secrets,
         requests_of_which_nothing_is_heard_are_swept,
-        a_service_is_told_how_the_environment_of_a_commit_is;
+        a_service_is_told_how_the_environment_of_a_commit_is,
+        what_was_called_off_was_not_deployed;
     documents:
         a_submission_becomes_a_generation_and_clusters,
         the_same_text_twice_is_one_generation,
@@ -249,6 +250,7 @@ contract! {
         what_one_stream_lost_costs_the_other_nothing,
         a_script_that_failed_leaves_a_mark,
         an_environment_goes_its_whole_way,
+        what_was_not_begun_to_be_removed_rests_on,
         what_nobody_knows_of_is_judged_by_a_look,
         what_is_past_its_time_ends_by_itself,
         what_was_done_is_swept_but_the_last_of_it,
@@ -256,6 +258,7 @@ contract! {
     glimpsed:
         whoever_is_due_is_looked_at_by_one,
         what_was_seen_before_something_began_is_dropped,
+        what_people_say_of_one_meanwhile_does_not_keep_looks_away,
         an_environment_becomes_what_is_seen,
         one_that_nobody_can_look_at_is_told_so,
         only_the_newest_changes_are_kept,

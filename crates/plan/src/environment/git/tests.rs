@@ -69,6 +69,10 @@ fn an_open_request_has_an_environment_at_its_commit() {
     use Decision::{Do, Held, Nothing};
     let (old, new) = (&event(OLD, true), &event(NEW, true));
     let (up, down) = (Some(settled(true)), Some(settled(false)));
+    let at_new = Some(Settled {
+        up: true,
+        sha: NEW.to_owned(),
+    });
     let at = |status| Some((standing(status), None));
     let asleep = |sleep| Some((standing(Status::Archived), Some(sleep)));
     let table = [
@@ -80,6 +84,19 @@ fn an_open_request_has_an_environment_at_its_commit() {
         // It is up.
         (new, up.as_ref(), at(Status::Running), Do(Deed::Update)),
         (old, up.as_ref(), at(Status::Running), Nothing(Idle::Same)),
+        // Somebody called off the update that a push brought, or the waking.
+        (
+            new,
+            at_new.as_ref(),
+            at(Status::Running),
+            Nothing(Idle::CalledOff),
+        ),
+        (
+            new,
+            at_new.as_ref(),
+            asleep(Sleep::Idle),
+            Nothing(Idle::CalledOff),
+        ),
         (
             new,
             up.as_ref(),
@@ -288,6 +305,29 @@ fn who_opened_a_request_is_remembered() {
     let known = event(OLD, true);
     assert_eq!(after(unnamed.clone(), Some(&known)).author, known.author);
     assert_eq!(after(unnamed, None).author, None);
+}
+
+#[test]
+fn of_a_commit_that_was_called_off_no_service_waits_for_more() {
+    let (created, updated) = (Status::CreatePending, Status::UpdatePending);
+    let table = [
+        (created, None, true),
+        (updated, Some((Status::Running, OLD)), true),
+        (updated, Some((Status::Running, NEW)), false),
+        // One that rests tells nothing.
+        (created, Some((Status::Archived, NEW)), true),
+        (Status::ArchivePending, Some((Status::Running, NEW)), false),
+        (Status::Archived, Some((Status::Archived, NEW)), false),
+    ];
+    for (status, before, expected) in table {
+        assert_eq!(is_forsaken(status, NEW, before), expected, "{status}");
+    }
+    let origin = source().origin(&event(NEW, true));
+    let reported = called_off(&origin, &"basket".parse().unwrap());
+    assert_eq!(
+        (reported.verdict, reported.sha.as_str()),
+        (Verdict::Failure, NEW)
+    );
 }
 
 #[test]
