@@ -321,14 +321,14 @@ pub enum Became {
 /// What becomes of an environment of this status when this has ended.
 pub const fn ended(status: Status, deed: Deed, how: Ended) -> Became {
     match (deed, how) {
-        // Looks find out about others, and nobody looks at what could not be removed.
-        (_, Ended::Unbegun) => Became::Is(status),
         (Deed::Cleanup | Deed::Delete, Ended::Done) => Became::Gone,
         (Deed::Cleanup | Deed::Delete, Ended::Failed) => Became::Is(Status::CleanupFailed),
+        // Looks find out, and nobody has touched what was not begun.
         (
             Deed::Create | Deed::Update | Deed::Archive | Deed::Restore,
             Ended::Done | Ended::Failed,
-        ) => Became::Is(status),
+        )
+        | (_, Ended::Unbegun) => Became::Is(status),
     }
 }
 

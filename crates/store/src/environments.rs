@@ -303,8 +303,12 @@ struct Before {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Rest {
+    /// What it falls back to.
     asleep: Option<String>,
     expires_at: Option<Timestamp>,
+    /// What was made of its end: who has said something else since then is not overruled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    made: Option<Timestamp>,
 }
 
 /// An environment that a question has for itself.

@@ -87,7 +87,7 @@ async fn set_out<D: Deployer>(
                 tracing::error!(%error, %action, "could not say that {action} waits: {error}");
             }
         }
-        initialised(shared, &claim.project, &claim.settings, &ears.leave).await;
+        initialised(shared, &claim.project, &claim.settings).await;
     };
     tokio::select! {
         biased;

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::{OnceCell, watch};
+use tokio::sync::{Notify, OnceCell, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -39,6 +39,14 @@ pub struct Inits {
     cells: Arc<Mutex<BTreeMap<Which, Arc<OnceCell<()>>>>>,
     /// Rung when one has ended.
     bell: Arc<watch::Sender<()>>,
+    wanted: Arc<Wanted>,
+}
+
+/// Whose is to be run because somebody waits for it.
+#[derive(Default)]
+struct Wanted {
+    queue: Mutex<Vec<(Name, Settings)>>,
+    bell: Notify,
 }
 
 impl Inits {
@@ -61,6 +69,19 @@ impl Inits {
         self.bell.subscribe()
     }
 
+    /// Has it be run, unless it was, and waits for its end. Whoever leaves ends nothing: others wait, too.
+    async fn want(&self, project: &Name, settings: &Settings) {
+        let mut bell = self.bell.subscribe();
+        if self.has_ended(project, settings) {
+            return;
+        }
+        let one = (project.clone(), settings.clone());
+        self.wanted.lock().push(one);
+        self.wanted.bell.notify_one();
+        // Whoever rings goes when we do.
+        while !self.has_ended(project, settings) && bell.changed().await.is_ok() {}
+    }
+
     fn has_ended(&self, project: &Name, settings: &Settings) -> bool {
         let which = (project.clone(), depends(settings));
         self.lock().get(&which).is_some_and(|of| of.initialized())
@@ -73,6 +94,12 @@ impl Inits {
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Which, Arc<OnceCell<()>>>> {
         self.cells.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Wanted {
+    fn lock(&self) -> MutexGuard<'_, Vec<(Name, Settings)>> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -98,9 +125,18 @@ pub(super) async fn run<D: Deployer>(shared: Arc<Shared<D>>, stop: CancellationT
                 () = tokio::time::sleep(LOOK_EVERY) => {}
             }
         };
+        let asked = async {
+            loop {
+                shared.inits.wanted.bell.notified().await;
+                for (project, settings) in std::mem::take(&mut *shared.inits.wanted.lock()) {
+                    running.spawn(run_once(shared.clone(), project, settings, stop.clone()));
+                }
+            }
+        };
         tokio::select! {
             biased;
             () = stop.cancelled() => return,
+            () = asked => {}
             () = pause => {}
         }
     }
@@ -126,10 +162,12 @@ async fn look<D: Deployer>(
         match shared.store.environment_settings(&project).await {
             Ok(Some(row)) => {
                 known.insert(project.clone(), version);
-                let (shared, stop) = (shared.clone(), stop.clone());
-                running.spawn(async move {
-                    initialised(&shared, &project, &row.settings, &stop).await;
-                });
+                running.spawn(run_once(
+                    shared.clone(),
+                    project,
+                    row.settings,
+                    stop.clone(),
+                ));
             }
             Ok(None) => {}
             // It is read when somebody writes it anew.
@@ -147,19 +185,26 @@ pub(super) fn is_initialised<D>(shared: &Shared<D>, project: &Name, settings: &S
 }
 
 /// Has it been run, here and for these settings, when this completes.
-pub(super) async fn initialised<D: Deployer>(
-    shared: &Shared<D>,
-    project: &Name,
-    settings: &Settings,
-    leave: &CancellationToken,
+pub(super) async fn initialised<D>(shared: &Shared<D>, project: &Name, settings: &Settings) {
+    if settings.deploy == Deploy::Scripts {
+        shared.inits.want(project, settings).await;
+    }
+}
+
+async fn run_once<D: Deployer>(
+    shared: Arc<Shared<D>>,
+    project: Name,
+    settings: Settings,
+    stop: CancellationToken,
 ) {
     if settings.deploy != Deploy::Scripts {
         return;
     }
+    let (shared, project, settings) = (&*shared, &project, &settings);
     let cell = shared.inits.of(project, settings);
     cell.get_or_init(async || {
         let origin = format!("project/{project}");
-        let cx = context(shared, project, origin, (leave.child_token(), 0));
+        let cx = context(shared, project, origin, (stop.child_token(), 0));
         let ran = AssertUnwindSafe(shared.deployer.init(&cx, settings)).catch_unwind();
         let error = match ran.await {
             Ok(Ok(())) => None,

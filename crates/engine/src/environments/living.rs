@@ -241,7 +241,7 @@ async fn told<D: Deployer>(
     one: &Outlived,
     stop: &CancellationToken,
 ) -> Result<Effective, String> {
-    initialised(shared, &one.project, &one.settings, stop).await;
+    initialised(shared, &one.project, &one.settings).await;
     let origin = format!("environment/{}", one.name);
     let cx = context(shared, &one.project, origin, (stop.child_token(), 0));
     configuration(&*shared.deployer, &cx, &one.settings, &one.edits).await

@@ -175,6 +175,7 @@ async fn a_request_that_is_closed_while_its_environment_is_made_is_archived() {
     stage.say(with(source())).await;
     let story = async {
         stage.told(event(12, "basket", 'a', true)).await;
+        stage.until("basket", Some(Status::CreatePending)).await;
         stage.told(event(12, "basket", 'a', false)).await;
         stage.settled(12).await;
         stage.until("basket", Some(Status::Archived)).await;

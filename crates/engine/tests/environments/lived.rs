@@ -75,6 +75,8 @@ async fn what_waits_for_init_says_so_and_is_called_off_at_once() {
         let next = stage.create("lemon", "v1").await;
         well(&stage, next).await;
         assert_eq!(stage.world.state().begun, ["create lemon"]);
+        let begun = stage.world.state().inits_begun;
+        assert_eq!(begun, 1, "who waits and leaves ends it for nobody");
     };
     play(&stage, None, story).await;
 }

@@ -50,6 +50,8 @@ pub(crate) struct State {
     pub(crate) wrong: Vec<String>,
     /// Scripts that take this long, by what they do.
     pub(crate) takes: BTreeMap<Deed, Duration>,
+    /// How often somebody began to initialise one.
+    pub(crate) inits_begun: usize,
     /// How long it takes to initialise a directory, where that is longer than usual.
     pub(crate) init_takes: Option<Duration>,
     /// Scripts that exit otherwise than well.
@@ -316,6 +318,7 @@ impl Deployer for Hands {
     }
 
     async fn init(&self, _: &Context, settings: &Settings) -> Result<(), Error> {
+        self.world.state().inits_begun += 1;
         let takes = self.world.state().init_takes;
         tokio::time::sleep(takes.unwrap_or(Duration::from_secs(3))).await;
         let ran = self.directory(settings);

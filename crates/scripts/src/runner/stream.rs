@@ -82,7 +82,7 @@ impl<'a> Stream<'a> {
                 &text
             };
             let end = text.floor_char_boundary(LINE_BYTES_MAX.min(text.len()));
-            clean.extend_from_slice(text[..end].as_bytes());
+            clean.extend_from_slice(&text.as_bytes()[..end]);
             clean.extend_from_slice(" […]".as_bytes());
         } else {
             clean.extend_from_slice(text.as_bytes());

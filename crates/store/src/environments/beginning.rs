@@ -154,10 +154,7 @@ pub(super) fn begin(
             failed: known.standing.failed,
             edits: known.body.edits.clone(),
             origin: before,
-            rest: Some(Rest {
-                asleep: known.standing.asleep.map(|sleep| sleep.as_str().to_owned()),
-                expires_at: known.expires_at,
-            }),
+            rest: Some(rest(&known, draft, now)),
         }),
         taken: false,
     };
@@ -203,6 +200,18 @@ pub(super) fn ready(tx: &mut dyn Tx, draft: &ActionDraft) -> Result<Known, Envir
         Some((id, _)) if *id != known.id => Err(EnvironmentError::Elsewhere),
         Some((_, edits)) if *edits != known.body.edits => Err(EnvironmentError::Edited),
         Some(_) | None => Ok(known),
+    }
+}
+
+/// How an environment rests again if this is called off before it begins. What nobody asked for is
+/// not begun again for the same reason.
+fn rest(known: &Known, draft: &ActionDraft, now: Timestamp) -> Rest {
+    let woken = draft.deed == Deed::Restore && draft.cause.is_some();
+    let asleep = known.standing.asleep.filter(|_| !woken);
+    Rest {
+        asleep: asleep.map(|sleep| sleep.as_str().to_owned()),
+        expires_at: known.expires_at,
+        made: lasts(draft.deed, known.expires_at, known.given(), now),
     }
 }
 

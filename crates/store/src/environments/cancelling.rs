@@ -178,7 +178,18 @@ fn fall_back(
             encode(&body)?,
         ],
     )?;
-    if let Some(Rest { asleep, expires_at }) = before.rest {
+    if let Some(rest) = before.rest {
+        let Rest {
+            asleep,
+            expires_at,
+            made,
+        } = rest;
+        let extended = known.expires_at != made;
+        let expires_at = if extended {
+            known.expires_at
+        } else {
+            expires_at
+        };
         tx.execute(
             "UPDATE environments SET asleep = $2, expires_at = $3 WHERE id = $1",
             &[known.id.into(), asleep.into(), expires_at.into()],

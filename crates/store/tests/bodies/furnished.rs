@@ -10,8 +10,8 @@ use model::id::{JourneyId, Origin};
 use model::intent::Wish;
 use model::sealed::{KeyId, Owner, Place, Sealed, Wrapped};
 use store::{
-    ActionEnded, Draft, Ended, OutputStream, Quota, Recorded, SealedChange, SealedRow, Store,
-    TokenDraft,
+    ActionEnded, Draft, Ended, OutputStream, Printed, Quota, Recorded, SealedChange, SealedRow,
+    Store, TokenDraft,
 };
 
 /// A data key as its master would have wrapped it.
@@ -218,7 +218,13 @@ async fn environments(store: &Store) {
     coming.about.expires_at = Some(at(100));
     store.create_environment(coming, at(3)).await.unwrap();
     let claim = habitat::claim(store, 3).await.remove(0);
-    let lines = vec![(OutputStream::Err, 1, at(3), "mind the step".to_owned())];
+    let lines = vec![Printed {
+        place: 1,
+        stream: OutputStream::Err,
+        number: 1,
+        at: at(3),
+        text: "mind the step".to_owned(),
+    }];
     let ended = store.end_action(&claim, end(ActionEnded::Done, at(4)), lines, at(4));
     assert_eq!(ended.await.unwrap(), Recorded::Yes);
     look_at_all(store, 0, 4).await;

@@ -9,7 +9,9 @@ use model::environment::config::Edits;
 use model::environment::status::{Deed, Status};
 use model::environment::taken::Taken;
 use model::id::EnvironmentId;
-use store::{ActionDraft, ActionEnded, Begun, Effective, EnvironmentRow, Store, TakeOutcome};
+use store::{
+    ActionDraft, ActionEnded, Begun, Effective, EnvironmentRow, Recorded, Store, TakeOutcome,
+};
 
 const DAY: i64 = 24 * 60 * 60;
 
@@ -55,7 +57,8 @@ pub(crate) async fn who_looks_is_told_what_was_deployed(store: &Store) {
     update(store, &["replicas=3"], "v2", 30).await;
     let failing = claim(store, 30).await.remove(0);
     let orange = show(store, "orange").await;
-    finish(store, &failing, ActionEnded::Failed, 31).await;
+    let ended = finish(store, &failing, ActionEnded::Failed, 31).await;
+    assert_eq!(ended, Recorded::Yes);
     let second = with_default(&edits(&["replicas=3"]), "v2");
     assert_eq!(told(store, 31).await, Some(second.clone()));
     assert_eq!(deployed_with(store, &orange).await, Some(second.clone()));

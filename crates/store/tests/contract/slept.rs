@@ -114,6 +114,38 @@ pub(crate) async fn what_the_hours_wake_has_all_of_its_idle_time_again(store: &S
     assert_eq!(told(store, 48 * HOUR).await, woken);
 }
 
+pub(crate) async fn who_calls_waking_off_has_it_rest(store: &Store) {
+    let hours = an_hour_a_day();
+    settle_in(
+        store,
+        Settings {
+            hours,
+            ..settings()
+        },
+    )
+    .await;
+    running(store, "orange", 1).await;
+    obey(store, HOUR).await;
+    let woken = ActionDraft {
+        cause: Some(Cause::Hours),
+        ..action("orange", Deed::Restore)
+    };
+    let begun = store.begin_action(woken, at(24 * HOUR)).await.unwrap();
+    let own = project();
+    let off = store.cancel_action(&own, begun.action, "ana".into(), at(24 * HOUR + 1));
+    off.await.unwrap();
+    let orange = show(store, "orange").await;
+    assert_eq!(
+        (orange.status.to_string(), orange.asleep),
+        ("archived".to_owned(), None)
+    );
+    assert_eq!(
+        told(store, 24 * HOUR + 2).await,
+        "",
+        "it is not woken again at once"
+    );
+}
+
 pub(crate) async fn who_archives_what_sleeps_has_it_stay_where_it_is(store: &Store) {
     let said = Settings {
         hours: an_hour_a_day(),
@@ -166,6 +198,13 @@ pub(crate) async fn what_is_brought_back_after_its_end_has_one_again(store: &Sto
     let off = store.cancel_action(&own, restore.action, "ana".into(), at(210));
     off.await.unwrap();
     assert_eq!(show(store, "orange").await.about.expires_at, Some(at(100)));
+    // Unless somebody has said something else meanwhile.
+    let restore = begin(store, "orange", Deed::Restore, 220).await.unwrap();
+    say(until(900), 230).await.unwrap();
+    let off = store.cancel_action(&own, restore.action, "bob".into(), at(240));
+    off.await.unwrap();
+    assert_eq!(show(store, "orange").await.about.expires_at, Some(at(900)));
+    say(until(100), 40).await.unwrap();
     begin(store, "orange", Deed::Restore, 300).await.unwrap();
     work(store, 300).await;
     look_at_all(store, 0, 300).await;
