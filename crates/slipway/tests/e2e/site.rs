@@ -48,7 +48,11 @@ pub(crate) fn noted(story: &str, what: &str, took: Option<Duration>) {
     let seconds = took.as_ref().map(|took| format!(": {took} s"));
     println!("{story}: {what}{}", seconds.unwrap_or_default());
     if let Some(file) = std::env::var_os(STEPS) {
-        let mut steps = std::fs::File::options().append(true).open(file).unwrap();
+        let file = std::fs::File::options()
+            .append(true)
+            .create(true)
+            .open(file);
+        let mut steps = file.unwrap();
         writeln!(steps, "{story}\t{what}\t{}", took.unwrap_or_default()).unwrap();
     }
 }
