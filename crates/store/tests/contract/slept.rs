@@ -271,5 +271,7 @@ pub(crate) async fn what_sleeps_because_of_the_hour_is_woken_and_kept(store: &St
     obey(store, 24 * HOUR).await;
     assert_eq!(status(store, "orange").await, "running");
     assert_eq!(show(store, "orange").await.asleep, None);
+    // Who woke first has been there for longer.
+    let both = "archive lemon because of the hour, archive orange because of the hour";
     assert_eq!(told(store, 25 * HOUR).await, both);
 }
