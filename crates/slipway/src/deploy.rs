@@ -169,6 +169,7 @@ fn units_call_the_program_as_it_is() {
         let variables: Vec<String> = values(&unit, "Environment")
             .iter()
             .filter_map(|value| Some(value.split_once('=')?.0.to_owned()))
+            .filter(|name| name != "TMPDIR")
             .collect();
         let variables: Vec<&str> = variables.iter().map(String::as_str).collect();
         let calls = values(&unit, "ExecStart");
@@ -178,6 +179,19 @@ fn units_call_the_program_as_it_is() {
         let words: Vec<&str> = call.split_whitespace().collect();
         assert_eq!(words[0], "/usr/local/bin/slipway");
         understood(&words[1..], &variables);
+    }
+}
+
+#[test]
+fn scripts_and_their_temporary_files_outlive_a_unit_that_stops() {
+    for name in UNITS {
+        let unit = read(name);
+        assert_eq!(values(&unit, "KillMode"), ["process"], "{name}");
+        // Those of a private /tmp do not, and a dynamic user has no other.
+        let kept = values(&unit, "CacheDirectory");
+        assert_eq!(kept, ["slipway"], "{name}");
+        let scratch = format!("TMPDIR=/var/cache/{}", kept[0]);
+        assert!(values(&unit, "Environment").contains(&scratch), "{name}");
     }
 }
 
