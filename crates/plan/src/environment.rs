@@ -10,7 +10,7 @@
 pub mod git;
 
 use model::disruption::Windows;
-use model::environment::settings::Patience;
+use model::environment::settings::{Deploy, Patience};
 use model::environment::status::{Deed, Failure, Look, Seen, Sleep, Status};
 use model::time::Timestamp;
 use std::time::Duration;
@@ -282,6 +282,17 @@ pub const fn entered(deed: Deed) -> Option<Status> {
         Deed::Update => Some(Status::UpdatePending),
         Deed::Archive => Some(Status::ArchivePending),
         Deed::Cleanup | Deed::Delete => None,
+    }
+}
+
+/// Whether an environment is told what it was last deployed with when this is done to it. What goes
+/// becomes nothing else, and Helm brings back what it had scaled down; scripts are told all there is,
+/// and may bring it back as that.
+pub const fn as_deployed(deed: Deed, by: &Deploy) -> bool {
+    match deed {
+        Deed::Archive | Deed::Cleanup => true,
+        Deed::Restore => matches!(by, Deploy::Helm(_)),
+        Deed::Create | Deed::Update | Deed::Delete => false,
     }
 }
 

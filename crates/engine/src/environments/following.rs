@@ -129,6 +129,7 @@ async fn follow<D: Deployer>(shared: &Shared<D>, request: &GitRequest, stop: &Ca
     let now = shared.clock.now();
     let (end, said) = match carry(shared, request, stop).await {
         Carried::Settled(settled, said) => (GitEnd::Settled(settled), said),
+        Carried::Begun(settled, said) => (GitEnd::Begun(settled), said),
         Carried::Held(said) => (GitEnd::Held, said),
         // Whatever ends is news.
         Carried::Busy => return,

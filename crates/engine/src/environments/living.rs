@@ -6,10 +6,10 @@ use super::Shared;
 use super::configuring::{configuration, context};
 use super::initialising::initialised;
 use driver::deploy::Deployer;
-use model::environment::status::Deed;
 use model::id::EnvironmentId;
 use model::name::Name;
 use model::time::Timestamp;
+use plan::environment::as_deployed;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -225,10 +225,10 @@ impl Swept {
     }
 }
 
-/// What one is told that is to go: what it was last deployed with. None where nobody knows that, and
-/// for what comes back: it has the defaults of then.
+/// What one is told that becomes nothing else: what it was last deployed with. None where nobody knows
+/// that, and for what comes back with the defaults of then.
 async fn recorded<D>(shared: &Shared<D>, one: &Outlived) -> Result<Option<Effective>, String> {
-    if one.deed == Deed::Restore {
+    if !as_deployed(one.deed, &one.settings.deploy) {
         return Ok(None);
     }
     let recorded = shared.store.deployed_with(one.id, &one.edits).await;

@@ -1,6 +1,6 @@
 //! Requests of git services that are opened, pushed to and closed while an engine follows them.
 
-use crate::{Stage, play, settings};
+use crate::{Stage, by_helm, play, settings};
 use model::disruption::{Day, Window, Windows};
 use model::environment::config::{Edit, Level};
 use model::environment::git::event::Event;
@@ -142,6 +142,46 @@ async fn a_request_has_an_environment_while_it_is_open_wherever_the_engine_is_ki
         let stage = Stage::set().await;
         stage.say(with(source())).await;
         if !play(&stage, Some(point), whole_way(&stage)).await {
+            assert!(point > 40, "killed at {point} points alone");
+            return;
+        }
+    }
+}
+
+/// One whose request is closed and opened again, at the same commit and at others, by Helm.
+async fn back_and_forth(stage: &Stage) {
+    for (digit, open) in [
+        ('a', true),
+        ('a', false),
+        ('a', true),
+        ('b', false),
+        ('c', true),
+    ] {
+        stage.told(event(12, "basket", digit, open)).await;
+        stage.settled(12).await;
+        let status = if open {
+            Status::Running
+        } else {
+            Status::Archived
+        };
+        stage.until("basket", Some(status)).await;
+    }
+    assert_eq!(stage.world.state().up["basket"], "ccccccc");
+    let row = stage.show("basket").await.unwrap();
+    assert_eq!(row.origin.unwrap().sha, sha('c'));
+    let begun = stage.world.state().begun.join(", ");
+    assert_eq!(
+        begun,
+        "create basket, archive basket, restore basket, archive basket, restore basket, update basket"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_brought_back_as_it_was_is_given_the_commit_then_wherever_the_engine_is_killed() {
+    for point in 1.. {
+        let stage = Stage::set().await;
+        stage.say(by_helm(with(source()))).await;
+        if !play(&stage, Some(point), back_and_forth(&stage)).await {
             assert!(point > 40, "killed at {point} points alone");
             return;
         }

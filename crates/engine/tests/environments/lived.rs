@@ -1,6 +1,6 @@
 //! What is called off, what takes too long, what nobody can look at, and what ends by itself.
 
-use crate::{Stage, name, play, settings, tagged, told, well};
+use crate::{Stage, by_helm, name, play, settings, tagged, told, well};
 use model::disruption::{Day, Window, Windows};
 use model::environment::action::State;
 use model::environment::config::Edits;
@@ -347,6 +347,44 @@ fn half_of_each_hour(stage: &Stage) -> Windows {
         offset: 0,
     });
     Windows(windows.collect())
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_helm_wakes_is_what_it_was_whatever_the_defaults_are_by_now() {
+    let stage = Stage::set().await;
+    let sleepy = Settings {
+        hours: half_of_each_hour(&stage),
+        ..by_helm(settings())
+    };
+    stage.say(sleepy).await;
+    let story = async {
+        let created = stage.create("orange", "v1").await;
+        well(&stage, created).await;
+        // Its tag is the default of now.
+        let again = ActionDraft {
+            project: Name::default_project(),
+            name: name("orange"),
+            deed: Deed::Update,
+            force: false,
+            generation: None,
+            seen: None,
+            edits: Some(Edits::default()),
+            sealed: Vec::new(),
+            sealed_until: None,
+            effective: told(&tagged("v3")),
+            actor: "ana".into(),
+            cause: None,
+            origin: None,
+        };
+        let again = stage.store.begin_action(again, stage.now()).await.unwrap();
+        well(&stage, again).await;
+        stage.until("orange", Some(Status::Archived)).await;
+        stage.world.state().tag = Some("v4".to_owned());
+        stage.until("orange", Some(Status::Running)).await;
+        let said = stage.show("orange").await.unwrap().checked.unwrap().said;
+        assert_eq!(said, "found v3");
+    };
+    play(&stage, None, story).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -13,7 +13,7 @@ use engine::{EnvironmentSettings, Environments};
 use model::environment::EnvironmentName;
 use model::environment::action::State;
 use model::environment::config::{Defaults, Edit, Edits, Key, effective};
-use model::environment::settings::{Place, Settings};
+use model::environment::settings::{Chart, Deploy, Place, Settings};
 use model::environment::status::{Deed, Status};
 use model::id::ActionId;
 use model::name::Name;
@@ -201,6 +201,19 @@ fn settings() -> Settings {
         cluster: None,
     };
     Settings::usual(place, "/scripts")
+}
+
+/// The same, deployed by Helm.
+fn by_helm(settings: Settings) -> Settings {
+    let chart = Chart {
+        chart: "/chart".to_owned(),
+        kubeconfig: None,
+        host: None,
+    };
+    Settings {
+        deploy: Deploy::Helm(chart),
+        ..settings
+    }
 }
 
 /// Plays a story beside an engine, and another one whenever it is killed at its point; answers

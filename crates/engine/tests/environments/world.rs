@@ -9,7 +9,7 @@ use driver::{Clock, Context, Error};
 use model::environment::config::{Defaults, Given};
 use model::environment::link::Link;
 use model::environment::schema::KnownKey;
-use model::environment::settings::Settings;
+use model::environment::settings::{Deploy, Settings};
 use model::environment::status::{Deed, Failure, Look, Seen};
 use model::fault::{Code, Fault};
 use model::id::ActionId;
@@ -29,6 +29,8 @@ struct Run {
     environment: String,
     deed: Deed,
     tag: String,
+    /// Whether it is brought back as it was, whatever is told.
+    by_helm: bool,
     begun: Timestamp,
     /// When it ends by itself.
     ends: Timestamp,
@@ -42,6 +44,8 @@ pub(crate) struct State {
     runs: BTreeMap<ActionId, Run>,
     /// What runs of each environment.
     pub(crate) up: BTreeMap<String, String>,
+    /// What ran of each that was archived.
+    rested: BTreeMap<String, String>,
     /// Which directories were initialised, and where.
     pub(crate) inits: Vec<String>,
     /// What was begun, in order.
@@ -170,10 +174,15 @@ impl World {
 fn affect(state: &mut State, run: &Run) {
     match run.deed {
         Deed::Create | Deed::Update | Deed::Restore => {
-            state.up.insert(run.environment.clone(), run.tag.clone());
+            let rested = state.rested.remove(&run.environment);
+            let back = rested.filter(|_| run.by_helm && run.deed == Deed::Restore);
+            let tag = back.unwrap_or_else(|| run.tag.clone());
+            state.up.insert(run.environment.clone(), tag);
         }
         Deed::Archive | Deed::Cleanup => {
-            state.up.remove(&run.environment);
+            let rests = state.up.remove(&run.environment);
+            let rests = rests.map(|tag| (run.environment.clone(), tag));
+            state.rested.extend(rests);
         }
         Deed::Delete => state.wrong.push("delete has no script".to_owned()),
     }
@@ -206,7 +215,8 @@ impl Hands {
     fn must_be_initialised(&self, settings: &Settings, what: &str) {
         let directory = self.directory(settings);
         let mut state = self.world.state();
-        if !state.inits.contains(&directory) {
+        // Helm has nothing like it.
+        if settings.deploy == Deploy::Scripts && !state.inits.contains(&directory) {
             state.wrong.push(format!("{what} came before init"));
         }
     }
@@ -249,9 +259,11 @@ impl Hands {
                 .wrong
                 .push(format!("{} was begun after it was forgotten", work.action));
         }
-        if !state
-            .inits
-            .contains(&self.directory(&work.subject.settings))
+        let by_helm = matches!(work.subject.settings.deploy, Deploy::Helm(_));
+        if !by_helm
+            && !state
+                .inits
+                .contains(&self.directory(&work.subject.settings))
         {
             state
                 .wrong
@@ -268,6 +280,7 @@ impl Hands {
             environment,
             deed: work.deed,
             tag: tag(&work.subject),
+            by_helm,
             begun: now,
             ends: now.plus(takes),
             exit: state.exits.get(&work.deed).copied().unwrap_or(0),

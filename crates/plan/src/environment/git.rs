@@ -5,13 +5,14 @@
 //! told late changes nothing in the end. What a person decided about an environment stays, until
 //! the request gives a reason: somebody pushes to it, or opens it again.
 
-use super::{Refusal, Standing};
+use super::{Refusal, Standing, as_deployed};
 use crate::notify::Happening;
 use model::environment::EnvironmentName;
 use model::environment::git::event::Event;
 use model::environment::git::report::{Reported, Verdict};
 use model::environment::git::{Origin, Source, Unfit};
 use model::environment::link::Link;
+use model::environment::settings::Deploy;
 use model::environment::status::{Deed, Sleep, Status};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -24,6 +25,9 @@ pub struct Settled {
     pub up: bool,
     /// At which commit.
     pub sha: String,
+    /// Whether it was only brought back for that commit, and is to be given it yet.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub owed: bool,
 }
 
 /// The environment of a request.
@@ -62,8 +66,22 @@ impl Decision {
             | Self::Later(_)
             | Self::Held(_) => return None,
         };
-        let sha = event.sha.clone();
-        Some(Settled { up, sha })
+        Some(Settled {
+            up,
+            sha: event.sha.clone(),
+            owed: false,
+        })
+    }
+
+    /// What is made of a request at first by this, where its environment, which was given another
+    /// commit, becomes what it was when that was deployed: more is made of it afterwards.
+    pub fn owes(self, event: &Event, by: &Deploy, has: &str) -> Option<Settled> {
+        let back = matches!(self, Self::Do(deed @ Deed::Restore) if as_deployed(deed, by));
+        (back && has != event.sha).then(|| Settled {
+            up: true,
+            sha: event.sha.clone(),
+            owed: true,
+        })
     }
 }
 
@@ -173,14 +191,15 @@ fn up(event: &Event, settled: Option<&Settled>, there: Option<There<'_>>) -> Dec
         return Decision::Later(deed);
     }
     let same = there.sha == event.sha;
-    let called_off = settled.is_some_and(|settled| settled.up && settled.sha == event.sha);
+    let tried = settled.is_some_and(|settled| settled.up && settled.sha == event.sha);
+    let owed = settled.is_some_and(|settled| settled.owed);
     match there.standing.status {
         Status::CleanupFailed => Decision::Nothing(Idle::CleanupFailed),
         // Whoever opens it again wants it back, and so does who pushes to one that fell asleep.
         Status::Archived | Status::ArchivePending if was_down => Decision::Do(Deed::Restore),
         Status::Archived | Status::ArchivePending => match (same, there.standing.asleep) {
             (true, _) => Decision::Nothing(Idle::Same),
-            (false, Some(Sleep::Idle)) if called_off => Decision::Nothing(Idle::CalledOff),
+            (false, Some(Sleep::Idle)) if tried => Decision::Nothing(Idle::CalledOff),
             (false, Some(Sleep::Idle)) => Decision::Do(Deed::Restore),
             (false, Some(Sleep::Hours)) => Decision::Held(Rest::Hours),
             (false, None) => Decision::Held(Rest::Archived),
@@ -188,7 +207,7 @@ fn up(event: &Event, settled: Option<&Settled>, there: Option<There<'_>>) -> Dec
         Status::CreatePending | Status::UpdatePending | Status::Running | Status::Failure(_) => {
             if same {
                 Decision::Nothing(Idle::Same)
-            } else if called_off {
+            } else if tried && !owed {
                 Decision::Nothing(Idle::CalledOff)
             } else {
                 Decision::Do(Deed::Update)

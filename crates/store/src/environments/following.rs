@@ -92,6 +92,8 @@ pub enum TakenIn {
 pub enum GitEnd {
     /// This was made of it; none leaves what was made of it before.
     Settled(Option<Settled>),
+    /// This was made of it at first, and the rest is decided when that has ended.
+    Begun(Settled),
     /// It is put off until its environment is brought back.
     Held,
     /// It could not be done, and is tried again then.
@@ -292,11 +294,13 @@ fn settle(
 ) -> Result<bool, Error> {
     let (state, not_before, tries) = match end {
         GitEnd::Settled(_) | GitEnd::Failed => (GitState::Settled, now, 0),
+        GitEnd::Begun(_) => (GitState::Waiting, now, 0),
         GitEnd::Held => (GitState::Held, now, 0),
         GitEnd::Again(then) => (GitState::Waiting, *then, request.tries.saturating_add(1)),
     };
     let settled = match end {
         GitEnd::Settled(settled) => settled.clone(),
+        GitEnd::Begun(settled) => Some(settled.clone()),
         GitEnd::Held | GitEnd::Again(_) | GitEnd::Failed => None,
     };
     let settled = settled.or_else(|| request.settled.clone());
@@ -324,7 +328,9 @@ fn settle(
     if changed > 0 && said != request.said {
         let kind = match end {
             GitEnd::Failed => "git.failed",
-            GitEnd::Settled(_) | GitEnd::Held | GitEnd::Again(_) => "git.request",
+            GitEnd::Settled(_) | GitEnd::Begun(_) | GitEnd::Held | GitEnd::Again(_) => {
+                "git.request"
+            }
         };
         let of = object(&request.source, request.event.request);
         note(tx, (&request.project, now), kind, of, said.clone());

@@ -104,7 +104,11 @@ pub(crate) async fn what_was_made_of_an_earlier_state_is_not_said_of_a_later(sto
     let second = told(store, "two", event(11, 'b'), 11).await;
     let up = |request: &GitRequest| {
         let sha = request.event.sha.clone();
-        GitEnd::Settled(Some(Settled { up: true, sha }))
+        GitEnd::Settled(Some(Settled {
+            up: true,
+            sha,
+            owed: false,
+        }))
     };
     assert!(!settle(store, &first, up(&first), 12).await);
     assert_eq!(waiting(store, 12).await.len(), 1);

@@ -15,6 +15,7 @@ use model::environment::status::Deed;
 use model::id::EnvironmentId;
 use model::sealed::{Owner, Place};
 use model::secret::{EntryName, Secret, SecretRef};
+use plan::environment::as_deployed;
 use plan::environment::git::{Decision, Settled, There, decide};
 use std::sync::Arc;
 use store::{
@@ -30,6 +31,8 @@ const OWNER_LEN_MAX: usize = 128;
 pub(super) enum Carried {
     /// This was made of it, and this is what to tell.
     Settled(Option<Settled>, String),
+    /// This was made of it at first: it waits until that has ended.
+    Begun(Settled, String),
     /// It waits for somebody to bring its environment back.
     Held(String),
     /// It waits until its environment is no longer busy.
@@ -102,11 +105,17 @@ async fn decided<D: Deployer>(
         stop,
         actor: Actor::new(format!("git/{}", source.name), request.event.url.clone()),
     };
+    let has = there.map_or("", |there| there.sha);
+    let owes = decision.owes(&request.event, &settings.deploy, has);
     let name = match &row {
         Some(row) => hand.change(row, deed).await?,
         None => hand.create().await?,
     };
-    Ok(Carried::Settled(settles, format!("{deed} {name}")))
+    let said = format!("{deed} {name}");
+    Ok(match owes {
+        Some(owed) => Carried::Begun(owed, said),
+        None => Carried::Settled(settles, said),
+    })
 }
 
 /// What it takes to do something about a request.
@@ -129,8 +138,9 @@ impl<D: Deployer> Hand<'_, D> {
         let id = id.map_err(|error| failed(&error))?;
         let edits = self.source.edits(event, &self.settings.tag);
         let fresh = self.lent().await?;
+        let effective = self.defaults(&edits).await?;
         let effective = self
-            .configured(&name, id, &edits, Arc::clone(&fresh))
+            .approved((&name, id), effective, Arc::clone(&fresh))
             .await?;
         let mut sealed = Vec::with_capacity(fresh.len());
         for (entry, value) in &*fresh {
@@ -196,16 +206,23 @@ impl<D: Deployer> Hand<'_, D> {
         }
     }
 
-    /// Has an environment that is there become what the request says.
+    /// Has an environment that is there become what the request says, where something else comes of
+    /// it at all.
     async fn change(&self, row: &EnvironmentRow, deed: Deed) -> Result<EnvironmentName, Unable> {
         let event = &self.request.event;
-        let edits = self.source.tagged(event, &self.settings.tag, &row.edits);
         let goes = deed == Deed::Archive;
+        let as_deployed = as_deployed(deed, &self.settings.deploy);
+        let edits =
+            (!as_deployed).then(|| self.source.tagged(event, &self.settings.tag, &row.edits));
+        let effective = match &edits {
+            Some(edits) => self.defaults(edits).await?,
+            None => self.recorded(row).await?,
+        };
         let effective = if goes {
-            self.recorded(row).await?
+            effective
         } else {
-            self.configured(&row.name, row.id, &edits, Arc::default())
-                .await?
+            let of = (&row.name, row.id);
+            self.approved(of, effective, Arc::default()).await?
         };
         let draft = ActionDraft {
             project: row.project.clone(),
@@ -214,13 +231,13 @@ impl<D: Deployer> Hand<'_, D> {
             force: false,
             generation: Some(row.generation),
             seen: None,
-            edits: (!goes).then_some(edits),
+            edits,
             sealed: Vec::new(),
             sealed_until: None,
             effective,
             actor: self.actor.clone(),
             cause: None,
-            origin: (!goes).then(|| self.source.origin(event)),
+            origin: (!as_deployed).then(|| self.source.origin(event)),
         };
         let now = self.shared.clock.now();
         let expires = self.source.beginning.expires;
@@ -282,15 +299,13 @@ impl<D: Deployer> Hand<'_, D> {
         told.map_err(Unable::Failed)
     }
 
-    /// The same, if the project's check takes it.
-    async fn configured(
+    /// A configuration, if the project's check takes it.
+    async fn approved(
         &self,
-        name: &EnvironmentName,
-        id: EnvironmentId,
-        edits: &Edits,
+        (name, id): (&EnvironmentName, EnvironmentId),
+        effective: Effective,
         fresh: Arc<Vec<(EntryName, Secret)>>,
     ) -> Result<Effective, Unable> {
-        let effective = self.defaults(edits).await?;
         let subject = Subject {
             id: Some(id),
             project: self.request.project.clone(),

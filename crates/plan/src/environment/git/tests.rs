@@ -33,7 +33,11 @@ fn event(sha: &str, open: bool) -> Event {
 
 fn settled(up: bool) -> Settled {
     let sha = OLD.to_owned();
-    Settled { up, sha }
+    Settled {
+        up,
+        sha,
+        owed: false,
+    }
 }
 
 fn standing(status: Status) -> Standing {
@@ -72,6 +76,7 @@ fn an_open_request_has_an_environment_at_its_commit() {
     let at_new = Some(Settled {
         up: true,
         sha: NEW.to_owned(),
+        owed: false,
     });
     let at = |status| Some((standing(status), None));
     let asleep = |sleep| Some((standing(Status::Archived), Some(sleep)));
@@ -128,6 +133,42 @@ fn an_open_request_has_an_environment_at_its_commit() {
         let found = decided(event, settled, there);
         assert_eq!(found, expected, "{settled:?} {there:?}");
     }
+}
+
+#[test]
+fn whoever_was_brought_back_for_a_commit_is_given_it() {
+    use Decision::{Do, Held, Nothing};
+    let owed = Settled {
+        up: true,
+        sha: NEW.to_owned(),
+        owed: true,
+    };
+    let found = |sha, status, sleep| {
+        let there = Some((standing(status), sleep));
+        decided(&event(sha, true), Some(&owed), there)
+    };
+    assert_eq!(found(NEW, Status::CreatePending, None), Do(Deed::Update));
+    assert_eq!(found(OLD, Status::Running, None), Nothing(Idle::Same));
+    // Somebody called off that it is brought back.
+    let called_off = found(NEW, Status::Archived, Some(Sleep::Idle));
+    assert_eq!(called_off, Nothing(Idle::CalledOff));
+    let rests = found(NEW, Status::Archived, None);
+    assert_eq!(rests, Held(Rest::Archived));
+}
+
+#[test]
+fn what_is_brought_back_as_it_was_is_owed_a_commit_that_it_has_not() {
+    let helm = Deploy::Helm(model::environment::settings::Chart {
+        chart: "/chart".to_owned(),
+        kubeconfig: None,
+        host: None,
+    });
+    let back = Decision::Do(Deed::Restore);
+    let owes = |decision: Decision, by| decision.owes(&event(NEW, true), by, OLD).is_some();
+    assert!(owes(back, &helm));
+    assert!(!owes(back, &Deploy::Scripts));
+    assert!(!owes(Decision::Do(Deed::Update), &helm));
+    assert_eq!(back.owes(&event(OLD, true), &helm, OLD), None);
 }
 
 #[test]

@@ -10,6 +10,7 @@ use model::environment::EnvironmentName;
 use model::environment::status::{Deed, Look};
 use model::id::ActionId;
 use model::name::Name;
+use plan::environment::as_deployed;
 use serde::Deserialize;
 use std::sync::Arc;
 use store::{ActionDraft, Ask, Effective, Repeat};
@@ -176,16 +177,18 @@ async fn act(
     let settings = environments::settings(app, &project).await?;
     let effective = match deed {
         Deed::Delete => Effective::default(),
-        Deed::Archive | Deed::Cleanup => environments::recorded(app, &row, &settings).await?,
-        Deed::Create | Deed::Update | Deed::Restore => {
-            let effective = environments::worked_out(app, &settings, &row.edits).await?;
-            let nothing = Arc::default();
-            let candidate =
-                environments::subject(&row, &settings, &effective, &nothing, &caller.actor);
-            environments::approved(environments::judged(app, &candidate).await?)?;
-            effective
+        _ if as_deployed(deed, &settings.deploy) => {
+            environments::recorded(app, &row, &settings).await?
+        }
+        Deed::Archive | Deed::Cleanup | Deed::Create | Deed::Update | Deed::Restore => {
+            environments::worked_out(app, &settings, &row.edits).await?
         }
     };
+    if matches!(deed, Deed::Create | Deed::Update | Deed::Restore) {
+        let nothing = Arc::default();
+        let candidate = environments::subject(&row, &settings, &effective, &nothing, &caller.actor);
+        environments::approved(environments::judged(app, &candidate).await?)?;
+    }
     let draft = ActionDraft {
         project,
         name,

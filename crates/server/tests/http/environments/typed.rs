@@ -35,6 +35,11 @@ pub(super) fn schema(settings: &Settings) -> Option<Schema> {
     })))
 }
 
+/// Whether the chart of a project is one with other defaults.
+pub(super) fn is_newer(settings: &Settings) -> bool {
+    matches!(&settings.deploy, Deploy::Helm(chart) if chart.chart == "/newer")
+}
+
 /// What is wrong with the settings of a candidate that anybody made.
 pub(super) fn faults_of(candidate: &Candidate) -> Vec<Fault> {
     let Some(schema) = schema(&candidate.settings) else {
@@ -220,4 +225,34 @@ async fn what_a_chart_takes_no_more_is_neither_restored_nor_copied_nor_done_agai
     "#]]
     .assert_eq(&refused.picture());
     assert_eq!(world.status("orange").await, "archived");
+}
+
+#[tokio::test]
+async fn what_helm_brings_back_is_recorded_as_what_it_was() {
+    let world = charted("/chart").await;
+    world.running("orange", json!({})).await;
+    world
+        .begun(Method::POST, "s/orange/archive", Value::Null)
+        .await;
+    world.deployed().await;
+    put_chart(&world, "/newer").await;
+    let restored = world
+        .begun(Method::POST, "s/orange/restore", Value::Null)
+        .await;
+    let detail = world.env_get(&format!("s/orange/actions/{restored}")).await;
+    let lines = crate::environments::lines(&detail["configuration"]["application"]);
+    assert!(lines.contains("chart = "), "{lines}");
+    assert!(!lines.contains("sick"), "{lines}");
+    world.deployed().await;
+    // Whoever changes it has the defaults of then.
+    let updated = world.begun(
+        Method::PATCH,
+        "s/orange",
+        json!({"set": {"application": {"path": "/a"}}}),
+    );
+    let detail = world
+        .env_get(&format!("s/orange/actions/{}", updated.await))
+        .await;
+    let lines = crate::environments::lines(&detail["configuration"]["application"]);
+    assert!(lines.contains("sick"), "{lines}");
 }
