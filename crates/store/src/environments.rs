@@ -305,6 +305,9 @@ struct Before {
 struct Rest {
     /// What it falls back to.
     asleep: Option<String>,
+    /// Why it slept, where it was woken though nobody asked: whoever calls that off has it rest from then on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    woken: Option<String>,
     expires_at: Option<Timestamp>,
     /// What was made of its end: who has said something else since then is not overruled.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -206,10 +206,12 @@ pub(super) fn ready(tx: &mut dyn Tx, draft: &ActionDraft) -> Result<Known, Envir
 /// How an environment rests again if this is called off before it begins. What nobody asked for is
 /// not begun again for the same reason.
 fn rest(known: &Known, draft: &ActionDraft, now: Timestamp) -> Rest {
+    let slept = known.standing.asleep.map(|sleep| sleep.as_str().to_owned());
     let woken = draft.deed == Deed::Restore && draft.cause.is_some();
-    let asleep = known.standing.asleep.filter(|_| !woken);
+    let (woken, asleep) = if woken { (slept, None) } else { (None, slept) };
     Rest {
-        asleep: asleep.map(|sleep| sleep.as_str().to_owned()),
+        asleep,
+        woken,
         expires_at: known.expires_at,
         made: lasts(draft.deed, known.expires_at, known.given(), now),
     }

@@ -181,6 +181,7 @@ fn fall_back(
     if let Some(rest) = before.rest {
         let Rest {
             asleep,
+            woken,
             expires_at,
             made,
         } = rest;
@@ -191,8 +192,15 @@ fn fall_back(
             expires_at
         };
         tx.execute(
-            "UPDATE environments SET asleep = $2, expires_at = $3 WHERE id = $1",
-            &[known.id.into(), asleep.into(), expires_at.into()],
+            "UPDATE environments SET asleep = $2, expires_at = $3,
+                 archived_at = CASE WHEN $4 = 1 THEN $5 ELSE archived_at END WHERE id = $1",
+            &[
+                known.id.into(),
+                asleep.into(),
+                expires_at.into(),
+                woken.is_some().into(),
+                now.into(),
+            ],
         )?;
     }
     forget_unnamed(tx, known, &body.edits)?;

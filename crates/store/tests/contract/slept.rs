@@ -115,15 +115,13 @@ pub(crate) async fn what_the_hours_wake_has_all_of_its_idle_time_again(store: &S
 }
 
 pub(crate) async fn who_calls_waking_off_has_it_rest(store: &Store) {
-    let hours = an_hour_a_day();
-    settle_in(
-        store,
-        Settings {
-            hours,
-            ..settings()
-        },
-    )
-    .await;
+    let said = Settings {
+        hours: an_hour_a_day(),
+        // It has slept for longer than others are kept.
+        retention: Duration::from_hours(2),
+        ..settings()
+    };
+    settle_in(store, said).await;
     running(store, "orange", 1).await;
     obey(store, HOUR).await;
     let woken = ActionDraft {
@@ -142,8 +140,11 @@ pub(crate) async fn who_calls_waking_off_has_it_rest(store: &Store) {
     assert_eq!(
         told(store, 24 * HOUR + 2).await,
         "",
-        "it is not woken again at once"
+        "it is neither woken again nor removed at once"
     );
+    assert_eq!(told(store, 26 * HOUR).await, "");
+    let rested = "cleanup orange because it has rested for long enough";
+    assert_eq!(told(store, 26 * HOUR + 1).await, rested);
 }
 
 pub(crate) async fn who_archives_what_sleeps_has_it_stay_where_it_is(store: &Store) {
