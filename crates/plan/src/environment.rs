@@ -343,6 +343,12 @@ pub const fn ended(status: Status, deed: Deed, how: Ended) -> Became {
     }
 }
 
+/// Whether an environment is as it was before when this was never begun. Where nobody called it off,
+/// what an update brings, and that one is to come, is still wanted.
+pub const fn falls_back(deed: Deed, called_off: bool) -> bool {
+    called_off || matches!(deed, Deed::Archive | Deed::Restore)
+}
+
 /// What becomes of an environment when something is called off that was never begun, by how it was
 /// before that was asked. One that was to be created never was.
 pub const fn withdrawn(before: Option<Status>) -> Became {

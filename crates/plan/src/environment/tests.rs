@@ -274,6 +274,11 @@ fn age_ends_what_nobody_protects() {
 #[test]
 fn what_was_never_begun_leaves_things_as_they_were() {
     assert_eq!(withdrawn(None), Became::Gone);
+    assert!(Deed::ALL.into_iter().all(|deed| falls_back(deed, true)));
+    let back = Deed::ALL
+        .into_iter()
+        .filter(|deed| falls_back(*deed, false));
+    assert_eq!(back.collect::<Vec<_>>(), [Deed::Archive, Deed::Restore]);
     for status in Status::ALL {
         assert_eq!(withdrawn(Some(status)), Became::Is(status));
     }

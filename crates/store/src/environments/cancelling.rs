@@ -11,7 +11,7 @@ use crate::body::{FORMAT, Scope, Tx, encode, first};
 use crate::error::Error;
 use crate::events::note;
 use model::environment::action::State;
-use model::environment::status::Deed;
+use model::environment::status::{Deed, Status};
 use model::id::{ActionId, EnvironmentId};
 use model::name::Name;
 use model::time::Timestamp;
@@ -102,7 +102,7 @@ pub(super) fn cancel(
         )?;
         let order = action_order(tx, action)?;
         let because = format!("{} called off {deed} before it began", actor.name);
-        fall_back(tx, &known, order, &because, now)?;
+        fall_back(tx, &known, order, (Unbegun::CalledOff, &because), now)?;
         let of = (action, deed, &known.name);
         let told = format!("{} called it off before it began", actor.name);
         note_action(tx, project, of, (State::Cancelled, &told), now);
@@ -143,16 +143,28 @@ fn report_forsaken(
     reporting::report_called_off(tx, known, origin, now)
 }
 
-/// Has an environment be as it was before something was asked.
-fn fall_back(
+/// Why something was never begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unbegun {
+    /// Somebody called it off.
+    CalledOff,
+    /// It could not be, which those are told who want to know.
+    Failed,
+}
+
+/// Has an environment be as it was before something was asked that was never begun.
+pub(super) fn fall_back(
     tx: &mut dyn Tx,
     known: &Known,
     order: Option<Order>,
-    because: &str,
+    (why, because): (Unbegun, &str),
     now: Timestamp,
 ) -> Result<(), Error> {
     let before = order.and_then(|order| order.before);
-    report_forsaken(tx, known, before.as_ref(), now)?;
+    let failed = why == Unbegun::Failed;
+    if !failed {
+        report_forsaken(tx, known, before.as_ref(), now)?;
+    }
     let status = match withdrawn(before.as_ref().map(|before| before.status)) {
         Became::Gone => return let_go(tx, known, because, now),
         Became::Is(status) => status,
@@ -172,41 +184,20 @@ fn fall_back(
             known.id.into(),
             status.into(),
             before.since.into(),
-            before.failed.into(),
+            (failed || before.failed).into(),
             now.into(),
             FORMAT.into(),
             encode(&body)?,
         ],
     )?;
     if let Some(rest) = before.rest {
-        let Rest {
-            asleep,
-            woken,
-            expires_at,
-            made,
-        } = rest;
-        let extended = known.expires_at != made;
-        let expires_at = if extended {
-            known.expires_at
-        } else {
-            expires_at
-        };
-        tx.execute(
-            "UPDATE environments SET asleep = $2, expires_at = $3,
-                 archived_at = CASE WHEN $4 = 1 THEN $5 ELSE archived_at END WHERE id = $1",
-            &[
-                known.id.into(),
-                asleep.into(),
-                expires_at.into(),
-                woken.is_some().into(),
-                now.into(),
-            ],
-        )?;
+        rest_again(tx, known, rest, why, now)?;
     }
     forget_unnamed(tx, known, &body.edits)?;
+    let due = (status != Status::CleanupFailed).then_some(now);
     tx.execute(
         "UPDATE environment_checks SET due = $2 WHERE environment = $1",
-        &[known.id.into(), now.into()],
+        &[known.id.into(), due.into()],
     )?;
     let was = known.standing.status;
     if status == was {
@@ -214,4 +205,37 @@ fn fall_back(
     }
     let of = (known.id, &known.project, &known.name);
     note_change(tx, of, (Some(was), Some(status)), because, now)
+}
+
+/// Has an environment rest as it did before, and until then.
+fn rest_again(
+    tx: &mut dyn Tx,
+    known: &Known,
+    rest: Rest,
+    why: Unbegun,
+    now: Timestamp,
+) -> Result<(), Error> {
+    let extended = known.expires_at != rest.made;
+    let expires_at = if extended {
+        known.expires_at
+    } else {
+        rest.expires_at
+    };
+    let (asleep, from_now) = match why {
+        Unbegun::CalledOff => (rest.asleep, rest.woken.is_some()),
+        // Nobody has said that it is to rest.
+        Unbegun::Failed => (rest.woken.or(rest.asleep), false),
+    };
+    tx.execute(
+        "UPDATE environments SET asleep = $2, expires_at = $3,
+             archived_at = CASE WHEN $4 = 1 THEN $5 ELSE archived_at END WHERE id = $1",
+        &[
+            known.id.into(),
+            asleep.into(),
+            expires_at.into(),
+            from_now.into(),
+            now.into(),
+        ],
+    )?;
+    Ok(())
 }

@@ -1,5 +1,7 @@
 //! How actions end, and what becomes of environments by that.
 
+use super::cancelling::{Unbegun, fall_back};
+use super::history::action_order;
 use super::output::{self, Printed};
 use super::telling::{Happened, tell};
 use super::{
@@ -16,7 +18,7 @@ use model::environment::notify::Action;
 use model::environment::status::{Deed, Status};
 use model::id::ActionId;
 use model::time::Timestamp;
-use plan::environment::{Became, Ended, ended};
+use plan::environment::{Became, Ended, ended, falls_back};
 use plan::notify::Happening;
 
 /// How an action ended.
@@ -169,6 +171,15 @@ fn record(
     let of = (held.action, deed, &known.name);
     let told = (end.ended.state(), error.as_str());
     note_action(tx, &known.project, of, told, now);
+    let of = Failed {
+        action: held.action,
+        deed,
+        error: &error,
+    };
+    if let Some(why) = unbegun(deed, end.ended) {
+        undo(tx, &known, (&of, why), now)?;
+        return Ok(Recorded::Yes);
+    }
     match ended(known.standing.status, deed, end.ended.verdict()) {
         Became::Gone => let_go(tx, &known, &format!("{deed} is done"), now)?,
         Became::Is(status) => {
@@ -183,17 +194,47 @@ fn record(
             };
             // That it became another says it already.
             if end.ended.is_failure() && status == known.standing.status {
-                let failed = Failed {
-                    action: held.action,
-                    deed,
-                    error: &error,
-                };
-                tell_failed(tx, &known, &failed, now)?;
+                tell_failed(tx, &known, &of, now)?;
             }
             stay(tx, known, (status, &because), end, now)?;
         }
     }
     Ok(Recorded::Yes)
+}
+
+/// Why something was never begun, where the environment is as it was before.
+fn unbegun(deed: Deed, how: ActionEnded) -> Option<Unbegun> {
+    let why = match how {
+        ActionEnded::Withdrawn => Unbegun::CalledOff,
+        ActionEnded::Unbegun => Unbegun::Failed,
+        ActionEnded::Done | ActionEnded::Failed | ActionEnded::Cancelled | ActionEnded::Lost(_) => {
+            return None;
+        }
+    };
+    falls_back(deed, why == Unbegun::CalledOff).then_some(why)
+}
+
+/// Has an environment be as it was before something that was never begun, and deploys nothing.
+fn undo(
+    tx: &mut dyn Tx,
+    known: &Known,
+    (of, why): (&Failed<'_>, Unbegun),
+    now: Timestamp,
+) -> Result<(), Error> {
+    let order = action_order(tx, of.action)?;
+    tx.execute(
+        "UPDATE environment_actions SET begun_at = NULL WHERE id = $1",
+        &[of.action.into()],
+    )?;
+    let (deed, error) = (of.deed, of.error);
+    let because = match why {
+        Unbegun::CalledOff => format!("{deed} was cancelled: {error}"),
+        Unbegun::Failed => format!("{deed} could not be begun: {error}"),
+    };
+    if why == Unbegun::Failed {
+        tell_failed(tx, known, of, now)?;
+    }
+    fall_back(tx, known, order, (why, &because), now)
 }
 
 /// What is to be recorded of an end when somebody may have called it off: however that ended which

@@ -3,7 +3,7 @@
 use crate::fixture::{at, events, name, project};
 use crate::habitat::{
     HERE, LEASE, action, begin, called, changes, claim, create, draft, edits, effective, finish,
-    refused, running, sealed_for, settings, settle_in, show, status, work,
+    look_at_all, refused, running, sealed_for, settings, settle_in, show, status, work,
 };
 use crate::sealed::key;
 use expect_test::expect;
@@ -552,6 +552,50 @@ pub(crate) async fn what_may_have_begun_is_ended_by_whoever_is_at_it(store: &Sto
         .unwrap()
         .unwrap();
     assert_eq!((action.state, action.cancel), (State::Cancelled, true));
+}
+
+pub(crate) async fn what_is_called_off_before_its_script_starts_leaves_things_as_they_were(
+    store: &Store,
+) {
+    settle_in(store, settings()).await;
+    let orange = running(store, "orange", 1).await;
+    let own = project();
+    // Whoever is at it has said where it is begun, and has not come further.
+    let called_off = async |action, seconds| {
+        let claimed = claim(store, seconds).await.remove(0);
+        let off = store.cancel_action(&own, action, "bob".into(), at(seconds + 1));
+        assert_eq!(off.await.unwrap(), Cancelled::Asked);
+        finish(store, &claimed, ActionEnded::Withdrawn, seconds + 2).await
+    };
+    let update = ActionDraft {
+        edits: Some(edits(&["image.tag=v2"])),
+        ..action("orange", Deed::Update)
+    };
+    let update = store.begin_action(update, at(10)).await.unwrap();
+    assert_eq!(called_off(update.action, 11).await, Recorded::Yes);
+    let row = show(store, "orange").await;
+    assert_eq!((row.status, row.failed), (Status::Running, false));
+    assert_eq!((row.edits, row.since), (orange.edits, orange.since));
+    begin(store, "orange", Deed::Archive, 20).await.unwrap();
+    work(store, 20).await;
+    look_at_all(store, 0, 20).await;
+    let restore = begin(store, "orange", Deed::Restore, 30).await.unwrap();
+    assert_eq!(called_off(restore.action, 31).await, Recorded::Yes);
+    let row = show(store, "orange").await;
+    assert_eq!((row.status, row.failed), (Status::Archived, false));
+    // What nobody could begin has failed, and touched nothing.
+    begin(store, "orange", Deed::Restore, 40).await.unwrap();
+    let claimed = claim(store, 41).await.remove(0);
+    let ended = finish(store, &claimed, ActionEnded::Unbegun, 42).await;
+    assert_eq!(ended, Recorded::Yes);
+    let row = show(store, "orange").await;
+    assert_eq!((row.status, row.failed), (Status::Archived, true));
+    assert_eq!(row.archived_at, Some(at(20)));
+    // One that was to come never was.
+    let created = create(store, "lemon", 50).await;
+    assert_eq!(called_off(created.action, 51).await, Recorded::Yes);
+    let lemon = store.environment(&own, &called("lemon")).await;
+    assert_eq!(lemon.unwrap(), None);
 }
 
 pub(crate) async fn what_somebody_called_off_has_not_failed_however_it_ended(store: &Store) {

@@ -233,6 +233,7 @@ contract! {
         what_never_began_is_called_off_at_once,
         what_is_claimed_and_not_begun_is_called_off_at_once,
         what_may_have_begun_is_ended_by_whoever_is_at_it,
+        what_is_called_off_before_its_script_starts_leaves_things_as_they_were,
         what_somebody_called_off_has_not_failed_however_it_ended,
         what_people_say_of_an_environment_is_changed_whole,
         a_project_with_environments_stays,
