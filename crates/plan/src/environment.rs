@@ -262,8 +262,9 @@ impl Span<'_> {
     }
 }
 
-/// How long one rests on that was to be removed, where that was not begun or somebody called it off.
-pub const REMOVED_AGAIN_AFTER: Duration = Duration::from_hours(1);
+/// How long age waits before it asks for something again that did not come about: it failed, could not
+/// be begun, or somebody called it off.
+pub const AGAIN_AFTER: Duration = Duration::from_hours(1);
 
 /// When the hours next begin or end, if that is soon: they do so on the minute.
 pub fn turns(hours: &Windows, now: Timestamp, soon: Duration) -> Option<Timestamp> {

@@ -11,7 +11,7 @@ use model::environment::status::Deed;
 use model::id::EnvironmentId;
 use model::name::Name;
 use model::time::Timestamp;
-use plan::environment::{Cause, REMOVED_AGAIN_AFTER, Span, Standing, turns};
+use plan::environment::{AGAIN_AFTER, Cause, Span, Standing, turns};
 use std::time::Duration;
 
 /// An environment whose time has come.
@@ -78,7 +78,23 @@ fn next(tx: &mut dyn Tx, soon: Duration, after: Timestamp) -> Result<Option<Time
             all.extend(begun.transpose()?.flatten().map(|begun| begun.plus(span)));
         }
     }
+    all.extend(next_again(tx, after)?);
     Ok(all.into_iter().min())
+}
+
+/// When something may first be begun again that did not come about.
+fn next_again(tx: &mut dyn Tx, after: Timestamp) -> Result<Option<Timestamp>, Error> {
+    let sql = format!(
+        "SELECT MIN(c.ended_at) FROM environment_actions c JOIN environments e ON e.id = c.environment
+         WHERE c.ended_at > $1 AND e.gone = 0 AND e.protected = 0 AND {LAST}
+           AND ((c.deed = 'archive' AND e.{UP}) OR (c.deed IN ('restore', 'cleanup') AND e.status = 'archived'))"
+    );
+    let row = first(tx, &sql, &[after.minus(AGAIN_AFTER).into()])?;
+    let ended = row.map(|mut row| row.take::<Option<Timestamp>>());
+    Ok(ended
+        .transpose()?
+        .flatten()
+        .map(|ended| ended.plus(AGAIN_AFTER)))
 }
 
 /// Projects that say something of environments, and what; not those that this program cannot read.
@@ -93,6 +109,20 @@ fn projects(tx: &mut dyn Tx) -> Result<Vec<(Name, Settings)>, Error> {
         }
     }
     Ok(all)
+}
+
+/// That nothing was begun since an action.
+const LAST: &str = "NOT EXISTS (
+    SELECT 1 FROM environment_actions d WHERE d.environment = c.environment AND d.seq > c.seq)";
+
+/// That the last thing that was done to an environment is not this, a moment ago: as long as it is how
+/// it was before, it would be begun all the time.
+fn rested(deed: Deed, since: &str) -> String {
+    let deed = deed.as_str();
+    format!(
+        "NOT EXISTS (SELECT 1 FROM environment_actions c
+             WHERE c.environment = environments.id AND c.deed = '{deed}' AND c.ended_at > {since} AND {LAST})"
+    )
 }
 
 /// Those that are up.
@@ -122,38 +152,44 @@ fn outlived(tx: &mut dyn Tx, limit: u32, now: Timestamp) -> Result<Vec<Outlived>
 }
 
 /// Who may have outlived something: a condition, and the points in time in it, from `$3` on.
-fn due(settings: &Settings, now: Timestamp) -> Vec<(&'static str, Vec<Timestamp>)> {
+fn due(settings: &Settings, now: Timestamp) -> Vec<(String, Vec<Timestamp>)> {
+    let rested = |deed| rested(deed, "$4");
+    let again = now.minus(AGAIN_AFTER);
     let mut due = vec![
         (
-            "status = 'archived' AND archived_at <= $3 AND (asleep IS NULL OR asleep <> 'hours'
-             OR expires_at IS NOT NULL) AND NOT EXISTS (
-                 SELECT 1 FROM environment_actions c
-                 WHERE c.environment = environments.id AND c.deed = 'cleanup' AND c.ended_at > $4)
-             ORDER BY archived_at",
-            vec![
-                now.minus(settings.retention),
-                now.minus(REMOVED_AGAIN_AFTER),
-            ],
+            format!(
+                "status = 'archived' AND archived_at <= $3 AND (asleep IS NULL OR asleep <> 'hours'
+                 OR expires_at IS NOT NULL) AND {} ORDER BY archived_at",
+                rested(Deed::Cleanup)
+            ),
+            vec![now.minus(settings.retention), again],
         ),
         (
-            "expires_at IS NOT NULL AND expires_at <= $3
-             AND status NOT IN ('archived', 'archive-pending', 'cleanup-failed') ORDER BY expires_at",
-            vec![now],
+            format!(
+                "expires_at IS NOT NULL AND expires_at <= $3 AND {UP} AND {} ORDER BY expires_at",
+                rested(Deed::Archive)
+            ),
+            vec![now, again],
         ),
     ];
     if settings.hours.opens(now).is_none() {
         due.push((
-            "status = 'archived' AND asleep = 'hours' AND archived_at <= $3 ORDER BY archived_at",
-            vec![now],
+            format!(
+                "status = 'archived' AND asleep = 'hours' AND archived_at <= $3 AND {} ORDER BY archived_at",
+                rested(Deed::Restore)
+            ),
+            vec![now, again],
         ));
     }
     // Whoever was used after both is awake.
     let idle = settings.idle.map(|idle| now.minus(idle));
     if let Some(end) = idle.max(settings.hours.shut(now)) {
         due.push((
-            "used_at <= $3 AND status NOT IN ('archived', 'archive-pending', 'cleanup-failed')
-             ORDER BY used_at",
-            vec![end],
+            format!(
+                "used_at <= $3 AND {UP} AND {} ORDER BY used_at",
+                rested(Deed::Archive)
+            ),
+            vec![end, again],
         ));
     }
     due

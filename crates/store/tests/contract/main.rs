@@ -274,6 +274,8 @@ contract! {
         what_the_hours_wake_has_all_of_its_idle_time_again,
         what_sleeps_because_of_the_hour_is_woken_and_kept,
         who_archives_what_sleeps_has_it_stay_where_it_is,
+        what_age_asks_for_and_fails_is_not_begun_all_the_time,
+        what_could_not_be_woken_is_not_begun_all_the_time,
         who_calls_waking_off_has_it_rest,
         what_is_brought_back_after_its_end_has_one_again,
         the_next_end_is_known_before_it_comes;

@@ -2,7 +2,8 @@
 
 use crate::fixture::{at, project};
 use crate::habitat::{
-    action, begin, called, look_at_all, refused, running, settings, settle_in, show, status, work,
+    action, begin, called, claim, finish, look_at_all, refused, running, settings, settle_in, show,
+    status, work,
 };
 use model::disruption::{Day, Window, Windows};
 use model::environment::action::State;
@@ -10,7 +11,7 @@ use model::environment::settings::Settings;
 use model::environment::status::{Deed, Sleep};
 use plan::environment::Cause;
 use std::time::Duration;
-use store::{ActionDraft, Outlived, Store};
+use store::{ActionDraft, ActionEnded, Outlived, Recorded, Store};
 
 const HOUR: i64 = 3600;
 
@@ -220,6 +221,65 @@ pub(crate) async fn what_is_brought_back_after_its_end_has_one_again(store: &Sto
     look_at_all(store, 0, 310).await;
     begin(store, "orange", Deed::Restore, 320).await.unwrap();
     assert_eq!(show(store, "orange").await.about.expires_at, Some(at(360)));
+}
+
+pub(crate) async fn what_age_asks_for_and_fails_is_not_begun_all_the_time(store: &Store) {
+    settle_in(store, settings()).await;
+    running(store, "orange", 1).await;
+    let about = store::About {
+        expires_at: Some(at(100)),
+        ..store::About::default()
+    };
+    let (own, orange) = (project(), called("orange"));
+    let said = store.amend_environment((&own, &orange), None, about, "ana".into(), at(2));
+    said.await.unwrap();
+    let over = "archive orange because its time is over";
+    assert_eq!(told(store, 100).await, over);
+    begin(store, "orange", Deed::Archive, 100).await.unwrap();
+    let claimed = claim(store, 101).await.remove(0);
+    let ended = finish(store, &claimed, ActionEnded::Failed, 102).await;
+    assert_eq!(ended, Recorded::Yes);
+    look_at_all(store, 1, 103).await;
+    look_at_all(store, 0, 120).await;
+    assert_eq!(status(store, "orange").await, "running");
+    let next = store.next_outlived(DAY, at(121)).await.unwrap();
+    assert_eq!(next, Some(at(102 + HOUR)), "that is when it may go again");
+    assert_eq!(told(store, 101 + HOUR).await, "");
+    assert_eq!(told(store, 102 + HOUR).await, over);
+    // Whatever is done to it meanwhile may have mended that.
+    begin(store, "orange", Deed::Update, 200).await.unwrap();
+    work(store, 200).await;
+    assert_eq!(told(store, 201).await, over);
+}
+
+pub(crate) async fn what_could_not_be_woken_is_not_begun_all_the_time(store: &Store) {
+    let said = Settings {
+        hours: an_hour_a_day(),
+        ..settings()
+    };
+    settle_in(store, said).await;
+    running(store, "orange", 1).await;
+    obey(store, HOUR).await;
+    let one = outlived(store, 24 * HOUR - 40).await.remove(0);
+    let woken = ActionDraft {
+        cause: Some(one.cause),
+        ..action("orange", one.deed)
+    };
+    store.begin_action(woken, at(24 * HOUR - 40)).await.unwrap();
+    let claimed = claim(store, 24 * HOUR).await.remove(0);
+    let ended = finish(store, &claimed, ActionEnded::Unbegun, 24 * HOUR).await;
+    assert_eq!(ended, Recorded::Yes);
+    let row = show(store, "orange").await;
+    assert_eq!(
+        (row.status.to_string(), row.asleep),
+        ("archived".to_owned(), Some(Sleep::Hours)),
+        "it is still to be woken"
+    );
+    assert_eq!(told(store, 24 * HOUR + 1).await, "");
+    assert_eq!(
+        told(store, 48 * HOUR).await,
+        "restore orange because of the hour"
+    );
 }
 
 pub(crate) async fn the_next_end_is_known_before_it_comes(store: &Store) {
