@@ -90,7 +90,10 @@ impl Sweeping {
     async fn begin<D: Deployer>(&mut self, shared: &Arc<Shared<D>>, stop: &CancellationToken) {
         let (now, again) = (shared.clock.now(), shared.settings.living_every);
         self.failed.retain(|_, tried| now.since(*tried) < again);
-        let outlived = match shared.store.outlived_environments(AT_ONCE, now).await {
+        // However many of them there are, whoever comes after them is tried, too.
+        let but = self.failed.keys().copied().collect();
+        let outlived = shared.store.outlived_environments_but(AT_ONCE, but, now);
+        let outlived = match outlived.await {
             Ok(outlived) => outlived,
             Err(error) => {
                 tracing::error!(%error, "could not read whose time has come: {error}");
@@ -99,9 +102,7 @@ impl Sweeping {
         };
         let mut projects: BTreeMap<Name, Vec<Outlived>> = BTreeMap::new();
         for one in outlived {
-            if !self.failed.contains_key(&one.id) {
-                projects.entry(one.project.clone()).or_default().push(one);
-            }
+            projects.entry(one.project.clone()).or_default().push(one);
         }
         for (project, outlived) in projects {
             if self.busy.insert(project.clone()) {

@@ -12,6 +12,7 @@ use model::id::EnvironmentId;
 use model::name::Name;
 use model::time::Timestamp;
 use plan::environment::{AGAIN_AFTER, Cause, Span, Standing, turns};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// An environment whose time has come.
@@ -43,7 +44,20 @@ impl Store {
         limit: u32,
         now: Timestamp,
     ) -> Result<Vec<Outlived>, Error> {
-        self.runner.read(move |tx| outlived(tx, limit, now)).await
+        self.outlived_environments_but(limit, BTreeSet::new(), now)
+            .await
+    }
+
+    /// The same without some, who take no room from others.
+    pub async fn outlived_environments_but(
+        &self,
+        limit: u32,
+        but: BTreeSet<EnvironmentId>,
+        now: Timestamp,
+    ) -> Result<Vec<Outlived>, Error> {
+        self.runner
+            .read(move |tx| outlived(tx, limit, &but, now))
+            .await
     }
 }
 
@@ -135,17 +149,25 @@ const COLUMNS: &str =
          SELECT 1 FROM environment_actions a
          WHERE a.environment = environments.id AND a.state IN ('waiting', 'running'))";
 
-fn outlived(tx: &mut dyn Tx, limit: u32, now: Timestamp) -> Result<Vec<Outlived>, Error> {
+fn outlived(
+    tx: &mut dyn Tx,
+    limit: u32,
+    but: &BTreeSet<EnvironmentId>,
+    now: Timestamp,
+) -> Result<Vec<Outlived>, Error> {
+    let room = usize::try_from(limit).unwrap_or(usize::MAX);
+    let most = limit.saturating_add(u32::try_from(but.len()).unwrap_or(u32::MAX));
     let mut all = Vec::new();
     for (project, settings) in projects(tx)? {
-        let mut rows = Vec::new();
         for (which, times) in due(&settings, now) {
-            let mut params: Vec<Value> = vec![(&project).into(), limit.into()];
+            let mut params: Vec<Value> = vec![(&project).into(), most.into()];
             params.extend(times.into_iter().map(Value::from));
-            rows.extend(tx.query(&format!("{COLUMNS} AND {which} LIMIT $2"), &params)?);
-        }
-        for row in rows {
-            all.extend(read(row, &project, &settings, now)?);
+            let rows = tx.query(&format!("{COLUMNS} AND {which} LIMIT $2"), &params)?;
+            let read = rows
+                .into_iter()
+                .map(|row| read(row, &project, &settings, now));
+            let read = read.collect::<Result<Vec<_>, _>>()?.into_iter().flatten();
+            all.extend(read.filter(|one| !but.contains(&one.id)).take(room));
         }
     }
     Ok(all)

@@ -271,6 +271,7 @@ contract! {
         a_look_that_is_put_off_says_nothing;
     slept:
         what_nobody_uses_is_put_to_sleep,
+        who_is_left_out_keeps_nobody_behind_from_sleeping,
         what_the_hours_wake_has_all_of_its_idle_time_again,
         what_sleeps_because_of_the_hour_is_woken_and_kept,
         who_archives_what_sleeps_has_it_stay_where_it_is,

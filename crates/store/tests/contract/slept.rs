@@ -90,6 +90,27 @@ pub(crate) async fn what_nobody_uses_is_put_to_sleep(store: &Store) {
     );
 }
 
+pub(crate) async fn who_is_left_out_keeps_nobody_behind_from_sleeping(store: &Store) {
+    let idle = Some(Duration::from_secs(100));
+    settle_in(store, Settings { idle, ..settings() }).await;
+    let mut ids = Vec::new();
+    for (seconds, called) in [(1, "orange"), (2, "lemon"), (3, "lime")] {
+        ids.push(running(store, called, seconds).await.id);
+    }
+    let but = async |ids: &[model::id::EnvironmentId]| {
+        let but = ids.iter().copied().collect();
+        let all = store
+            .outlived_environments_but(2, but, at(200))
+            .await
+            .unwrap();
+        let names = all.iter().map(|one| one.name.to_string());
+        names.collect::<Vec<_>>().join(", ")
+    };
+    assert_eq!(but(&[]).await, "orange, lemon");
+    assert_eq!(but(&ids[..1]).await, "lemon, lime");
+    assert_eq!(but(&ids[..2]).await, "lime");
+}
+
 pub(crate) async fn what_the_hours_wake_has_all_of_its_idle_time_again(store: &Store) {
     let said = Settings {
         hours: an_hour_a_day(),
