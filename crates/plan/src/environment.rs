@@ -262,6 +262,15 @@ impl Span<'_> {
     }
 }
 
+/// How many of these places one project may have while others have so many of them: half of what those
+/// leave, so that there is always one for whoever comes next.
+pub const fn share(most: u32, others: u32) -> u32 {
+    match (most.saturating_sub(others) / 2, others) {
+        (0, 0) => most,
+        (half, _) => half,
+    }
+}
+
 /// How long age waits before it asks for something again that did not come about: it failed, could not
 /// be begun, or somebody called it off.
 pub const AGAIN_AFTER: Duration = Duration::from_hours(1);

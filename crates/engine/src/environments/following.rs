@@ -11,6 +11,7 @@ use carrying::{Carried, carry};
 use driver::deploy::Deployer;
 use model::name::Name;
 use plan::environment::git::pause;
+use plan::environment::share;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,11 +19,12 @@ use store::{GitEnd, GitRequest};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// Requests that are looked at by one question.
+/// Requests of one project that are looked at by one question.
 const AT_ONCE: u32 = 100;
 
-/// Requests for which scripts are asked at the same time: one whose scripts hang delays no other.
-const ASKED_MAX: usize = 32;
+/// Requests for which scripts are asked at the same time: one whose scripts hang delays no other, and a
+/// project with many of them has its share.
+const ASKED_MAX: u32 = 32;
 
 /// The longest sleep between two looks; whatever is told meanwhile is news.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
@@ -89,8 +91,15 @@ async fn take_up<D: Deployer>(
             request.source.clone(),
             request.event.request,
         );
-        if carried.len() >= ASKED_MAX {
-            return;
+        let count = |project: Option<&Name>| {
+            let of = under_way
+                .iter()
+                .filter(|(of, ..)| project.is_none_or(|project| project == of));
+            u32::try_from(of.count()).unwrap_or(u32::MAX)
+        };
+        let own = count(Some(&request.project));
+        if own >= share(ASKED_MAX, count(None) - own) {
+            continue;
         }
         if under_way.insert(which.clone()) {
             let (shared, stop) = (Arc::clone(shared), stop.clone());

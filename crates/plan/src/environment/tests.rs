@@ -285,6 +285,23 @@ fn what_was_never_begun_leaves_things_as_they_were() {
 }
 
 #[test]
+fn nobody_takes_the_last_place_from_others() {
+    let mut taken = [0_u32; 4];
+    for _ in 0..1000 {
+        for own in 0..taken.len() {
+            let others = taken.iter().sum::<u32>() - taken[own];
+            if taken[own] < share(96, others) {
+                taken[own] += 1;
+            }
+        }
+    }
+    assert_eq!(taken, [19, 19, 19, 19], "and who comes next has as many");
+    assert_eq!(share(96, 0), 48);
+    assert_eq!(share(1, 0), 1, "a single one is for whoever comes first");
+    assert_eq!(share(4, 3), 0);
+}
+
+#[test]
 fn what_nobody_knows_of_is_done_only_where_it_is_seen() {
     let look = |deed| match proof(deed) {
         Some(Look::Up) => "up",

@@ -4,7 +4,7 @@
 //! it is: what was begun there is found there alone, so others leave it alone until it must have
 //! ended. Until then nothing has begun, and whoever calls it off need not wait for anybody.
 
-use super::{Order, note_action, output};
+use super::{Order, note_action, output, settings};
 use crate::Store;
 use crate::body::{Row, Scope, Tx, Value, first};
 use crate::error::Error;
@@ -16,6 +16,7 @@ use model::environment::status::Deed;
 use model::id::{ActionId, EnvironmentId};
 use model::name::Name;
 use model::time::Timestamp;
+use plan::environment::share;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -76,7 +77,7 @@ pub struct ActionBeat {
 
 impl Store {
     /// Claims actions that are due, at most `room`, the oldest first; of several projects the one
-    /// of which the fewest run.
+    /// of which the fewest run, and of none more than its share of what this worker has room for.
     pub async fn claim_actions(
         &self,
         (worker, place): (&str, &str),
@@ -309,7 +310,7 @@ fn claim(
     now: Timestamp,
 ) -> Result<Vec<ActionClaim>, Error> {
     let mut claimed = Vec::new();
-    for seq in fair(tx, by.1, room, now)? {
+    for seq in fair(tx, by, room, now)? {
         claimed.extend(take(tx, seq, by.0, until, now)?);
     }
     Ok(claimed)
@@ -320,8 +321,23 @@ fn claim(
 const DUE: &str = "state = 'waiting' AND not_before <= $1
      AND (begun_at IS NULL OR begun_at = $2 OR deadline <= $3)";
 
+/// What is done for one project, and what waits.
+#[derive(Default)]
+struct Lane {
+    /// By everybody.
+    running: u64,
+    /// By this worker.
+    own: u32,
+    waiting: std::vec::IntoIter<u64>,
+}
+
 /// Which actions come next: as if each went to the project of which the fewest run then.
-fn fair(tx: &mut dyn Tx, place: &str, room: u32, now: Timestamp) -> Result<Vec<u64>, Error> {
+fn fair(
+    tx: &mut dyn Tx,
+    (worker, place): (&str, &str),
+    room: u32,
+    now: Timestamp,
+) -> Result<Vec<u64>, Error> {
     let ended: Value = now.minus(ENDED_AFTER).into();
     let due: [Value; 3] = [now.into(), place.into(), ended];
     let sql = format!("SELECT DISTINCT project FROM environment_actions WHERE {DUE}");
@@ -330,32 +346,46 @@ fn fair(tx: &mut dyn Tx, place: &str, room: u32, now: Timestamp) -> Result<Vec<u
         "SELECT seq FROM environment_actions WHERE {DUE} AND project = $4 ORDER BY seq LIMIT $5
          FOR UPDATE SKIP LOCKED"
     );
-    let mut lanes: BTreeMap<String, (u64, std::vec::IntoIter<u64>)> = BTreeMap::new();
+    let mut lanes: BTreeMap<String, Lane> = BTreeMap::new();
     for mut row in projects {
         let project: String = row.take()?;
         let more: [Value; 2] = [(&project).into(), room.into()];
         let waiting = tx.query(&sql, &[due.as_slice(), &more].concat())?;
         let waiting = waiting.into_iter().map(|mut row| row.take());
         let waiting = waiting.collect::<Result<Vec<u64>, _>>()?;
-        lanes.insert(project, (0, waiting.into_iter()));
+        let waiting = waiting.into_iter();
+        let lane = Lane {
+            waiting,
+            ..Lane::default()
+        };
+        lanes.insert(project, lane);
     }
-    let running = "SELECT project, COUNT(*) FROM environment_actions WHERE state = 'running' GROUP BY project";
-    for mut row in tx.query(running, &[])? {
-        if let Some((running, _)) = lanes.get_mut(&row.take::<String>()?) {
-            *running = row.take()?;
+    let mut taken = 0;
+    let running = "SELECT project, COUNT(*), SUM(CASE WHEN worker = $1 THEN 1 ELSE 0 END)
+         FROM environment_actions WHERE state = 'running' GROUP BY project";
+    for mut row in tx.query(running, &[worker.into()])? {
+        let (project, running, own): (String, u64, u32) = (row.take()?, row.take()?, row.take()?);
+        taken += own;
+        if let Some(lane) = lanes.get_mut(&project) {
+            (lane.running, lane.own) = (running, own);
         }
     }
+    let several = settings::are_several(tx)?;
+    let most = taken.saturating_add(room);
     let mut chosen = Vec::new();
-    while chosen.len() < usize::try_from(room).unwrap_or(usize::MAX) {
+    while taken < most {
         let least = lanes
             .values_mut()
-            .filter(|(_, waiting)| waiting.len() > 0)
-            .min_by_key(|(running, waiting)| (*running, waiting.as_slice().first().copied()));
-        let Some((running, waiting)) = least else {
+            .filter(|lane| lane.waiting.len() > 0)
+            .filter(|lane| !several || lane.own < share(most, taken - lane.own))
+            .min_by_key(|lane| (lane.running, lane.waiting.as_slice().first().copied()));
+        let Some(lane) = least else {
             break;
         };
-        *running += 1;
-        chosen.extend(waiting.next());
+        lane.running += 1;
+        lane.own += 1;
+        taken += 1;
+        chosen.extend(lane.waiting.next());
     }
     Ok(chosen)
 }

@@ -131,26 +131,14 @@ impl Store {
         self.runner.read(question).await
     }
 
-    /// Requests about which something is to be decided, those that waited longest first. Those whose
-    /// environments are busy wait on.
+    /// Requests about which something is to be decided, at most so many of each project, those that
+    /// waited longest first. Those whose environments are busy wait on.
     pub async fn due_git_requests(
         &self,
         limit: u32,
         now: Timestamp,
     ) -> Result<Vec<GitRequest>, Error> {
-        let question = move |tx: &mut dyn Tx| {
-            let sql = format!(
-                "{COLUMNS} r WHERE state = 'waiting' AND not_before <= $1 AND NOT EXISTS (
-                     SELECT 1 FROM environment_actions a
-                     WHERE a.environment = r.environment AND a.state IN ('waiting', 'running'))
-                 ORDER BY not_before, told_at LIMIT $2"
-            );
-            let rows = tx.query(&sql, &[now.into(), limit.into()])?;
-            let rows = rows.into_iter().map(read);
-            let read = rows.collect::<Result<Vec<_>, _>>()?;
-            Ok(read.into_iter().flatten().collect())
-        };
-        self.runner.read(question).await
+        self.runner.read(move |tx| due(tx, limit, now)).await
     }
 
     /// When the next request is due that is put off.
@@ -182,6 +170,26 @@ impl Store {
             })
             .await
     }
+}
+
+fn due(tx: &mut dyn Tx, limit: u32, now: Timestamp) -> Result<Vec<GitRequest>, Error> {
+    const DUE: &str = "state = 'waiting' AND not_before <= $1 AND NOT EXISTS (
+         SELECT 1 FROM environment_actions a
+         WHERE a.environment = r.environment AND a.state IN ('waiting', 'running'))";
+    let sql = format!("SELECT DISTINCT project FROM git_requests r WHERE {DUE}");
+    let projects = tx.query(&sql, &[now.into()])?;
+    let sql =
+        format!("{COLUMNS} r WHERE {DUE} AND project = $2 ORDER BY not_before, told_at LIMIT $3");
+    let mut all = Vec::new();
+    for mut row in projects {
+        let project: Name = row.take()?;
+        let rows = tx.query(&sql, &[now.into(), (&project).into(), limit.into()])?;
+        let rows = rows.into_iter().map(read);
+        let read = rows.collect::<Result<Vec<_>, _>>()?;
+        all.extend(read.into_iter().flatten());
+    }
+    all.sort_by_key(|request| request.told_at);
+    Ok(all)
 }
 
 const COLUMNS: &str =

@@ -79,6 +79,12 @@ fn read(mut row: Row) -> Result<SettingsRow, Error> {
     })
 }
 
+/// Whether there are environments of more than one project.
+pub(super) fn are_several(tx: &mut dyn Tx) -> Result<bool, Error> {
+    let projects = tx.query("SELECT project FROM environment_settings LIMIT 2", &[])?;
+    Ok(projects.len() > 1)
+}
+
 /// What a project says, for a question that goes by it.
 pub(super) fn of_project(tx: &mut dyn Tx, project: &Name) -> Result<Option<Settings>, Error> {
     let row = first(

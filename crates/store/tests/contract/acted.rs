@@ -120,7 +120,7 @@ pub(crate) async fn nobody_waits_for_a_project_with_much_to_do(store: &Store) {
         store.create_environment(few, at(2)).await.unwrap();
     }
     let mut order = Vec::new();
-    for room in [3, 2, 9] {
+    for room in [6, 12] {
         let claimed = store
             .claim_actions(("w", HERE), room, LEASE, at(3))
             .await
@@ -133,12 +133,38 @@ pub(crate) async fn nobody_waits_for_a_project_with_much_to_do(store: &Store) {
                 .join(" "),
         );
     }
-    assert_eq!(
-        order,
-        ["many0 few0 many1", "few1 many2", "many3 many4 many5"]
-    );
+    assert_eq!(order, ["many0 few0 many1 few1", "many2 many3 many4 many5"]);
     assert_eq!(store.void_actions(at(4)).await.unwrap(), 8);
     assert_eq!(store.next_action().await.unwrap(), Some(at(4)));
+}
+
+pub(crate) async fn a_project_with_much_to_do_leaves_places_for_others(store: &Store) {
+    settle_in(store, settings()).await;
+    let claimed = async |room| {
+        let claimed = store.claim_actions(("w", HERE), room, LEASE, at(3)).await;
+        let claimed = claimed.unwrap();
+        let names = claimed.iter().map(|claim| claim.name.to_string());
+        names.collect::<Vec<_>>().join(" ")
+    };
+    for number in 0..9 {
+        create(store, &format!("many{number}"), 1).await;
+    }
+    // Where there is nobody else, it has all.
+    assert_eq!(claimed(3).await, "many0 many1 many2");
+    let shop = name("shop");
+    let put = store.put_project(&shop, Quota::default(), "root".into(), at(0));
+    put.await.unwrap();
+    let put = store.put_environment_settings(&shop, settings(), "root".into(), at(0));
+    put.await.unwrap();
+    assert_eq!(claimed(5).await, "many3");
+    for number in 0..3 {
+        let few = draft(store, &shop, &format!("few{number}"), &[]).await;
+        store.create_environment(few, at(2)).await.unwrap();
+    }
+    assert_eq!(claimed(4).await, "few0 few1");
+    // Another worker has places of its own.
+    let other = store.claim_actions(("v", HERE), 2, LEASE, at(3)).await;
+    assert_eq!(other.unwrap().len(), 1);
 }
 
 pub(crate) async fn a_heartbeat_keeps_an_action(store: &Store) {

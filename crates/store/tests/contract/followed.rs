@@ -133,6 +133,22 @@ pub(crate) async fn what_was_made_of_an_earlier_state_is_not_said_of_a_later(sto
     assert_eq!(waiting(store, 99).await, []);
 }
 
+pub(crate) async fn requests_of_one_project_keep_none_of_another_behind(store: &Store) {
+    for number in 1..=3 {
+        let request = Event {
+            request: number,
+            ..event(10, 'a')
+        };
+        told(store, &number.to_string(), request, 10).await;
+    }
+    let other = (&name("other"), &shop());
+    let taken = store.take_in(other, "one", event(11, 'a'), at(11)).await;
+    assert!(matches!(taken.unwrap(), TakenIn::New(_)));
+    let due = store.due_git_requests(2, at(20)).await.unwrap();
+    let whose: Vec<_> = due.iter().map(|one| one.project.to_string()).collect();
+    assert_eq!(whose, ["default", "default", "other"]);
+}
+
 pub(crate) async fn a_request_waits_while_its_environment_is_busy_or_rests(store: &Store) {
     settle_in(store, settings()).await;
     told(store, "one", event(10, 'a'), 10).await;

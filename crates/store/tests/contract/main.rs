@@ -78,6 +78,7 @@ contract! {
     followed:
         what_is_told_twice_or_late_changes_nothing,
         what_was_made_of_an_earlier_state_is_not_said_of_a_later,
+        requests_of_one_project_keep_none_of_another_behind,
         a_request_waits_while_its_environment_is_busy_or_rests,
         an_environment_of_a_fork_has_no_secrets,
         requests_of_which_nothing_is_heard_are_swept,
@@ -245,6 +246,7 @@ contract! {
         an_action_is_claimed_with_all_there_is_to_know,
         what_was_begun_elsewhere_is_left_until_it_must_have_ended,
         nobody_waits_for_a_project_with_much_to_do,
+        a_project_with_much_to_do_leaves_places_for_others,
         a_heartbeat_keeps_an_action,
         what_is_printed_is_stored_once_and_in_order,
         much_that_is_printed_keeps_its_head_and_its_tail,
