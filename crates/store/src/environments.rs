@@ -34,7 +34,7 @@ pub use amending::Amendment;
 pub use asking::{Ask, EnvironmentAnswer, Undertaken};
 pub use beginning::{ActionDraft, Begun};
 pub use cancelling::Cancelled;
-pub use checking::{DueCheck, DueChecks, LookRecord, LooksRecorded};
+pub use checking::{DueCheck, DueChecks, LookPlaces, LookRecord, LookRoom, LooksRecorded};
 pub(crate) use claiming::doubt;
 pub use claiming::{ActionBeat, ActionClaim};
 pub use creating::EnvironmentDraft;

@@ -11,13 +11,14 @@ use futures_util::FutureExt as _;
 use model::environment::settings::Settings;
 use model::environment::status::{Failure, Seen};
 use model::id::EnvironmentId;
+use model::name::Name;
 use model::time::Timestamp;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
-use store::{DueCheck, Effective, LookRecord};
-use tokio::task::JoinSet;
+use store::{DueCheck, Effective, LookPlaces, LookRecord, LookRoom};
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -40,9 +41,9 @@ const MARGIN: Duration = Duration::from_secs(5);
 /// How long a look waits, at a time, for the script `init` of its project to end.
 const EARLY_FOR: Duration = Duration::from_secs(5);
 
-/// How long after its next look was due somebody is no longer known for one that did not end in time:
-/// most are gone by then.
-const LATE_FOR: Duration = Duration::from_hours(1);
+/// How long after its next look was due it is asked whether somebody whose look did not end in time is
+/// still there.
+const THERE_EVERY: Duration = Duration::from_hours(1);
 
 /// How far a look may be from when it would be due, of the time between two: so many that were
 /// made together shall not be looked at together for ever.
@@ -52,37 +53,78 @@ const JITTER: f64 = 0.2;
 #[derive(Default)]
 struct Looks {
     /// At environments whose last look ended in time.
-    usual: JoinSet<Ended>,
+    usual: Lane,
     /// At others, apart: however many there are, they keep nobody else waiting.
-    slow: JoinSet<Ended>,
-    /// Who these others are, and since when.
+    slow: Lane,
+    /// Who these others are, and when their next look was due.
     late: BTreeMap<EnvironmentId, Timestamp>,
 }
 
-/// A look that ended, and whether it did in time.
+/// Looks of one kind, and whose they are.
+#[derive(Default)]
+struct Lane {
+    looks: JoinSet<Ended>,
+    taken: BTreeMap<Name, u32>,
+}
+
+/// A look that ended, whose it was, and whether it did in time.
 struct Ended {
+    project: Name,
     record: LookRecord,
     in_time: bool,
 }
 
+impl Lane {
+    fn places(&self, most: u32) -> LookPlaces {
+        let taken = self.taken.clone();
+        LookPlaces { most, taken }
+    }
+
+    fn begin(&mut self, project: Name, look: impl Future<Output = Ended> + Send + 'static) {
+        *self.taken.entry(project).or_default() += 1;
+        self.looks.spawn(look);
+    }
+
+    /// The next that ends; none where there is none.
+    async fn next(&mut self) -> Option<Result<Ended, JoinError>> {
+        let ended = self.looks.join_next().await?;
+        if self.looks.is_empty() {
+            self.taken.clear();
+        }
+        if let Ok(ended) = &ended
+            && let Some(taken) = self.taken.get_mut(&ended.project)
+        {
+            *taken -= 1;
+            if *taken == 0 {
+                self.taken.remove(&ended.project);
+            }
+        }
+        Some(ended)
+    }
+}
+
 impl Looks {
-    /// How many more there is room for: usual ones, and slow ones.
-    fn room(&self, most: u32) -> (u32, u32) {
+    /// What there is room for, if there is any.
+    fn room(&self, most: u32) -> Option<LookRoom> {
         let slow = most / 4;
-        let left = |most: u32, looks: &JoinSet<Ended>| {
-            most.saturating_sub(u32::try_from(looks.len()).unwrap_or(u32::MAX))
-        };
-        (left(most - slow, &self.usual), left(slow, &self.slow))
+        let running = self.usual.looks.len() + self.slow.looks.len();
+        (running < usize::try_from(most).unwrap_or(usize::MAX)).then(|| LookRoom {
+            usual: self.usual.places(most - slow),
+            slow: self.slow.places(slow),
+            apart: self.late.keys().copied().collect(),
+        })
     }
 
     /// The next that ends; never where there is none.
     async fn ended(&mut self) -> Option<LookRecord> {
         let ended = tokio::select! {
-            Some(ended) = self.usual.join_next() => ended,
-            Some(ended) = self.slow.join_next() => ended,
+            Some(ended) = self.usual.next() => ended,
+            Some(ended) = self.slow.next() => ended,
             else => std::future::pending().await,
         };
-        let Ended { record, in_time } = ended.ok()?;
+        let Ended {
+            record, in_time, ..
+        } = ended.ok()?;
         if in_time {
             self.late.remove(&record.environment);
         } else {
@@ -133,14 +175,12 @@ async fn take<D: Deployer>(
     looks: &mut Looks,
     random: &mut fastrand::Rng,
 ) -> bool {
-    let (room, room_apart) = looks.room(shared.settings.looks_max);
-    if room == 0 && room_apart == 0 {
+    forget_gone(shared, looks).await;
+    let Some(room) = looks.room(shared.settings.looks_max) else {
         return false;
-    }
+    };
     let now = shared.clock.now();
-    looks.late.retain(|_, due| now.since(*due) < LATE_FOR);
-    let apart = (looks.late.keys().copied().collect(), room_apart);
-    let due = match shared.store.due_checks_apart(room, apart, now).await {
+    let due = match shared.store.due_checks_within(room, now).await {
         Ok(due) => due,
         Err(error) => {
             tracing::error!(%error, "could not read which environments are due: {error}");
@@ -162,11 +202,37 @@ async fn take<D: Deployer>(
             } else {
                 &mut looks.usual
             };
-            beside.spawn(look(shared, check, settings, every, stop.child_token()));
+            let project = check.project.clone();
+            beside.begin(
+                project,
+                look(shared, check, settings, every, stop.child_token()),
+            );
         }
     }
     put_off(shared, &early).await;
     taken
+}
+
+/// Forgets those of whom it was known that their looks do not end in time, where they are gone.
+async fn forget_gone<D>(shared: &Shared<D>, looks: &mut Looks) {
+    let now = shared.clock.now();
+    let old = looks
+        .late
+        .iter()
+        .filter(|(_, due)| now.since(**due) > THERE_EVERY);
+    let old: BTreeSet<EnvironmentId> = old.map(|(id, _)| *id).collect();
+    if old.is_empty() {
+        return;
+    }
+    match shared.store.looked_after(old.clone()).await {
+        Ok(there) => {
+            looks
+                .late
+                .retain(|id, _| !old.contains(id) || there.contains(id));
+            looks.late.extend(there.into_iter().map(|id| (id, now)));
+        }
+        Err(error) => tracing::error!(%error, "could not read who is still there: {error}"),
+    }
 }
 
 /// Puts looks off that come before what is to be run before everything else.
@@ -212,6 +278,7 @@ async fn look<D: Deployer>(
     leave.cancel();
     let now = shared.clock.now();
     Ended {
+        project: check.project,
         record: LookRecord {
             environment: check.id,
             held: check.held,

@@ -171,6 +171,42 @@ async fn however_many_hang_all_others_are_looked_at_in_time() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_project_whose_checks_hang_keeps_no_other_from_being_looked_at() {
+    let stage = Stage::set().await;
+    let other = "other".parse::<Name>().unwrap();
+    let put = stage
+        .store
+        .put_project(&other, Quota::default(), "root".into(), stage.now());
+    put.await.unwrap();
+    let put = stage
+        .store
+        .put_environment_settings(&other, settings(), "root".into(), stage.now());
+    put.await.unwrap();
+    let bad: Vec<_> = (0..400).map(|number| format!("bad{number}")).collect();
+    stage.world.state().hanging.extend(bad.iter().cloned());
+    let story = async {
+        for called in &bad {
+            stage.create(called, "v1").await;
+        }
+        stage.create_in(&other, "good", "v1").await;
+        let good = async || {
+            let shown = stage.store.environment(&other, &name("good")).await;
+            shown.unwrap().unwrap().status
+        };
+        while good().await != Status::Running {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        // Also while nobody knows yet whose checks hang.
+        let looks = || stage.world.state().looks["good"];
+        let before = looks();
+        tokio::time::sleep(Duration::from_mins(5)).await;
+        let looks = looks() - before;
+        assert!((18..=22).contains(&looks), "it was looked at {looks} times");
+    };
+    play(&stage, None, story).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn whoever_looks_is_told_what_was_deployed_whatever_the_defaults_are_by_now() {
     let stage = Stage::set().await;
     let story = async {

@@ -17,7 +17,7 @@ use model::environment::status::{Look, Seen, Status};
 use model::id::EnvironmentId;
 use model::name::Name;
 use model::time::Timestamp;
-use plan::environment::Standing;
+use plan::environment::{Standing, share};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -62,6 +62,47 @@ pub struct DueChecks {
     pub settings: BTreeMap<Name, Settings>,
 }
 
+/// Places for looks of one kind.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LookPlaces {
+    /// How many there are.
+    pub most: u32,
+    /// Which projects have how many of them.
+    pub taken: BTreeMap<Name, u32>,
+}
+
+impl LookPlaces {
+    fn left(&self) -> u32 {
+        self.most.saturating_sub(self.taken.values().sum())
+    }
+
+    /// Whether one more of a project may be looked at; of several projects each has its share.
+    fn has_room(&self, project: &Name, several: bool) -> bool {
+        let all: u32 = self.taken.values().sum();
+        let own = self.taken.get(project).copied().unwrap_or(0);
+        all < self.most && (!several || own < share(self.most, all - own))
+    }
+
+    fn take(&mut self, project: &Name, several: bool) -> bool {
+        let has_room = self.has_room(project, several);
+        if has_room {
+            *self.taken.entry(project.clone()).or_default() += 1;
+        }
+        has_room
+    }
+}
+
+/// Who may be looked at beside those that are.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LookRoom {
+    /// Places for those who are not apart.
+    pub usual: LookPlaces,
+    /// Places for those who are.
+    pub slow: LookPlaces,
+    /// Who is apart: they take no room from others.
+    pub apart: BTreeSet<EnvironmentId>,
+}
+
 /// What a look showed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LookRecord {
@@ -91,16 +132,15 @@ pub struct LooksRecorded {
 impl Store {
     /// Takes environments to look at, at most so many, the longest due first.
     pub async fn due_checks(&self, limit: u32, now: Timestamp) -> Result<DueChecks, Error> {
-        let nobody = (BTreeSet::new(), 0);
-        self.due_checks_apart(limit, nobody, now).await
+        let mut room = LookRoom::default();
+        room.usual.most = limit;
+        self.due_checks_within(room, now).await
     }
 
-    /// The same, and of some others at most as many as are said beside them: they take no room from
-    /// those who are not among them.
-    pub async fn due_checks_apart(
+    /// The same, as many as there is room for.
+    pub async fn due_checks_within(
         &self,
-        limit: u32,
-        apart: (BTreeSet<EnvironmentId>, u32),
+        room: LookRoom,
         now: Timestamp,
     ) -> Result<DueChecks, Error> {
         // Nobody is kept waiting because somebody looks whether something is due.
@@ -108,8 +148,22 @@ impl Store {
             return Ok(DueChecks::default());
         }
         self.runner
-            .write(Scope::Rows, move |tx| take(tx, limit, &apart, now))
+            .write(Scope::Rows, move |tx| take(tx, room.clone(), now))
             .await
+    }
+
+    /// Which of these somebody still looks at, now or later.
+    pub async fn looked_after(
+        &self,
+        environments: BTreeSet<EnvironmentId>,
+    ) -> Result<BTreeSet<EnvironmentId>, Error> {
+        let question = move |tx: &mut dyn Tx| {
+            let ids: Vec<Value> = environments.iter().map(|id| (*id).into()).collect();
+            let sql = "SELECT environment FROM environment_checks WHERE environment IN ({})";
+            let rows = for_each(tx, sql, &[], &ids)?;
+            rows.into_iter().map(|mut row| row.take()).collect()
+        };
+        self.runner.read(question).await
     }
 
     /// When the next look is due.
@@ -150,43 +204,81 @@ impl Store {
     }
 }
 
+/// Who is due: which, and whose.
+const DUE: &str =
+    "SELECT environment, (SELECT project FROM environments WHERE id = environment), due
+     FROM environment_checks WHERE due <= $1";
+
 /// Who is to be looked at next, and has room.
-fn next(
-    tx: &mut dyn Tx,
-    limit: u32,
-    (apart, most): &(BTreeSet<EnvironmentId>, u32),
-    now: Timestamp,
-) -> Result<Vec<Value>, Error> {
-    let others = u32::try_from(apart.len()).unwrap_or(u32::MAX);
-    let rows = tx.query(
-        "SELECT environment FROM environment_checks WHERE due <= $1 ORDER BY due, environment LIMIT $2
-         FOR UPDATE SKIP LOCKED",
-        &[now.into(), limit.saturating_add(others).into()],
-    )?;
-    let (mut room, mut room_apart) = (limit, *most);
+fn next(tx: &mut dyn Tx, mut room: LookRoom, now: Timestamp) -> Result<Vec<Value>, Error> {
+    let several = settings::are_several(tx)?;
     let mut ids = Vec::new();
-    for mut row in rows {
-        let id: EnvironmentId = row.take()?;
-        let room = if apart.contains(&id) {
-            &mut room_apart
-        } else {
-            &mut room
-        };
-        if let Some(left) = room.checked_sub(1) {
-            *room = left;
+    for row in usual(tx, &room, several, now)? {
+        let (id, project, _) = due(row)?;
+        if !room.apart.contains(&id) && room.usual.take(&project, several) {
+            ids.push(id.into());
+        }
+    }
+    for (_, id, project) in slow(tx, &room, now)? {
+        if room.slow.take(&project, several) {
             ids.push(id.into());
         }
     }
     Ok(ids)
 }
 
-fn take(
+fn due(mut row: Row) -> Result<(EnvironmentId, Name, Timestamp), Error> {
+    Ok((row.take()?, row.take()?, row.take()?))
+}
+
+/// Those who may be none of those apart: projects that have their share keep nobody behind them from
+/// being seen.
+fn usual(
     tx: &mut dyn Tx,
-    limit: u32,
-    apart: &(BTreeSet<EnvironmentId>, u32),
+    room: &LookRoom,
+    several: bool,
     now: Timestamp,
-) -> Result<DueChecks, Error> {
-    let ids = next(tx, limit, apart, now)?;
+) -> Result<Vec<Row>, Error> {
+    let left = room.usual.left();
+    if left == 0 {
+        return Ok(Vec::new());
+    }
+    let apart = u32::try_from(room.apart.len()).unwrap_or(u32::MAX);
+    let mut params: Vec<Value> = vec![now.into(), left.saturating_add(apart).into()];
+    let projects = room.usual.taken.keys();
+    let full = projects.filter(|project| !room.usual.has_room(project, several));
+    params.extend(full.map(Value::from));
+    let but = if params.len() > 2 {
+        let places: Vec<_> = (3..=params.len())
+            .map(|place| format!("${place}"))
+            .collect();
+        let whose = "(SELECT project FROM environments WHERE id = environment)";
+        format!(" AND {whose} NOT IN ({})", places.join(", "))
+    } else {
+        String::new()
+    };
+    let sql = format!("{DUE}{but} ORDER BY due, environment LIMIT $2 FOR UPDATE SKIP LOCKED");
+    tx.query(&sql, &params)
+}
+
+/// Those of the others who are due, the longest due first.
+fn slow(
+    tx: &mut dyn Tx,
+    room: &LookRoom,
+    now: Timestamp,
+) -> Result<BTreeSet<(Timestamp, EnvironmentId, Name)>, Error> {
+    if room.slow.left() == 0 {
+        return Ok(BTreeSet::new());
+    }
+    let ids: Vec<Value> = room.apart.iter().map(|id| (*id).into()).collect();
+    let sql = format!("{DUE} AND environment IN ({{}}) FOR UPDATE SKIP LOCKED");
+    let rows = for_each(tx, &sql, &[now.into()], &ids)?.into_iter();
+    let slow = rows.map(|row| due(row).map(|(id, project, due)| (due, id, project)));
+    slow.collect()
+}
+
+fn take(tx: &mut dyn Tx, room: LookRoom, now: Timestamp) -> Result<DueChecks, Error> {
+    let ids = next(tx, room, now)?;
     let rows = for_each(
         tx,
         "SELECT id, project, name, generation, status, format, body FROM environments

@@ -1,14 +1,17 @@
 //! Looks at environments, and lists of them.
 
-use crate::fixture::{at, project};
+use crate::fixture::{at, name, project};
 use crate::habitat::{
-    begin, called, changes, claim, create, draft, due, look, look_at_all, running, settings,
-    settle_in, show, status, work,
+    action, begin, called, changes, claim, create, draft, due, look, look_at_all, running,
+    settings, settle_in, show, status, work,
 };
 use expect_test::expect;
 use model::environment::status::{Deed, Failure, Look, Seen, Status};
 use std::collections::{BTreeMap, BTreeSet};
-use store::{About, EnvironmentFilter, EnvironmentOrder, LookRecord, LooksRecorded, Page, Store};
+use store::{
+    About, ActionDraft, EnvironmentFilter, EnvironmentOrder, LookRecord, LookRoom, LooksRecorded,
+    Page, Quota, Store,
+};
 
 const fn recorded(unchanged: usize, changed: usize, dropped: usize) -> LooksRecorded {
     LooksRecorded {
@@ -50,6 +53,52 @@ pub(crate) async fn whoever_is_due_is_looked_at_by_one(store: &Store) {
         store.record_looks(late, held).await.unwrap(),
         recorded(0, 0, 1)
     );
+}
+
+pub(crate) async fn of_several_projects_each_has_its_share_of_looks(store: &Store) {
+    settle_in(store, settings()).await;
+    for number in 0..6 {
+        running(store, &format!("many{number}"), 1).await;
+    }
+    let shop = name("shop");
+    let put = store.put_project(&shop, Quota::default(), "root".into(), at(0));
+    put.await.unwrap();
+    let put = store.put_environment_settings(&shop, settings(), "root".into(), at(0));
+    put.await.unwrap();
+    let few = draft(store, &shop, "few", &[]).await;
+    store.create_environment(few, at(2)).await.unwrap();
+    work(store, 90).await;
+    let many0 = show(store, "many0").await.id;
+    let mut room = LookRoom::default();
+    (room.usual.most, room.slow.most) = (4, 2);
+    room.apart.insert(many0);
+    let mut told = String::new();
+    for _ in 0..3 {
+        let due = store
+            .due_checks_within(room.clone(), at(100))
+            .await
+            .unwrap();
+        let mut counts = [0; 3];
+        for check in due.checks {
+            let (count, places) = match (check.id == many0, check.project == shop) {
+                (true, _) => (0, &mut room.slow),
+                (_, true) => (1, &mut room.usual),
+                _ => (2, &mut room.usual),
+            };
+            counts[count] += 1;
+            *places.taken.entry(check.project).or_default() += 1;
+        }
+        told += &format!("{counts:?}");
+    }
+    assert_eq!(told, "[1, 0, 2][0, 1, 0][0, 0, 0]");
+    let left = async || store.looked_after([many0].into()).await.unwrap();
+    assert_eq!(left().await, [many0].into());
+    let gone = ActionDraft {
+        force: true,
+        ..action("many0", Deed::Delete)
+    };
+    store.begin_action(gone, at(101)).await.unwrap();
+    assert_eq!(left().await, BTreeSet::new());
 }
 
 pub(crate) async fn what_was_seen_before_something_began_is_dropped(store: &Store) {

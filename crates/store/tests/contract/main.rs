@@ -260,6 +260,7 @@ contract! {
         nothing_is_begun_again_that_was_restored;
     glimpsed:
         whoever_is_due_is_looked_at_by_one,
+        of_several_projects_each_has_its_share_of_looks,
         what_was_seen_before_something_began_is_dropped,
         what_people_say_of_one_meanwhile_does_not_keep_looks_away,
         an_environment_becomes_what_is_seen,
