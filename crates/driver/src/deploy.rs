@@ -50,6 +50,12 @@ pub trait Deployer: Send + Sync + 'static {
         look: Look,
     ) -> impl Future<Output = Result<Looked, Error>> + Send;
 
+    /// Whether it is this machine, and nothing of an environment or its project, that keeps somebody
+    /// from looking.
+    fn is_own(&self, _: &Error) -> bool {
+        false
+    }
+
     /// What the application or its deployment would be configured with if nobody edited anything.
     /// For the application that depends on how it is deployed.
     fn defaults(

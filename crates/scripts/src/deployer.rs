@@ -16,7 +16,7 @@ use crate::asking::{Asking, Notified, bad};
 use crate::bench::{Bench, Prepare, patience};
 use crate::cache::{Cache, Question};
 use crate::contract::{self, Script};
-use crate::error::Error;
+use crate::error::{Error, Kind};
 use crate::output::{self, Redactor};
 use crate::process::{self, How, Keep};
 use crate::runner::Prepared;
@@ -167,6 +167,13 @@ impl Deployer for Scripts {
         };
         let seen = Seen::from_exit(exit);
         Ok(Looked { seen, said })
+    }
+
+    fn is_own(&self, error: &driver::Error) -> bool {
+        error
+            .code()
+            .and_then(Kind::of_code)
+            .is_some_and(Kind::is_own)
     }
 
     async fn defaults(

@@ -67,6 +67,10 @@ impl Deployer for Deployers {
         }
     }
 
+    fn is_own(&self, error: &driver::Error) -> bool {
+        self.scripts.is_own(error) || self.helm.is_own(error)
+    }
+
     async fn defaults(
         &self,
         cx: &Context,

@@ -289,6 +289,27 @@ async fn defaults_that_nobody_can_tell_are_no_reason_to_think_ill_of_an_environm
 }
 
 #[tokio::test(start_paused = true)]
+async fn that_nobody_here_can_look_is_no_reason_to_think_ill_of_an_environment() {
+    let stage = Stage::set().await;
+    let story = async {
+        let created = stage.create("orange", "v1").await;
+        well(&stage, created).await;
+        stage.until("orange", Some(Status::Running)).await;
+        stage.world.state().no_room = true;
+        tokio::time::sleep(Duration::from_mins(2)).await;
+        let row = stage.show("orange").await.unwrap();
+        assert_eq!(row.status, Status::Running);
+        let checked = row.checked.unwrap();
+        assert_eq!(checked.seen, None);
+        assert_eq!(
+            checked.said,
+            "could not start the script: no memory; see that there is room"
+        );
+    };
+    play(&stage, None, story).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_has_been_there_for_long_enough_ends_by_itself() {
     let stage = Stage::set().await;
     let short = Settings {

@@ -62,6 +62,8 @@ pub(crate) struct State {
     pub(crate) exits: BTreeMap<Deed, i32>,
     /// Environments whose looks never end.
     pub(crate) hanging: BTreeSet<String>,
+    /// Whether nobody can look, because this machine has no room.
+    pub(crate) no_room: bool,
     /// Whether nobody can tell the defaults.
     pub(crate) speechless: bool,
     /// Directories of scripts that never tell them.
@@ -384,6 +386,12 @@ impl Deployer for Hands {
         if hangs {
             std::future::pending::<()>().await;
         }
+        if self.world.state().no_room {
+            return Err(Error {
+                attempted: "could not start the script: no memory".to_owned(),
+                hint: "see that there is room".to_owned(),
+            });
+        }
         tokio::time::sleep(Duration::from_millis(200)).await;
         self.world.point().await;
         let mut state = self.world.state();
@@ -396,6 +404,10 @@ impl Deployer for Hands {
         };
         let said = format!("found {}", found.map_or("nothing", String::as_str));
         Ok(Looked { seen, said })
+    }
+
+    fn is_own(&self, _: &Error) -> bool {
+        self.world.state().no_room
     }
 
     async fn defaults(

@@ -258,6 +258,13 @@ impl Deployer for Helm {
         Ok(Looked { seen, said })
     }
 
+    fn is_own(&self, error: &driver::Error) -> bool {
+        error
+            .code()
+            .and_then(Kind::of_code)
+            .is_some_and(Kind::is_own)
+    }
+
     async fn defaults(
         &self,
         cx: &Context,
