@@ -5,11 +5,12 @@
 //! with another is dropped.
 
 use super::configured::Begun;
-use super::{Effective, note_change, settings};
+use super::{Effective, note_change, object, settings};
 use crate::Store;
 use crate::audit;
 use crate::body::{Row, Scope, Tx, Value, first, for_each};
 use crate::error::Error;
+use crate::events::note;
 use model::environment::EnvironmentName;
 use model::environment::config::Edits;
 use model::environment::settings::Settings;
@@ -413,6 +414,18 @@ fn record(tx: &mut dyn Tx, looks: &[LookRecord], now: Timestamp) -> Result<Looks
                 continue;
             }
             recorded.changed += 1;
+        }
+        let is_new = seen.is_some() && known.seen.as_deref() != seen;
+        if known.standing.status == Status::Archived && look.seen != Some(Seen::Good) && is_new {
+            let message = audit::kept(format!("archived, and {}", because(look)));
+            let of = (&known.project, now);
+            note(
+                tx,
+                of,
+                "environment.not-at-rest",
+                object(&known.name),
+                message,
+            );
         }
         params.push(now.into());
         if as_before {

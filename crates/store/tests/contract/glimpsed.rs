@@ -1,6 +1,6 @@
 //! Looks at environments, and lists of them.
 
-use crate::fixture::{at, name, project};
+use crate::fixture::{at, events, name, project};
 use crate::habitat::{
     action, begin, called, changes, claim, create, draft, due, look, look_at_all, running,
     settings, settle_in, show, status, work,
@@ -203,6 +203,27 @@ pub(crate) async fn an_environment_becomes_what_is_seen(store: &Store) {
         - → create-pending: ana asked for it
     "]]
     .assert_eq(&changes(store, row.id).await);
+}
+
+pub(crate) async fn that_something_runs_which_should_rest_is_told_once(store: &Store) {
+    settle_in(store, settings()).await;
+    running(store, "orange", 1).await;
+    begin(store, "orange", Deed::Archive, 10).await.unwrap();
+    work(store, 10).await;
+    for (exit, seconds) in [(0, 20), (0, 40), (1, 60), (1, 80), (0, 100), (1, 120)] {
+        look_at_all(store, exit, seconds).await;
+        assert_eq!(status(store, "orange").await, "archived");
+    }
+    let all = events(store).await;
+    let told: Vec<_> = all
+        .lines()
+        .filter(|line| line.contains("not-at-rest"))
+        .collect();
+    assert_eq!(told.len(), 2, "{all}");
+    assert!(
+        told[0].contains("archived, and a look found it otherwise: exit Some(1)"),
+        "{all}"
+    );
 }
 
 pub(crate) async fn one_that_nobody_can_look_at_is_told_so(store: &Store) {

@@ -264,6 +264,7 @@ contract! {
         what_was_seen_before_something_began_is_dropped,
         what_people_say_of_one_meanwhile_does_not_keep_looks_away,
         an_environment_becomes_what_is_seen,
+        that_something_runs_which_should_rest_is_told_once,
         one_that_nobody_can_look_at_is_told_so,
         only_the_newest_changes_are_kept,
         environments_are_listed_by_what_people_look_for,
