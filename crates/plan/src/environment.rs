@@ -343,6 +343,8 @@ pub enum Became {
 pub const fn ended(status: Status, deed: Deed, how: Ended) -> Became {
     match (deed, how) {
         (Deed::Cleanup | Deed::Delete, Ended::Done) => Became::Gone,
+        // Of one that was up something may run on: it counts, and looks find out.
+        (Deed::Cleanup | Deed::Delete, Ended::Failed) if status.is_up() => Became::Is(status),
         (Deed::Cleanup | Deed::Delete, Ended::Failed) => Became::Is(Status::CleanupFailed),
         // Looks find out, and nobody has touched what was not begun.
         (

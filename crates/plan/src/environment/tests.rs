@@ -201,6 +201,19 @@ fn only_removal_ends_an_environment() {
 }
 
 #[test]
+fn what_runs_and_could_not_be_removed_is_looked_at() {
+    for status in Status::ALL {
+        let kept = if status.is_up() {
+            status
+        } else {
+            Status::CleanupFailed
+        };
+        let failed = ended(status, Deed::Cleanup, Ended::Failed);
+        assert_eq!(failed, Became::Is(kept), "{status}");
+    }
+}
+
+#[test]
 fn who_cannot_be_looked_at_is_given_up_only_while_it_should_become_another() {
     let patience = Patience::default();
     let late = SINCE.plus(patience.pending + Duration::from_secs(1));

@@ -528,6 +528,34 @@ pub(crate) async fn what_was_not_begun_to_be_removed_rests_on(store: &Store) {
     assert!(!show(store, "orange").await.failed);
 }
 
+pub(crate) async fn what_runs_and_could_not_be_removed_counts_and_is_looked_at(store: &Store) {
+    let up_max = Some(1);
+    settle_in(
+        store,
+        Settings {
+            up_max,
+            ..settings()
+        },
+    )
+    .await;
+    running(store, "orange", 1).await;
+    let removed = ActionDraft {
+        force: true,
+        ..action("orange", Deed::Cleanup)
+    };
+    store.begin_action(removed, at(10)).await.unwrap();
+    let claimed = claim(store, 11).await.remove(0);
+    let ended = finish(store, &claimed, ActionEnded::Failed, 12).await;
+    assert_eq!(ended, Recorded::Yes);
+    let row = show(store, "orange").await;
+    assert_eq!((row.status, row.failed), (Status::Running, true));
+    let more = draft(store, &project(), "lemon", &[]).await;
+    let more = store.create_environment(more, at(13)).await;
+    assert!(more.is_err(), "it counts");
+    look_at_all(store, 1, 14).await;
+    assert_eq!(status(store, "orange").await, "failure");
+}
+
 pub(crate) async fn what_nobody_knows_of_is_judged_by_a_look(store: &Store) {
     settle_in(store, settings()).await;
     for (called, verdict) in [("good", Ended::Done), ("bad", Ended::Failed)] {

@@ -254,6 +254,7 @@ contract! {
         a_script_that_failed_leaves_a_mark,
         an_environment_goes_its_whole_way,
         what_was_not_begun_to_be_removed_rests_on,
+        what_runs_and_could_not_be_removed_counts_and_is_looked_at,
         what_nobody_knows_of_is_judged_by_a_look,
         what_is_past_its_time_ends_by_itself,
         what_was_done_is_swept_but_the_last_of_it,
