@@ -15,7 +15,8 @@ pub struct Stranded {
 
 /// What `next` strands of a cluster whose machines are these: a control plane of which fewer stay than
 /// decide now, or workloads that have nowhere to go. A pool that is scaled may be empty, where the manifest
-/// has it take workloads, and a cluster that goes as a whole was asked for.
+/// has it take workloads, and a cluster that goes as a whole was asked for. Machines that nobody has discovered
+/// take nobody's place.
 pub fn stranded(there: &Desired, next: &Desired, manifest: &Manifest) -> Option<Stranded> {
     if next.tombstone {
         return None;
@@ -48,14 +49,10 @@ fn may_grow(desired: &Desired, manifest: &Manifest) -> bool {
     })
 }
 
-/// How many machines of a role there should be, discovered or not.
+/// How many machines of a role there should be of which anybody knows.
 fn size(desired: &Desired, role: Role) -> u32 {
-    let made = desired.machines.iter().filter(|of| of.role == role).count();
-    let metal = desired.metal.iter().filter(|of| of.role == role);
-    let metal: u32 = metal.map(|of| of.count).sum();
-    u32::try_from(made)
-        .unwrap_or(u32::MAX)
-        .saturating_add(metal)
+    let machines = desired.machines.iter().filter(|of| of.role == role);
+    u32::try_from(machines.count()).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]
@@ -63,6 +60,7 @@ mod tests {
     use super::*;
     use crate::fixture::World;
     use model::admit::admit;
+    use model::cluster::MetalWanted;
     use model::source;
 
     /// A manifest of a cluster with these pools for workloads, and a load balancer whose pool is scaled.
@@ -133,6 +131,29 @@ spec:
         assert_eq!(check("c1", "c1"), None);
         // The whole cluster goes.
         assert_eq!(check("c1 w1", ""), None);
+    }
+
+    #[test]
+    fn machines_that_nobody_has_discovered_take_nobodys_place() {
+        let metal = |before: &str, after: &str, role| {
+            let mut next = World::new("1.34.0", after, "").desired;
+            next.metal.push(MetalWanted {
+                pool: "iron".parse().unwrap(),
+                role,
+                balancer: None,
+                count: 3,
+                selector: [("rack".to_owned(), "a1".to_owned())].into(),
+            });
+            let there = World::new("1.34.0", before, "").desired;
+            stranded(&there, &next, &manifest("")).map(|found| found.role)
+        };
+        let (control, compute) = (Role::Control, Role::Compute);
+        assert_eq!(metal("c1 c2 c3 w1", "c1 c2 c3", compute), Some(compute));
+        assert_eq!(metal("c1 c2 c3 w1", "c1 w1", control), Some(control));
+        // They come beside those that stay, or where nobody was.
+        assert_eq!(metal("c1 w1", "c1 w1", compute), None);
+        assert_eq!(metal("c1", "c1", compute), None);
+        assert_eq!(metal("w1", "w1", control), None);
     }
 
     #[test]

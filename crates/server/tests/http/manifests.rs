@@ -419,13 +419,18 @@ fn with_solo() -> String {
 const LONE: &str = "      - {name: lone, providerSpec: {name: lab, region: north}, count: 1, serverType: small, image: debian-12}\n";
 const SOLO: &str = "      - {name: solo, version: v1.34.1, network: 10.9.0.0/24, pools: {control: [lone], compute: []}}\n";
 
-/// What is said to a dangerous edit of [`with_solo`], by the plan and by apply alike.
+/// What is said to a dangerous edit of [`with_solo`].
 async fn dangerous(edits: &[(&str, &str)], expected: &Expect) {
+    edited(&with_solo(), edits, expected).await;
+}
+
+/// What is said to a dangerous edit, by the plan and by apply alike.
+async fn edited(before: &str, edits: &[(&str, &str)], expected: &Expect) {
     let world = World::new();
-    let accepted = world.submit(&with_solo()).await;
+    let accepted = world.submit(before).await;
     assert_eq!(accepted.status, StatusCode::ACCEPTED, "{}", accepted.text);
     world.settle().await;
-    let mut text = with_solo();
+    let mut text = before.to_owned();
     for (from, to) in edits {
         assert!(text.contains(from), "{from:?} is not in the manifest");
         text = text.replacen(from, to, 1);
@@ -561,6 +566,45 @@ async fn what_would_strand_a_cluster_says_so() {
           spec.loadBalancers.clusters[0].pools [range] found no machine that is always there, allowed: at least one where a role leads to port 6443
           hint: correct every place that is listed; nothing was stored
     "#]].assert_eq(&refused.picture());
+}
+
+#[tokio::test]
+async fn machines_that_nobody_has_discovered_take_nobodys_place() {
+    const MUSCLE: &str = "      - {name: muscle, providerSpec: {name: lab, region: north}, count: 2, serverType: large, image: debian-12}\n";
+    let iron = |count: u32| {
+        format!(
+            "    metal: [{{name: iron, selector: {{rack: a1}}, count: {count}}}]\n  kubernetes:"
+        )
+    };
+    let small = HELLO
+        .replace("count: 3", "count: 1")
+        .replace("count: 2", "count: 1");
+    edited(
+        &small,
+        &[
+            (&MUSCLE.replace("count: 2", "count: 1"), ""),
+            ("  kubernetes:", &iron(1)),
+            ("compute: [muscle]", "compute: [iron]"),
+        ],
+        &expect![[r#"
+            409 PLAN-001: 1 of the 1 machines of cluster first that take workloads, and no other is left, would be removed at once
+              hint: if this is what you want, repeat it with `--allow-blast 100` (`allowBlast=100` of the API)
+        "#]],
+    )
+    .await;
+    edited(
+        &HELLO.replace("count: 2", "count: 6"),
+        &[
+            ("count: 3", "count: 1"),
+            ("  kubernetes:", &iron(2)),
+            ("control: [brain]", "control: [brain, iron]"),
+        ],
+        &expect![[r#"
+            409 PLAN-001: 2 of the 3 machines of the control plane of cluster first would be removed at once
+              hint: if this is what you want, repeat it with `--allow-blast 67` (`allowBlast=67` of the API)
+        "#]],
+    )
+    .await;
 }
 
 #[tokio::test]

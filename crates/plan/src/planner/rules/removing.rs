@@ -8,7 +8,8 @@ use crate::planner::hosts::balancers;
 use crate::planner::names;
 use crate::planner::survey::{Life, Node, Place};
 use crate::planner::tending::{Cares, still_asked};
-use model::cluster::{Machine, Origin, Role};
+use model::cluster::{Desired, Machine, MetalWanted, Origin, Role};
+use model::name::Name;
 use model::task::{Action, Kind};
 
 fn dispose(machine: &Machine) -> Action {
@@ -30,6 +31,7 @@ pub(in crate::planner) fn remove(draft: &mut Draft<'_>, cares: &Cares<'_>) {
     let (first, first_member) = (first_of(&nodes), first_of(&members));
     let one_by_one = one_by_one(draft);
     let missing = missing(draft.survey);
+    let desired = draft.view.desired;
     // Nobody else waits until load balancers are told.
     let untold = first.and_then(|_| balancers::not_told_yet(draft, cares));
     for place in draft.survey.leaving() {
@@ -47,6 +49,7 @@ pub(in crate::planner) fn remove(draft: &mut Draft<'_>, cares: &Cares<'_>) {
         match (place.node, ahead) {
             (None, _)
                 if let Some(reason) = balancers::still_needed(draft, place)
+                    .or_else(|| undiscovered(desired, place).filter(|_| balancers::serves(place)))
                     .or_else(|| still_asked(draft, cares, place)) =>
             {
                 draft.hold(place, dispose(place.machine).kind(), reason);
@@ -68,7 +71,8 @@ pub(in crate::planner) fn remove(draft: &mut Draft<'_>, cares: &Cares<'_>) {
             }
             (Some(_), Some(_) | None) => {
                 let told = untold.clone().or_else(|| still_asked(draft, cares, place));
-                remove_node(draft, place, (missing.clone(), told));
+                let additions = missing.clone().or_else(|| undiscovered(desired, place));
+                remove_node(draft, place, (additions, told));
             }
         }
     }
@@ -78,6 +82,19 @@ pub(in crate::planner) fn remove(draft: &mut Draft<'_>, cares: &Cares<'_>) {
 fn first_of<'s, 'a>(nodes: &[&'s Place<'a>]) -> Option<&'s Place<'a>> {
     let out = nodes.iter().find(|place| out_already(place));
     out.or(nodes.first()).copied()
+}
+
+/// Machines that should do what this one does, and that nobody has discovered: none of them may ever come.
+fn undiscovered(desired: &Desired, place: &Place<'_>) -> Option<Reason> {
+    let machine = place.machine;
+    let alike = |of: &&MetalWanted| (of.role, &of.balancer) == (machine.role, &machine.balancer);
+    let mut metal = desired.metal.iter().filter(alike);
+    let first = metal.next()?;
+    let stem = first.balancer.as_ref().unwrap_or(&desired.name);
+    Some(Reason::Additions {
+        waiting_for: Name::of_machine(stem, &first.pool, 1),
+        missing: metal.fold(first.count, |sum, of| sum.saturating_add(of.count)),
+    })
 }
 
 /// Whether the node serves nobody any more, or was told not to.
