@@ -34,10 +34,17 @@ impl<'a> Stand<'a> {
         }
     }
 
+    /// Where the machines of a pool stand that goes to another kind.
+    const fn of_roll(roll: &'a Roll) -> Self {
+        Self {
+            pool: &roll.pool,
+            role: roll.role,
+            balancer: roll.balancer.as_ref(),
+        }
+    }
+
     pub(crate) fn holds(&self, machine: &Machine) -> bool {
-        machine.pool == *self.pool
-            && machine.role == self.role
-            && machine.balancer.as_ref() == self.balancer
+        Stand::of(machine) == *self
     }
 }
 
@@ -283,7 +290,12 @@ impl<'a> Growing<'a> {
             Provider::Cloud(_) => {}
         }
         let machines = self.desired.all().chain(&self.spare);
-        let subnet = subnets::of_pool(machines, stand, (&pool.provider, &pool.region));
+        let machines = machines.map(|machine| (Stand::of(machine), &machine.origin));
+        // Nobody of the new kind needs to be there for its network to be taken.
+        let rolls = self.desired.rolls.iter().chain(&self.rolls);
+        let rolls = rolls.map(|roll| (Stand::of_roll(roll), &roll.origin));
+        let place = (&pool.provider, &pool.region[..]);
+        let subnet = subnets::of_pool(machines.chain(rolls), stand, place);
         if subnet.is_none() {
             let message = format!(
                 "found no free network in {}, allowed: fewer pools with provider {} in region {}",
@@ -310,7 +322,8 @@ impl<'a> Growing<'a> {
         let Some(templates) = origin.templates() else {
             return origin;
         };
-        let rolls = self.rolls.iter().filter(|roll| stands(roll, stand));
+        let rolls = self.rolls.iter();
+        let rolls = rolls.filter(|roll| Stand::of_roll(roll) == stand);
         let rolls = rolls.map(|roll| &roll.origin);
         let mut others = rolls.chain(kept.iter().map(|machine| &machine.origin));
         let same = |other: &Origin| {
@@ -334,8 +347,9 @@ impl<'a> Growing<'a> {
         faults: &mut Faults,
     ) -> Option<Roll> {
         let origin = origin?;
-        let mut rolls = self.rolls.iter().filter(|roll| stands(roll, stand));
-        let same = rolls.find(|roll| roll.origin.made_like(origin));
+        let mut rolls = self.rolls.iter();
+        let same =
+            rolls.find(|roll| Stand::of_roll(roll) == stand && roll.origin.made_like(origin));
         let (mut old, mut behind) = (false, false);
         let path = format!("spec.nodePools.dynamic[{}]", pool.position);
         for machine in kept {
@@ -476,12 +490,6 @@ impl<'a> Growing<'a> {
         self.desired.repaired.retain(|pool, _| pools.contains(pool));
         self.desired
     }
-}
-
-/// Whether it is the pool that stands there which goes to machines of another kind.
-fn stands(roll: &Roll, stand: Stand<'_>) -> bool {
-    let place = (&roll.pool, roll.role, roll.balancer.as_ref());
-    place == (stand.pool, stand.role, stand.balancer)
 }
 
 /// How many machines a pool that rolls has for now beyond its size, of these in the order in which
