@@ -99,6 +99,15 @@ pub enum About {
         /// Which pool.
         pool: Name,
     },
+    /// How many machines a pool has in a cluster, or may be scaled to.
+    Size {
+        /// Which cluster.
+        cluster: Name,
+        /// Which pool.
+        pool: Name,
+        /// How many it would have.
+        machines: u32,
+    },
     /// A given machine in a cluster, or one on the way to it.
     Endpoint {
         /// Which cluster.

@@ -36,6 +36,10 @@ pub use partial::{Glimpse, Partial};
 /// pool of this size is made in milliseconds.
 pub const POOL_COUNT_MAX: u32 = 5_000;
 
+/// How many addresses for machines a pool has at a cloud: a network of 256, of which no cloud keeps more than
+/// five to itself.
+pub const CLOUD_ADDRESSES: u32 = 251;
+
 /// The largest budget: more machines than this are never out of service at once by intention.
 pub const UNAVAILABLE_MAX: u32 = 1_000;
 
@@ -222,6 +226,17 @@ pub struct Dynamic {
     /// How they are replaced when they are to be made in another way; nothing where that is refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replace: Option<Replace>,
+}
+
+impl Dynamic {
+    /// The most machines that it may have with a provider of this type. At a cloud there must be an address
+    /// for those, too, that come in place of others.
+    pub fn count_max(via: Provider, replace: Option<Replace>) -> u32 {
+        match via {
+            Provider::Cloud(_) => CLOUD_ADDRESSES.saturating_sub(replace.unwrap_or_default().surge),
+            Provider::Simulated | Provider::Sandbox => POOL_COUNT_MAX,
+        }
+    }
 }
 
 /// How the machines of a pool are replaced by others that are made in another way.

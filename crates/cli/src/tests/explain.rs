@@ -48,7 +48,7 @@ async fn who_says_little_sees_all_that_may_be_meant() {
         &expect![[r#"
             exit 0
             spec.nodePools.dynamic[].count
-              How many machines. Either this or autoscaler.
+              How many machines. Either this or autoscaler. At a cloud at most 251 less the surge.
             spec.nodePools.metal[].count
               How many machines.
             spec.kubernetes.clusters[].etcdBackup.keep.count

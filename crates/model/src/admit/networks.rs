@@ -6,9 +6,11 @@ use super::parts::{Names, Parts, Read};
 use super::pools::{Kind, Stock};
 use super::references::{Counted, machines};
 use crate::fault::{About, Code, Faults};
+use crate::manifest::{CLOUD_ADDRESSES, Dynamic};
 use crate::name::Name;
 use crate::network::Network;
 use crate::provider::Provider;
+use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
 /// Checks the networks of clusters, as far as they could be read.
@@ -23,6 +25,7 @@ pub(super) fn check(
         network_room(cluster, balancers, pools, faults);
         network_usable(cluster, faults);
         networks_beside_clouds(cluster, balancers, pools, faults);
+        pool_room(cluster, balancers, pools, faults);
         pod_room(cluster, balancers, pools, faults);
         endpoints_outside(cluster, balancers, pools, faults);
     }
@@ -154,6 +157,47 @@ fn networks_beside_clouds(
         let pool = pool.clone();
         let about = |cluster| About::Pool { cluster, pool };
         cluster.doubt(cluster.path(field), message, about, faults);
+    }
+}
+
+/// Pools at clouds that are larger than the network that each has there: some of their machines would never
+/// have an address.
+fn pool_room(
+    cluster: &Placed<'_>,
+    balancers: &Balancers,
+    pools: &Parts<Stock>,
+    faults: &mut Faults,
+) {
+    let mut judged = BTreeSet::new();
+    for pool in cluster.pools(balancers, pools) {
+        let (Kind::Dynamic(made), Some((_, machines))) = (&pool.value.kind, pool.value.size) else {
+            continue;
+        };
+        let (Some(via), Some(name)) = (made.via, pool.name()) else {
+            continue;
+        };
+        let max = Dynamic::count_max(via, made.replace);
+        if machines <= max || !judged.insert(name) {
+            continue;
+        }
+        let field = if made.scaled {
+            "autoscaler.max"
+        } else {
+            "count"
+        };
+        let message = format!(
+            "found {machines}, allowed: at most {max}, the {CLOUD_ADDRESSES} addresses that a pool has with a provider \
+             of type {} less a surge of {}",
+            via.as_str(),
+            CLOUD_ADDRESSES - max
+        );
+        let pool_name = name.clone();
+        let about = |cluster| About::Size {
+            cluster,
+            pool: pool_name,
+            machines,
+        };
+        cluster.doubt(format!("{}.{field}", pool.path), message, about, faults);
     }
 }
 

@@ -11,7 +11,7 @@ use super::sizes::{self, Size, Sizes};
 use super::{disruption, hardware, secrets, upkeep};
 use crate::cluster::LITE;
 use crate::fault::{Code, Faults};
-use crate::manifest::{Dynamic, Host, Pool, Static};
+use crate::manifest::{Dynamic, Host, Pool, Replace, Static};
 use crate::name::Name;
 use crate::provider::{Cloud, Provider};
 use crate::source::Value;
@@ -51,6 +51,8 @@ pub(super) struct Made {
     pub(super) spot: bool,
     /// The data disk that they should have.
     pub(super) disk: Option<u32>,
+    /// How they are replaced.
+    pub(super) replace: Option<Replace>,
 }
 
 /// What is known of machines that were given.
@@ -130,6 +132,7 @@ fn dynamic_of(
         scaled,
         spot: hardware.spot,
         disk: hardware.disk,
+        replace,
     };
     let whole = || {
         let spec = spec?;

@@ -216,6 +216,54 @@ fn a_pool_has_a_count_or_is_scaled() {
 }
 
 #[test]
+fn a_pool_at_a_cloud_has_no_more_machines_than_its_network() {
+    const CLOUD: &[(&str, &str)] = &[
+        (
+            "providerType: simulated",
+            "providerType: hetzner, secretRef: {name: account}",
+        ),
+        ("10.8.0.0/24", "10.8.0.0/20"),
+        ("version: v1.34.1", "version: v1.34.1\n        cni: cilium"),
+    ];
+    let with = |edits: &[(&'static str, &'static str)], expected: &Expect| {
+        check(&[CLOUD, edits].concat(), expected);
+    };
+    with(
+        &[("count: 2", "count: 250")],
+        &expect![[r#"
+        admitted: 1 clusters, 3 pools
+    "#]],
+    );
+    with(
+        &[("count: 2", "autoscaler: {min: 0, max: 250}")],
+        &expect![[r#"
+            admitted: 1 clusters, 3 pools
+        "#]],
+    );
+    with(
+        &[("count: 2", "count: 251")],
+        &expect![[r#"
+        spec.nodePools.dynamic[1].count: found 251, allowed: at most 250, the 251 addresses that a pool has with a provider of type hetzner less a surge of 1; unless it lives so
+    "#]],
+    );
+    with(
+        &[(
+            "count: 2",
+            "count: 242\n        replace: true\n        surge: 10",
+        )],
+        &expect![[r#"
+            spec.nodePools.dynamic[1].count: found 242, allowed: at most 241, the 251 addresses that a pool has with a provider of type hetzner less a surge of 10; unless it lives so
+        "#]],
+    );
+    with(
+        &[("count: 2", "autoscaler: {min: 0, max: 300}")],
+        &expect![[r#"
+            spec.nodePools.dynamic[1].autoscaler.max: found 300, allowed: at most 250, the 251 addresses that a pool has with a provider of type hetzner less a surge of 1; unless it lives so
+        "#]],
+    );
+}
+
+#[test]
 fn a_control_plane_is_not_scaled_and_networks_have_room_for_the_most() {
     check(
         &[

@@ -8,6 +8,7 @@ use model::fault::{About, Code, Doubt, Faults};
 use model::manifest::{Glimpse, Manifest, Pool};
 use model::name::Name;
 use model::network::Network;
+use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
 /// What may not change in the life of a cluster, as far as the cluster could be read. Where something else is
@@ -101,6 +102,7 @@ pub(super) fn refuse_doubtful(
         About::Apart => false,
         About::Made { cluster }
         | About::Pool { cluster, .. }
+        | About::Size { cluster, .. }
         | About::Endpoint { cluster, .. }
         | About::Room { cluster, .. } => aside.contains(cluster),
     };
@@ -112,6 +114,11 @@ pub(super) fn refuse_doubtful(
             let mut machines = known.desired.all();
             machines.any(|machine| machine.pool == *pool)
         }),
+        About::Size {
+            cluster,
+            pool,
+            machines,
+        } => living(cluster).is_some_and(|known| is_so_large(known.desired, pool, *machines)),
         About::Endpoint { cluster, endpoint } => living(cluster).is_some_and(|known| {
             let mut machines = known.desired.all();
             machines.any(|machine| stands_at(machine, *endpoint))
@@ -123,6 +130,9 @@ pub(super) fn refuse_doubtful(
     };
     let new = doubts.iter();
     let new = new.filter(|of| !is_aside(&of.about) && !lives_so(&of.about));
+    // A pool that several clusters use is one mistake.
+    let mut noted = BTreeSet::new();
+    let new = new.filter(|of| noted.insert((&of.fault.path, &of.fault.message)));
     for Doubt { fault, .. } in new {
         faults.note(fault.path.clone(), fault.code, fault.message.clone());
     }
@@ -131,6 +141,14 @@ pub(super) fn refuse_doubtful(
         let lives = |name: &Name| living(name).is_some() || aside.contains(name);
         refuse_overlaps(clusters, lives, faults);
     }
+}
+
+/// Whether a pool has so many machines, or may be scaled to so many.
+fn is_so_large(desired: &Desired, pool: &Name, machines: u32) -> bool {
+    let range = desired.autoscalers.get(pool);
+    let has = desired.machines.iter().filter(|of| of.pool == *pool);
+    range.is_some_and(|range| range.max >= machines)
+        || u32::try_from(has.count()).is_ok_and(|has| has >= machines)
 }
 
 /// Whether a machine was given at this address, or is reached through it.

@@ -6,7 +6,7 @@ use crate::clusters::ClusterView;
 use model::cluster::{Machine, Origin};
 use model::id::{MachineId, TaskId};
 use model::intent::Wish;
-use model::manifest::{Dynamic, POOL_COUNT_MAX, Pool};
+use model::manifest::{Dynamic, Manifest, POOL_COUNT_MAX, Pool};
 use model::name::Name;
 use model::snapshot::SnapshotId;
 use model::task::Task;
@@ -26,8 +26,9 @@ pub(super) fn checked(tx: &mut dyn Tx, view: &ClusterView, wish: Wish) -> Result
             count,
             was: _,
         } => {
-            let declared = declared(tx, view, &pool)?;
-            sized(&pool, &declared, count)?;
+            let manifest = manifest_of(tx, &view.desired)?;
+            let declared = declared(&manifest, view, &pool)?;
+            sized(&manifest, (&pool, declared), count)?;
             let was = declared.declared();
             Ok(Wish::Scale { pool, count, was })
         }
@@ -43,8 +44,9 @@ pub(super) fn checked(tx: &mut dyn Tx, view: &ClusterView, wish: Wish) -> Result
         }
         Wish::Retire { machine } => {
             let found = staying(view, machine)?;
-            let declared = declared(tx, view, &found.pool)?;
-            spared(view, found, &declared)?;
+            let manifest = manifest_of(tx, &view.desired)?;
+            let declared = declared(&manifest, view, &found.pool)?;
+            spared(view, found, declared)?;
             Ok(Wish::Retire { machine })
         }
         Wish::Retry { task } => unfinished(tx, view, task).map(|_| Wish::Retry { task }),
@@ -64,7 +66,8 @@ pub(super) fn checked(tx: &mut dyn Tx, view: &ClusterView, wish: Wish) -> Result
             Ok(Wish::Restore { snapshot })
         }
         Wish::Update { pool, commit: _ } => {
-            declared(tx, view, &pool)?;
+            let manifest = manifest_of(tx, &view.desired)?;
+            declared(&manifest, view, &pool)?;
             let commit = newest(view, &pool)?;
             Ok(Wish::Update {
                 pool,
@@ -147,14 +150,23 @@ fn staying(view: &ClusterView, machine: MachineId) -> Result<&Machine, WishError
     Ok(found)
 }
 
-/// Whether a pool may have so many machines.
-fn sized(pool: &Name, declared: &Dynamic, count: u32) -> Result<(), WishError> {
+/// Whether a pool may have so many machines. What it declares was admitted.
+fn sized(
+    manifest: &Manifest,
+    (pool, declared): (&Name, &Dynamic),
+    count: u32,
+) -> Result<(), WishError> {
+    let account = manifest.providers.get(&declared.provider);
+    let max = account.map_or(POOL_COUNT_MAX, |account| {
+        Dynamic::count_max(account.via, declared.replace)
+    });
+    let max = max.max(declared.count);
     match declared.autoscaler {
         Some(range) if !range.allows(count) => Err(refused(format!(
             "found {count} machines, allowed: {range}, what autoscaler of pool {pool} says"
         ))),
-        None if !(1..=POOL_COUNT_MAX).contains(&count) => Err(refused(format!(
-            "found {count} machines, allowed: 1 to {POOL_COUNT_MAX}"
+        None if !(1..=max).contains(&count) => Err(refused(format!(
+            "found {count} machines, allowed: 1 to {max}"
         ))),
         Some(_) | None => Ok(()),
     }
@@ -183,8 +195,11 @@ fn spared(view: &ClusterView, machine: &Machine, declared: &Dynamic) -> Result<(
 }
 
 /// What the manifest declares of a dynamic pool of the cluster or of its load balancers.
-fn declared(tx: &mut dyn Tx, view: &ClusterView, pool: &Name) -> Result<Dynamic, WishError> {
-    let manifest = manifest_of(tx, &view.desired)?;
+fn declared<'m>(
+    manifest: &'m Manifest,
+    view: &ClusterView,
+    pool: &Name,
+) -> Result<&'m Dynamic, WishError> {
     let cluster = manifest.clusters.first();
     let balancers = manifest.balancers.iter();
     let mut serving = balancers.filter(|balancer| balancer.cluster == view.desired.name);
@@ -192,7 +207,7 @@ fn declared(tx: &mut dyn Tx, view: &ClusterView, pool: &Name) -> Result<Dynamic,
         .is_some_and(|cluster| cluster.control.contains(pool) || cluster.compute.contains(pool))
         || serving.any(|balancer| balancer.pools.contains(pool));
     match manifest.pools.get(pool).filter(|_| used) {
-        Some(Pool::Dynamic(dynamic)) => Ok(dynamic.clone()),
+        Some(Pool::Dynamic(dynamic)) => Ok(dynamic),
         Some(Pool::Static(_)) => Err(refused(format!(
             "pool {pool} has given machines; add or remove them in the manifest"
         ))),

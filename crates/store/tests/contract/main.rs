@@ -153,6 +153,7 @@ contract! {
         a_cancelled_task_that_is_withdrawn_stays_cancelled,
         another_declared_size_ends_the_wish,
         a_wish_that_makes_no_sense_is_refused,
+        a_wish_for_more_than_a_cloud_has_addresses_for_is_refused,
         a_wish_may_not_remove_too_much,
         a_machine_is_replaced_by_a_new_one,
         a_snapshot_is_taken_when_wished_and_put_back_when_it_is_kept,

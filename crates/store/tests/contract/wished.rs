@@ -267,6 +267,24 @@ pub(crate) async fn a_wish_that_makes_no_sense_is_refused(store: &Store) {
     assert_eq!(open(store).await, []);
 }
 
+pub(crate) async fn a_wish_for_more_than_a_cloud_has_addresses_for_is_refused(store: &Store) {
+    let cloud = edited(
+        &text("east", &["east"], 1, 2),
+        &[
+            (
+                "providerType: simulated",
+                "providerType: hetzner, secretRef: {name: account}",
+            ),
+            ("10.0.0.0/16", "10.8.0.0/16, cni: cilium"),
+        ],
+    );
+    let east = submit(store, &cloud).await.unwrap().changed[0].0;
+    let refused = wish(store, scale(251), at(1)).await.unwrap_err();
+    assert_eq!(refused.to_string(), "found 251 machines, allowed: 1 to 250");
+    wish(store, scale(250), at(2)).await.unwrap();
+    assert_eq!(size(store, east).await, (251, 0));
+}
+
 pub(crate) async fn a_wish_may_not_remove_too_much(store: &Store) {
     let east = cluster(store, "east", 9).await;
     settle(store, east, at(0)).await;

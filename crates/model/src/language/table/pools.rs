@@ -76,7 +76,7 @@ const DYNAMIC: &[Field] = &[
     may(
         "count",
         Number(1, POOL_COUNT_MAX),
-        "How many machines. Either this or autoscaler.",
+        "How many machines. Either this or autoscaler. At a cloud at most 251 less the surge.",
     ),
     may(
         "autoscaler",
@@ -86,7 +86,11 @@ const DYNAMIC: &[Field] = &[
                 Number(0, POOL_COUNT_MAX),
                 "The fewest machines, with which it begins; there may be none.",
             ),
-            must("max", Number(1, POOL_COUNT_MAX), "The most machines."),
+            must(
+                "max",
+                Number(1, POOL_COUNT_MAX),
+                "The most machines; at a cloud as with count.",
+            ),
         ]),
         "Between which sizes wishes scale it. Never for a control plane.",
     ),

@@ -199,3 +199,71 @@ fn a_network_that_is_full_lets_machines_go_and_no_more_come() {
         "#]],
     );
 }
+
+/// A pool at a cloud that two clusters use, each of which it is in by its own name.
+fn large(size: &str, clusters: &str) -> Manifest {
+    let clusters = clusters.split_whitespace().map(|at| {
+        format!(
+            "      - {{name: edge{at}, version: v1.34.0, network: 10.{at}.0.0/20, cni: cilium, pools: {{control: [brain], compute: [muscle]}}}}\n"
+        )
+    });
+    let clusters: String = clusters.collect();
+    admitted(&format!(
+        "
+apiVersion: slipway.dev/v1
+kind: InputManifest
+metadata: {{name: m}}
+spec:
+  providers: [{{name: hetz, providerType: hetzner, secretRef: {{name: account}}}}]
+  nodePools:
+    dynamic:
+      - {{name: brain, providerSpec: {{name: hetz, region: n}}, count: 1, serverType: cpx31, image: i}}
+      - {{name: muscle, providerSpec: {{name: hetz, region: n}}, {size}, serverType: cpx31, image: i}}
+  kubernetes:
+    clusters:
+{clusters}"
+    ))
+}
+
+#[test]
+fn a_pool_at_a_cloud_that_is_too_large_stays_and_grows_no_more() {
+    let refused = expect![[r#"
+        spec.nodePools.dynamic[1].count: found 300, allowed: at most 250, the 251 addresses that a pool has with a provider of type hetzner less a surge of 1
+    "#]];
+    check(&[], &large("count: 300", "7 8"), &refused);
+    check(
+        &living(large("count: 300", "7")),
+        &large("count: 300", "7 8"),
+        &refused,
+    );
+    let lives = living(large("count: 300", "7"));
+    check(
+        &lives,
+        &large("count: 299", "7"),
+        &expect![[r#"
+        edge7: Changed, 300
+    "#]],
+    );
+    check(
+        &lives,
+        &large("count: 301", "7"),
+        &expect![[r#"
+        spec.nodePools.dynamic[1].count: found 301, allowed: at most 250, the 251 addresses that a pool has with a provider of type hetzner less a surge of 1
+    "#]],
+    );
+    let scaled = living(large("autoscaler: {min: 1, max: 300}", "7"));
+    check(
+        &scaled,
+        &large("autoscaler: {min: 2, max: 300}", "7"),
+        &expect![[r#"
+            edge7: Changed, 3
+        "#]],
+    );
+    check(
+        &scaled,
+        &large("autoscaler: {min: 1, max: 301}", "7"),
+        &expect![[r#"
+            spec.nodePools.dynamic[1].autoscaler.max: found 301, allowed: at most 250, the 251 addresses that a pool has with a provider of type hetzner less a surge of 1
+        "#]],
+    );
+}
