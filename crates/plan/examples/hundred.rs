@@ -84,6 +84,7 @@ fn view<'a>(desired: &'a Desired, observed: &'a Observed) -> View<'a> {
         elsewhere: &[],
         intents: &[],
         blocked: &[],
+        shut_out: &[],
         missing: &[],
         claimed: &[],
         vain: &[],

@@ -76,6 +76,7 @@ fn view<'a>(desired: &'a Desired, observed: &'a Observed, now: Timestamp) -> Vie
         elsewhere: &[],
         intents: &[],
         blocked: &[],
+        shut_out: &[],
         missing: &[],
         claimed: &[],
         vain: &[],

@@ -84,21 +84,23 @@ impl Claim {
     }
 }
 
-/// Holds back what needs something that others have, as the commit would; answers for which machines.
-pub(crate) fn hold_claimed(plan: &mut Plan, claimed: &[Claim]) -> Vec<Name> {
+/// Holds back what needs something that others have, as the commit would; answers for which machines, and
+/// whether those others go.
+pub(crate) fn hold_claimed(plan: &mut Plan, claimed: &[Claim]) -> Vec<(Name, bool)> {
     let refused = |needed: &[String]| claimed.iter().find(|of| needed.contains(&of.thing));
-    let mut back: Vec<(MachineId, Name, Reason)> = Vec::new();
+    let mut back: Vec<(MachineId, Name, Reason, bool)> = Vec::new();
     for task in &plan.tasks {
         if let Some(Claim { thing, by, goes }) =
             refused(&Claim::needed(&task.machine, &task.action))
         {
             let (thing, by, goes) = (thing.clone(), by.clone(), *goes);
             let reason = Reason::Claimed { thing, by, goes };
-            back.push((task.machine.id, task.machine.name.clone(), reason));
+            back.push((task.machine.id, task.machine.name.clone(), reason, goes));
         }
     }
-    for (machine, _, reason) in &back {
+    for (machine, _, reason, _) in &back {
         plan.hold_back(*machine, reason);
     }
-    back.into_iter().map(|(_, name, _)| name).collect()
+    let told = back.into_iter();
+    told.map(|(_, name, _, goes)| (name, goes)).collect()
 }

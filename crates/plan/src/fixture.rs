@@ -41,6 +41,10 @@ pub(crate) struct World {
     pub(crate) elsewhere: Vec<Elsewhere>,
     pub(crate) missing: Vec<SecretRef>,
     pub(crate) claimed: Vec<Claim>,
+    pub(crate) blocked: Vec<Name>,
+    pub(crate) shut_out: Vec<Name>,
+    /// How many machines the project may have, where that is limited.
+    pub(crate) quota: Option<u32>,
     pub(crate) vain: Vec<Vain>,
     pub(crate) now: Timestamp,
 }
@@ -95,6 +99,9 @@ impl World {
             elsewhere: Vec::new(),
             missing: Vec::new(),
             claimed: Vec::new(),
+            blocked: Vec::new(),
+            shut_out: Vec::new(),
+            quota: None,
             vain: Vec::new(),
             now: NOW,
         };
@@ -331,7 +338,8 @@ impl World {
             ledger: &self.ledger,
             elsewhere: &self.elsewhere,
             intents: &self.intents,
-            blocked: &[],
+            blocked: &self.blocked,
+            shut_out: &self.shut_out,
             claimed: &self.claimed,
             vain: &self.vain,
             missing: &self.missing,

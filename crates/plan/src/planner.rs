@@ -55,6 +55,8 @@ pub struct View<'a> {
     pub intents: &'a [Intent],
     /// Machines that could not be begun because others hold what they need.
     pub blocked: &'a [Name],
+    /// Of these, those whose need the others keep: nobody knows whether they ever come.
+    pub shut_out: &'a [Name],
     /// What it asks for and other clusters have. Whether it gets it is for the commit to say; who
     /// tells a journey sees it here.
     pub claimed: &'a [Claim],

@@ -45,6 +45,7 @@ fn told(desired: &Desired, observed: &Observed) -> String {
         elsewhere: &[],
         intents: &[],
         blocked: &[],
+        shut_out: &[],
         missing: &[],
         claimed: &[],
         vain: &[],

@@ -77,6 +77,8 @@ pub struct ClusterView {
     vain: Vec<Vain>,
     /// Machines that the last commit held back because others hold what they need.
     blocked: Vec<Name>,
+    /// Of these, those whose need the others keep.
+    shut_out: Vec<Name>,
     /// What other clusters have drawn from budgets that this one shares.
     elsewhere: Vec<Elsewhere>,
     /// Secrets that it and its machines name and that nobody has set.
@@ -99,6 +101,7 @@ impl ClusterView {
             claimed: &self.claimed,
             vain: &self.vain,
             blocked: &self.blocked,
+            shut_out: &self.shut_out,
             parent: self.parent,
             now,
         }
@@ -156,6 +159,7 @@ impl ClusterView {
             wake: None,
             vain: Vec::new(),
             blocked: Vec::new(),
+            shut_out: Vec::new(),
             elsewhere: Vec::new(),
             missing: Vec::new(),
             claimed: Vec::new(),
@@ -463,11 +467,11 @@ pub(crate) fn view(tx: &mut dyn Tx, cluster: ClusterId) -> Result<Option<Cluster
     // What is beyond a quota comes when something has gone, so it must not keep that back.
     let claimed =
         |held: &&Held| matches!(held.reason, Reason::Claimed { .. } | Reason::Quota { .. });
-    let held = told.iter().flat_map(|(_, held)| held);
-    let blocked = held
-        .filter(claimed)
-        .map(|held| held.machine.clone())
-        .collect();
+    let kept = |held: &&Held| matches!(held.reason, Reason::Claimed { goes: false, .. });
+    let held = || told.iter().flat_map(|(_, held)| held);
+    let named = |held: &Held| held.machine.clone();
+    let blocked = held().filter(claimed).map(named).collect();
+    let shut_out = held().filter(kept).map(named).collect();
     let Some(desired) = desired::at(tx, cluster, generation)? else {
         return Ok(None);
     };
@@ -483,6 +487,7 @@ pub(crate) fn view(tx: &mut dyn Tx, cluster: ClusterId) -> Result<Option<Cluster
         told: told.filter(|_| !unplanned),
         wake,
         blocked,
+        shut_out,
         elsewhere: Vec::new(),
         missing: Vec::new(),
         claimed: Vec::new(),

@@ -181,6 +181,7 @@ impl Life {
             elsewhere: &[],
             intents: &self.intents,
             blocked: &[],
+            shut_out: &[],
             missing: &[],
             claimed: &[],
             vain: &[],

@@ -362,6 +362,35 @@ fn what_others_have_is_told_and_keeps_nobody_else_waiting() {
 }
 
 #[test]
+fn who_serves_stays_while_others_keep_the_address_of_the_next_one() {
+    let mut world = World::new("1.34.0", "c1 s1", "c1 w1");
+    world.claimed = vec![Claim {
+        thing: Claim::address(Ipv4Addr::new(203, 0, 113, 5)),
+        by: "attic-01 of cluster west in project default".to_owned(),
+        goes: false,
+    }];
+    expect![[r#"
+        cluster edge: nothing can be done now
+          held  drain w1: additions come first: 1 not ready yet (s1)
+                continues when s1 is ready
+          held  prepare s1: address 203.0.113.5 is held by attic-01 of cluster west in project default
+                continues when attic-01 of cluster west in project default gives it back; remove it from one of the manifests
+    "#]].assert_eq(&journey(&world.view()).to_string());
+    world.claimed[0].goes = true;
+    expect![[r#"
+        cluster edge
+                1  drain w1                                                      disturb       2 min
+                2  leave w1                                                      disturb       1 min
+                3  delete w1                                                     data loss     1 min
+                   wait until attic-01 of cluster west in project default is gone, which has address 203.0.113.5
+                4  prepare s1                                                    create        1 min
+                5  join s1                                                       create        2 min
+          disturbs  1 of compute
+          ends ready after about 7 min, 2 machines touched
+    "#]].assert_eq(&journey(&world.view()).to_string());
+}
+
+#[test]
 fn what_nobody_can_do_waits_for_a_person_and_its_cost_is_told() {
     let world = World::new("1.34.0", "c1 w1 w2", "");
     let hands = |machine: &Machine, kind: Kind| {

@@ -23,6 +23,7 @@ pub(super) struct Travel<'a> {
     ledger: Vec<Slot>,
     elsewhere: &'a [Elsewhere],
     blocked: Vec<Name>,
+    shut_out: Vec<Name>,
     claimed: Vec<Claim>,
     parent: u64,
     pub(super) told: Telling<'a>,
@@ -53,6 +54,7 @@ impl<'a> Travel<'a> {
             ledger: from.ledger.to_vec(),
             elsewhere: from.elsewhere,
             blocked: from.blocked.to_vec(),
+            shut_out: from.shut_out.to_vec(),
             claimed: from.claimed.to_vec(),
             parent: from.parent,
             told,
@@ -68,6 +70,7 @@ impl<'a> Travel<'a> {
             ledger: &self.ledger,
             elsewhere: self.elsewhere,
             blocked: &self.blocked,
+            shut_out: &self.shut_out,
             parent: self.parent,
             now: self.told.clock,
             ..self.from
@@ -90,7 +93,13 @@ impl<'a> Travel<'a> {
     /// does not come.
     pub(super) fn planned(&mut self, hands: Hands<'_>) -> Option<Plan> {
         let mut plan = plan(&self.view());
-        let mut refused = hold_claimed(&mut plan, &self.claimed);
+        let mut refused = Vec::new();
+        for (machine, goes) in hold_claimed(&mut plan, &self.claimed) {
+            if !goes && !self.shut_out.contains(&machine) {
+                self.shut_out.push(machine.clone());
+            }
+            refused.push(machine);
+        }
         refused.extend(hold_unable(&mut plan, hands));
         refused.retain(|machine| !self.blocked.contains(machine));
         let goes = refused.is_empty();
@@ -139,6 +148,7 @@ impl<'a> Travel<'a> {
         if matches!(wait, Wait::Freed { .. }) {
             self.claimed.retain(|claim| !claim.goes);
             self.blocked.clear();
+            self.shut_out.clear();
         }
         self.told.wait(wait);
     }

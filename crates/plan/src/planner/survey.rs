@@ -53,6 +53,8 @@ pub(super) struct Place<'a> {
     pub(super) slot: bool,
     /// Whether somebody else holds what it needs to begin.
     pub(super) blocked: bool,
+    /// Whether they keep it.
+    pub(super) shut_out: bool,
     /// Whether it is what its recipe says, where it is a host.
     pub(super) equipment: Equipment,
     /// The machine whose mesh key it tells, where it is no part of the mesh for that.
@@ -268,6 +270,7 @@ impl<'a> Survey<'a> {
             view.open.iter().map(|open| (open.machine, open)).collect();
         let rows: BTreeSet<_> = view.ledger.iter().map(|row| row.machine).collect();
         let blocked: BTreeSet<_> = view.blocked.iter().collect();
+        let shut_out: BTreeSet<_> = view.shut_out.iter().collect();
         let mut recipes = Recipes::new();
         let mut place = |machine: &'a Machine, wanted: bool| {
             let seen = view.observed.machines.get(&machine.id);
@@ -293,6 +296,7 @@ impl<'a> Survey<'a> {
                     .map(|(fact, _)| fact.end),
                 slot: false,
                 blocked: blocked.contains(&machine.name),
+                shut_out: shut_out.contains(&machine.name),
                 equipment: Equipment {
                     fit: Fit::Whole,
                     goes_on: false,

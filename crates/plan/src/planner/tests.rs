@@ -89,6 +89,46 @@ fn all_machines_are_made_at_once() {
 }
 
 #[test]
+fn who_serves_stays_while_others_keep_what_the_next_one_needs() {
+    let world = |version: &str, want: &str| {
+        let mut world = World::new(version, want, "c1 w1 s1x");
+        world.blocked = vec!["s1".parse().unwrap()];
+        world
+    };
+    // Somebody else gives it back by themselves.
+    drawn(
+        &world("1.34.0", "c1 s1"),
+        &expect![[r#"
+        prepare  s1
+        drain    w1
+        scheduled
+    "#]],
+    );
+    let mut kept = world("1.34.0", "c1 s1");
+    kept.shut_out = kept.blocked.clone();
+    drawn(
+        &kept,
+        &expect![[r#"
+        prepare  s1
+        held     drain w1: additions come first: 1 not ready yet (s1)
+        scheduled
+    "#]],
+    );
+    // Those that stay do not wait for one that may never come.
+    let mut kept = world("1.35.0", "c1 s1 w1");
+    kept.shut_out = kept.blocked.clone();
+    drawn(
+        &kept,
+        &expect![[r#"
+        prepare  s1
+        drain    c1
+        held     upgrade w1: one at a time, after c1
+        scheduled
+    "#]],
+    );
+}
+
+#[test]
 fn one_control_plane_is_started_and_the_others_wait() {
     check(
         "c1 c2 c3 w1",

@@ -119,6 +119,7 @@ impl<'w> Life<'w> {
             elsewhere: &self.elsewhere,
             intents: &self.intents,
             blocked: &[],
+            shut_out: &[],
             missing: &self.missing,
             claimed: &[],
             vain: &[],

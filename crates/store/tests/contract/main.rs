@@ -113,6 +113,7 @@ contract! {
         a_task_that_a_worker_took_cannot_be_withdrawn,
         the_ledger_has_one_row_per_cluster,
         an_address_belongs_to_one_cluster,
+        who_serves_stays_while_others_keep_the_address_of_the_next_one,
         a_machine_has_one_open_task,
         a_cluster_that_is_gone_is_forgotten;
     worked:

@@ -1,8 +1,8 @@
 //! Plans become tasks, once, if what they need is free.
 
 use crate::fixture::{
-    at, claim, cluster, effect, events, name, plan, project, record, settle, submit, text,
-    text_with_given, view,
+    at, claim, cluster, edited, effect, events, name, plan, plan_and_hold, project, record, settle,
+    submit, text, text_with_given, view,
 };
 use expect_test::expect;
 use model::task::State;
@@ -209,6 +209,30 @@ pub(crate) async fn the_ledger_has_one_row_per_cluster(store: &Store) {
         [],
         "given back once the machine is gone"
     );
+}
+
+pub(crate) async fn who_serves_stays_while_others_keep_the_address_of_the_next_one(store: &Store) {
+    let given = |name: &str| text_with_given(name, name, "{endpoint: 203.0.113.5}");
+    let east = submit(store, &given("east")).await.unwrap().changed[0].0;
+    settle(store, east, at(1)).await;
+    let west = cluster(store, "west", 1).await;
+    settle(store, west, at(2)).await;
+    // Given workers in place of made ones.
+    let next = edited(&given("west"), &[("10.8.0.0/24", "10.0.0.0/16")]);
+    submit(store, &next).await.unwrap();
+    // Who was told so once knows it the next time.
+    for now in [at(3), at(4)] {
+        let held = plan_and_hold(store, west, now).await;
+        let held: Vec<_> = held.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            held,
+            [
+                "drain west-muscle-01: additions come first: 1 not ready yet (west-attic-01)",
+                "prepare west-attic-01: address 203.0.113.5 is held by east-attic-01 of cluster east in project default"
+            ]
+        );
+        assert_eq!(claim(store, now).await.len(), 0);
+    }
 }
 
 pub(crate) async fn an_address_belongs_to_one_cluster(store: &Store) {

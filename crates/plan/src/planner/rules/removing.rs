@@ -30,7 +30,8 @@ pub(in crate::planner) fn remove(draft: &mut Draft<'_>, cares: &Cares<'_>) {
     let members: Vec<_> = nodes.iter().copied().filter(control).collect();
     let (first, first_member) = (first_of(&nodes), first_of(&members));
     let one_by_one = one_by_one(draft);
-    let missing = missing(draft.survey);
+    // Who waits for what somebody gives back by itself comes later. Who needs what others keep may never come.
+    let missing = missing(draft.survey, |place| !place.blocked || place.shut_out);
     let desired = draft.view.desired;
     // Nobody else waits until load balancers are told.
     let untold = first.and_then(|_| balancers::not_told_yet(draft, cares));

@@ -172,17 +172,18 @@ fn sick(draft: &Draft<'_>, place: &Place<'_>) -> Option<Reason> {
 /// Why the topology is not stable enough for an upgrade to begin.
 fn unsettled(survey: &Survey<'_>) -> Option<Reason> {
     let leaving = survey.leaving().find(|place| place.node.is_some());
-    missing(survey).or_else(|| {
+    missing(survey, |place| !place.blocked).or_else(|| {
         leaving.map(|place| Reason::Turn {
             after: place.machine.name.clone(),
         })
     })
 }
 
-/// Machines that should be nodes and are not, and could come now.
-pub(super) fn missing(survey: &Survey<'_>) -> Option<Reason> {
+/// Machines that should be nodes and are not, and that count, unless they have to wait for somebody of the
+/// cluster itself to go.
+pub(super) fn missing(survey: &Survey<'_>, counts: impl Fn(&Place<'_>) -> bool) -> Option<Reason> {
     let mut missing = survey.wanted().filter(|place| {
-        let comes = place.machine.role.is_node() && !place.blocked;
+        let comes = place.machine.role.is_node() && counts(place);
         comes && place.node.is_none() && at_its_address(survey, place).is_none()
     });
     let first = missing.next()?;
