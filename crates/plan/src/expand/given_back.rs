@@ -24,12 +24,17 @@ pub struct GivenBack {
 /// never do, or has failed as often as makes an error.
 ///
 /// Only pools with an autoscaler are touched, never below their least size, and only machines that
-/// were never made. Whoever scales reads the new size, and may wish again.
+/// were never made. Whoever scales reads the new size, and may wish again. Machines that come in place of
+/// others were wished by nobody, and while somebody asked that nothing be begun nothing is given back.
 pub fn give_back(known: Known<'_>, now: Timestamp) -> Option<GivenBack> {
     // Of most clusters nobody scales anything.
     let scaled = known.desired.autoscalers.keys();
     let mut scaled = scaled.filter(|pool| failed(known, pool).next().is_some());
     scaled.next()?;
+    let mut counting = known.intents.iter().filter(|intent| intent.counts(now));
+    if counting.any(|intent| matches!(intent.wish, Wish::Pause)) {
+        return None;
+    }
     let mut desired = known.desired.clone();
     let (mut ends, mut told) = (Vec::new(), Vec::new());
     let pools = known.desired.autoscalers.iter();
@@ -90,12 +95,18 @@ fn wishes(known: Known<'_>, pool: &Name, now: Timestamp) -> Vec<(IntentId, u32)>
     scaling.collect()
 }
 
-/// How many machines do the same as this one, itself included.
+/// How many machines do the same as this one, itself included, and not those that come in place of others.
 fn beside(desired: &Desired, machine: &Machine) -> u32 {
     let place = |of: &Machine| (of.pool.clone(), of.role, of.balancer.clone());
-    let beside = desired.machines.iter();
+    let beside = desired.machines.iter().filter(|of| !comes(desired, of));
     let beside = beside.filter(|of| place(of) == place(machine)).count();
     u32::try_from(beside).unwrap_or(u32::MAX)
+}
+
+/// Whether a machine comes in place of another, which goes when it serves.
+fn comes(desired: &Desired, machine: &Machine) -> bool {
+    let mut rolls = desired.rolls.iter();
+    rolls.any(|roll| roll.coming.contains(&machine.id))
 }
 
 /// The machines of a pool that cannot be made, the highest first, each with the task that failed. Where the
@@ -106,6 +117,7 @@ fn failed<'a>(
 ) -> impl Iterator<Item = (&'a Machine, &'a Open)> + 'a {
     let of_pool = known.desired.machines.iter();
     let of_pool = of_pool.filter(move |machine| machine.pool == *pool);
+    let of_pool = of_pool.filter(move |machine| !comes(known.desired, machine));
     let nodes = of_pool.clone().any(|machine| machine.role.is_node());
     let of_pool = of_pool.rev();
     let of_pool = of_pool.filter(move |machine| machine.role.is_node() || !nodes);

@@ -6,6 +6,7 @@ use expect_test::expect;
 use model::intent::Wish;
 use model::manifest::Manifest;
 use model::task::{Action, Open, State};
+use model::upkeep::Roll;
 
 /// The manifest of the other tests, whose workers are scaled.
 fn scaled(size: &str) -> Manifest {
@@ -174,6 +175,43 @@ fn what_may_still_come_and_what_nobody_wished_is_not_given_back() {
     // A pool with a count waits for a person, as ever.
     let mut counted = History::new().apply(&manifest(1, 2, "1.34.0", &[]));
     assert_eq!(given_back(&mut counted, &stuck), None);
+}
+
+#[test]
+fn what_comes_in_place_of_others_is_not_given_back_nor_is_anything_while_nothing_is_to_begin() {
+    let wished = || {
+        let history = History::new().apply(&between(1, 4)).wish(|_| scale(3));
+        history.apply(&between(1, 4))
+    };
+    let rolling = |comes: &str| {
+        let mut history = wished();
+        let desired = history.desired.as_mut().unwrap();
+        let machine = desired.machine_named(comes).unwrap().clone();
+        desired.rolls.push(Roll {
+            pool: machine.pool,
+            role: machine.role,
+            balancer: None,
+            origin: machine.origin,
+            surge: 1,
+            coming: vec![machine.id],
+            failed: None,
+        });
+        history
+    };
+    let last = [("edge-muscle-03", State::Stuck, 1)];
+    assert!(given_back(&mut wished(), &last).is_some());
+    let mut paused = wished().wish(|_| Wish::Pause);
+    assert_eq!(given_back(&mut paused, &last), None);
+    assert_eq!(given_back(&mut rolling("edge-muscle-03"), &last), None);
+    // Nor is it one of the fewest that there must be.
+    let both = [last[0], ("edge-muscle-02", State::Stuck, 1)];
+    let back = given_back(&mut rolling("edge-muscle-01"), &both).unwrap();
+    assert_eq!(
+        back.told,
+        [
+            "pool muscle was to have 3 machines and goes back to 1: edge-muscle-03 cannot be made: quota is used up"
+        ]
+    );
 }
 
 /// Names of those that stay and of those that leave, without the control plane.
