@@ -12,7 +12,7 @@ use super::survey::{Life, Place};
 use crate::care::care;
 use crate::held::Reason;
 use model::care::Care;
-use model::cluster::{Desired, Machine, Role};
+use model::cluster::{Desired, Machine, Origin, Role};
 use model::host::Fingerprint;
 use model::name::Name;
 use model::task::{Action, Kind};
@@ -21,13 +21,34 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::rc::Rc;
 
-/// What nodes of a pool may have been told, for each role.
-type Told<'a> = BTreeMap<Role, BTreeMap<&'a Name, Lore<'a>>>;
+/// What nodes may have been told, for each role.
+type Told<'a> = BTreeMap<Role, BTreeMap<Kin<'a>, Lore<'a>>>;
 
-/// What the nodes of a pool may have been told: the first is what others are told.
+/// Machines of which nodes carry the same: those of a pool that stand in one place. A pool that moves has
+/// some in each.
+type Kin<'a> = (&'a Name, Option<Spot<'a>>);
+
+/// Where a machine that we make stands: its provider and the type of that, its region and its zone.
+type Spot<'a> = (&'a Name, &'static str, &'a str, Option<&'a str>);
+
+fn kin(machine: &Machine) -> Kin<'_> {
+    let spot = match &machine.origin {
+        Origin::Made {
+            provider,
+            via,
+            region,
+            zone,
+            ..
+        } => Some((provider, via.as_str(), region.as_str(), zone.as_deref())),
+        Origin::Given { .. } => None,
+    };
+    (&machine.pool, spot)
+}
+
+/// What the nodes of a pool in one place may have been told: the first is what others are told.
 struct Lore<'a> {
     desired: &'a Desired,
-    /// One of them: all machines of a pool are alike.
+    /// One of them: what they carry is the same.
     machine: &'a Machine,
     /// Each by itself. Mostly all were told the first, and nobody asks for the others.
     known: Vec<Way>,
@@ -71,7 +92,7 @@ impl<'a> Cares<'a> {
                 Role::Compute => &all,
                 Role::Balancer => continue,
             };
-            let lore = told.entry(machine.role).or_default().entry(&machine.pool);
+            let lore = told.entry(machine.role).or_default().entry(kin(machine));
             lore.or_insert_with(|| Lore {
                 desired: draft.view.desired,
                 machine,
@@ -84,12 +105,15 @@ impl<'a> Cares<'a> {
         Self { told, passes, shut }
     }
 
-    fn lore(&self, place: &Place<'_>) -> Option<&Lore<'a>> {
+    fn lore<'s>(&'s self, place: &'s Place<'_>) -> Option<&'s Lore<'s>> {
         let pools = self.told.get(&place.machine.role)?;
-        pools.get(&place.machine.pool)
+        pools.get(&kin(place.machine))
     }
 
-    fn known(&self, place: &Place<'_>) -> impl Iterator<Item = &(Care, Fingerprint)> + Clone {
+    fn known<'s>(
+        &'s self,
+        place: &'s Place<'_>,
+    ) -> impl Iterator<Item = &'s (Care, Fingerprint)> + Clone {
         self.lore(place).into_iter().flat_map(Lore::known)
     }
 
@@ -133,7 +157,7 @@ impl<'a> Cares<'a> {
     }
 
     /// What a node was told of all that it may have been.
-    fn told(&self, place: &Place<'_>) -> Option<&Care> {
+    fn told<'s>(&'s self, place: &'s Place<'_>) -> Option<&'s Care> {
         // Who was told nothing was told none of it.
         let print = place.care?;
         let mut known = self.known(place);

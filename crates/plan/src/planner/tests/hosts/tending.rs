@@ -2,8 +2,10 @@
 
 use super::{drawn, told};
 use crate::fixture::{World, host, origin};
+use crate::plan;
 use expect_test::expect;
 use model::care::Marks;
+use model::cluster::Origin;
 use model::id::TaskId;
 use model::intent::Wish;
 use model::observed::NodeFact;
@@ -31,6 +33,30 @@ fn drifted(mut world: World, name: &str) -> World {
         *care = None;
     }
     world
+}
+
+#[test]
+fn nodes_of_a_pool_that_moves_are_told_where_they_are() {
+    let mut world = World::hosts("c1 w1 w2").settled();
+    let newcomer = world.desired.machines.last_mut().unwrap();
+    if let Origin::Made { region, .. } = &mut newcomer.origin {
+        *region = "south".to_owned();
+    }
+    let step = plan(&world.view());
+    assert_eq!(crate::check::check(&world.view(), &step), Vec::new());
+    let told = step.tasks.iter().map(|task| {
+        let care = task.action.care().unwrap();
+        let region = &care.marks.labels[model::care::REGION];
+        (task.machine.name.as_str(), region.as_str())
+    });
+    assert_eq!(told.collect::<Vec<_>>(), [("w2", "south")]);
+    world.follow(&step);
+    drawn(
+        &world,
+        &expect![[r#"
+            done
+        "#]],
+    );
 }
 
 #[test]
