@@ -214,6 +214,9 @@ pub(crate) fn manifest(declared: &Declared<'_>) -> Manifest {
     let ([brain, muscle, made], size, repair) = upkeep.written(compute);
     let [via, door, proxy, balancers] = front.written(&made);
     let lender = if front.cloud { "sky" } else { "lab" };
+    // All that a cloud lends may move at once.
+    let moves = front.cloud && upkeep.surge == 3;
+    let region = if moves { "m" } else { "n" };
     let network = if tight { 28 } else { 24 };
     let own = rules
         .pool
@@ -250,8 +253,8 @@ spec:
   disruption: {{groups: [{{name: rack, unavailable: {group}}}]}}
   nodePools:
     dynamic:
-      - {{name: brain, providerSpec: {{name: {lender}, region: n}}, count: {control}, {brain}}}
-      - {{name: muscle, providerSpec: {{name: lab, region: n}}, {size}, {muscle}, disruption: {{{own}group: rack}}}}
+      - {{name: brain, providerSpec: {{name: {lender}, region: {region}}}, count: {control}, {brain}}}
+      - {{name: muscle, providerSpec: {{name: {lender}, region: {region}}}, {size}, {muscle}, disruption: {{{own}group: rack}}}}
       {door}
     {fixed}
   kubernetes:

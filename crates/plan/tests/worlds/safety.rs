@@ -7,7 +7,7 @@ use model::cluster::{Desired, Machine, Origin, Role};
 use model::observed::{MachineFact, NodeFact, Observed, Seen};
 use model::task::{Action, Kind, State, Task};
 use plan::{Plan, View};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 fn fact<'a>(observed: &'a Observed, machine: &Machine) -> Option<&'a MachineFact> {
@@ -165,7 +165,8 @@ fn endpoint(machine: &Machine) -> Option<Ipv4Addr> {
     }
 }
 
-/// An identity, a name or an address that two machines of a cluster would have.
+/// An identity, a name or an address that two machines of a cluster would have, or a network that two
+/// pools would have at one provider.
 pub(crate) fn shared(desired: &Desired) -> Option<String> {
     let (mut ids, mut names) = (BTreeSet::new(), BTreeSet::new());
     let (mut addresses, mut endpoints) = (BTreeSet::new(), BTreeSet::new());
@@ -179,8 +180,30 @@ pub(crate) fn shared(desired: &Desired) -> Option<String> {
         let endpoint = endpoint(machine);
         endpoint.is_some_and(|endpoint| !endpoints.insert(endpoint))
     });
-    let twice = all.or(stays)?;
-    Some(format!("{} has what another has", twice.name))
+    if let Some(twice) = all.or(stays) {
+        return Some(format!("{} has what another has", twice.name));
+    }
+    let machines = desired
+        .all()
+        .map(|of| ((&of.pool, of.role, &of.balancer), &of.origin));
+    let rolls = desired.rolls.iter();
+    let rolls = rolls.map(|of| ((&of.pool, of.role, &of.balancer), &of.origin));
+    let mut networks = BTreeMap::new();
+    let twice = machines.chain(rolls).find(|(whose, origin)| {
+        let Origin::Made {
+            provider,
+            region,
+            hardware,
+            ..
+        } = origin
+        else {
+            return false;
+        };
+        let place = hardware.subnet.map(|subnet| (provider, region, subnet));
+        place.is_some_and(|place| networks.entry(place).or_insert(*whose) != whose)
+    });
+    let ((pool, ..), _) = twice?;
+    Some(format!("pool {pool} has the network of another"))
 }
 
 /// A machine that is taken into use at an address where another still is.

@@ -4,6 +4,8 @@ use super::{Judged, Life};
 use crate::safety::shared;
 use crate::shape::Luck;
 use crate::upkeep::fewer;
+use model::id::MachineId;
+use model::intent::Wish;
 use model::observed::{MachineFact, NodeFact, Observed};
 use model::task::{Kind, Task};
 use model::time::Timestamp;
@@ -84,6 +86,13 @@ impl Life<'_> {
             return Ok(false);
         };
         prop_assert_eq!(shared(&back.desired), None, "{:?}", back.told);
+        let paused = self.intents.iter().any(|of| matches!(of.wish, Wish::Pause));
+        let mut coming = self.desired.rolls.iter().flat_map(|roll| &roll.coming);
+        let stay = |id: &MachineId| {
+            let was = self.desired.machines.iter().any(|of| of.id == *id);
+            !was || back.desired.machines.iter().any(|of| of.id == *id)
+        };
+        prop_assert!(!paused && coming.all(stay), "{:?}", back.told);
         prop_assert!(
             !back.ends.is_empty(),
             "what is given back is wished no more"
