@@ -35,7 +35,7 @@ mod supply;
 pub use images::{Archive, import, staged, unimported};
 pub use kubeadm::kubeadm_requirements;
 pub use look::{Looked, look};
-pub use network::{mesh_tools, proxy};
+pub use network::{api_at, mesh_tools, proxy};
 pub use node::{
     Kubernetes, PAUSE, balancer_requirements, container_runtime, kubeadm, kubelet,
     kubernetes_packages, node_requirements, storage,

@@ -11,7 +11,7 @@ mod found;
 mod pods;
 mod said;
 
-pub use certificates::{certificates, certificates_end};
+pub use certificates::{certificates, certificates_end, day_of, kubeconfig_end};
 pub use config::{Discovery, init_config, join_config};
 pub use etcd::told_members;
 pub use found::{found, stale_pods};
@@ -22,7 +22,7 @@ use hosts::recipe::item::Item;
 use hosts::recipe::{self, Kubernetes as Programs};
 use model::care::Care;
 use model::cluster::{Machine, Role};
-use model::kubernetes::api_name;
+use model::kubernetes::{ProxyMode, api_name};
 use model::name::Name;
 use model::task::Around;
 use model::version::Version;
@@ -140,12 +140,12 @@ impl Node<'_> {
     /// Runs kubeadm once. What another attempt left half done is taken back first.
     pub fn run(&self, verb: Verb) -> Program {
         let (words, skipped) = match verb {
-            Verb::Init => ("init", self.skipped()),
-            Verb::Join => ("join", ""),
+            Verb::Init => ("init", self.skipped(&["show-join-command"])),
+            Verb::Join => ("join", String::new()),
         };
         let head = [
             ("verb", words),
-            ("skip", skipped),
+            ("skip", &skipped),
             ("config", CONFIG),
             ("marker", MARKER),
             ("version", &self.version.to_string()),
@@ -154,14 +154,14 @@ impl Node<'_> {
         script(&format!("kubeadm {words}"), &head, RUN)
     }
 
-    /// Parts of `kubeadm init` that nobody needs.
-    fn skipped(&self) -> &'static str {
-        match self.around.kubernetes.proxy {
-            model::kubernetes::ProxyMode::None => "show-join-command,addon/kube-proxy",
-            model::kubernetes::ProxyMode::Iptables
-            | model::kubernetes::ProxyMode::Nftables
-            | model::kubernetes::ProxyMode::Ipvs => "show-join-command",
-        }
+    /// Parts of what kubeadm does that nobody needs.
+    fn skipped(&self, always: &[&str]) -> String {
+        let proxy = match self.around.kubernetes.proxy {
+            ProxyMode::None => Some("addon/kube-proxy"),
+            ProxyMode::Iptables | ProxyMode::Nftables | ProxyMode::Ipvs => None,
+        };
+        let all: Vec<_> = always.iter().copied().chain(proxy).collect();
+        all.join(",")
     }
 
     /// Puts another kubeadm into place, before it upgrades.
@@ -178,6 +178,7 @@ impl Node<'_> {
         let head = [
             ("verb", "upgrade"),
             ("how", verb),
+            ("skip", &self.skipped(&[])),
             ("marker", MARKER),
             ("version", &version),
             ("images", IMAGES),
@@ -349,11 +350,7 @@ pub fn make_known() -> Program {
 /// Where the one name of the API leads.
 fn hosts_lines(cluster: &Name, api: &[Ipv4Addr]) -> Item {
     let name = api_name(cluster);
-    Item::Block {
-        path: "/etc/hosts".to_owned(),
-        marker: "api".to_owned(),
-        lines: api.iter().map(|at| format!("{at} {name}")).collect(),
-    }
+    recipe::api_at(api.iter().map(|at| format!("{at} {name}")).collect())
 }
 
 /// A file that only root may read.

@@ -92,6 +92,15 @@ fn proxy_off() -> Vec<Item> {
     items
 }
 
+/// Where a host looks for the API of its cluster; without lines it knows of none.
+pub fn api_at(lines: Vec<String>) -> Item {
+    Item::Block {
+        path: "/etc/hosts".to_owned(),
+        marker: "api".to_owned(),
+        lines,
+    }
+}
+
 /// What makes tunnels: the kernel's, else a program. The fact `tunnel` tells which is to be had.
 pub fn mesh_tools() -> Vec<Item> {
     vec![

@@ -2,7 +2,7 @@
 
 use crate::recipe::images::STAGED;
 use crate::recipe::item::{Item, State, Unit};
-use crate::recipe::network::{kept, proxy_files};
+use crate::recipe::network::{api_at, kept, proxy_files};
 use crate::recipe::{Level, kubeadm, node, services};
 
 /// Takes everything of ours from a host, but for what other parts of the program take away
@@ -15,6 +15,7 @@ pub fn removal(level: Level) -> Vec<Item> {
     }];
     items.extend(SERVICES.map(given_back));
     items.extend(kubeadm::given_back());
+    items.push(api_at(Vec::new()));
     let mut read = proxy_files(None, level);
     // Before the packages go: dpkg keeps a directory in which there is still something.
     read.extend(node::REPLACED.map(|path| Item::Returned {

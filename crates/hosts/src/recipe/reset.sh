@@ -6,6 +6,12 @@ if [ "$sw_init" = systemd ] && systemctl cat kubelet >/dev/null 2>&1; then
     timeout 120 systemctl disable -q --now kubelet || exit 1
     systemctl reset-failed kubelet 2>/dev/null || :
 fi
+# What pods are called outside the cluster.
+pods=/etc/systemd/system/slipway-pods.service
+if [ -e "$pods" ]; then
+    timeout 30 systemctl disable -q --now slipway-pods || exit 1
+    rm -f "$pods" && systemctl daemon-reload || exit 1
+fi
 
 # Containers first: what they hold open cannot be removed.
 if command -v ctr >/dev/null && timeout 10 ctr version >/dev/null 2>&1; then
@@ -46,8 +52,9 @@ for one in iptables ip6tables; do
     command -v "$one-save" >/dev/null || continue
     rules=$("$one-save" 2>/dev/null) || continue
     case $rules in
-    *KUBE-* | *CNI-* | *cali-* | *FLANNEL-* | *CILIUM_*)
-        printf '%s\n' "$rules" | grep -v -e KUBE- -e CNI- -e cali- -e FLANNEL- -e CILIUM_ | "$one-restore" || exit 1
+    *KUBE-* | *CNI-* | *cali-* | *FLANNEL-* | *CILIUM_* | *SLIPWAY-PODS*)
+        printf '%s\n' "$rules" | grep -v -e KUBE- -e CNI- -e cali- -e FLANNEL- -e CILIUM_ -e SLIPWAY-PODS |
+            "$one-restore" || exit 1
         ;;
     esac
 done

@@ -45,11 +45,17 @@ tar -cf ../image.tar oci-layout index.json blobs; rm -r ../t
 const USED: &str = "mkdir -p /etc/kubernetes/manifests /var/lib/etcd/member /var/lib/kubelet/pods/p/volumes/v /etc/cni/net.d; \
     mount -t tmpfs tmpfs /var/lib/kubelet/pods/p/volumes/v; echo x >/etc/kubernetes/kubelet.conf; \
     echo '{}' >/etc/cni/net.d/10-slipway.conflist; ip link add cni0 type bridge; \
-    iptables -t nat -N KUBE-SERVICES; iptables -t nat -A PREROUTING -j KUBE-SERVICES; iptables -t nat -A PREROUTING -j ACCEPT";
+    iptables -t nat -N KUBE-SERVICES; iptables -t nat -A PREROUTING -j KUBE-SERVICES; iptables -t nat -A PREROUTING -j ACCEPT; \
+    iptables -t nat -N SLIPWAY-PODS; iptables -t nat -A POSTROUTING -s 10.244.0.0/16 -j SLIPWAY-PODS; \
+    printf '[Service]\\nType=oneshot\\nRemainAfterExit=yes\\nExecStart=/bin/true\\n[Install]\\nWantedBy=multi-user.target\\n' \
+    >/etc/systemd/system/slipway-pods.service; systemctl enable -q --now slipway-pods; \
+    printf '# BEGIN slipway api\\n10.8.0.2 api.lab.slipway.internal\\n# END slipway api\\n' >>/etc/hosts";
 
 const LEFT: &str = "for f in /etc/kubernetes /var/lib/etcd /var/lib/kubelet /var/lib/slipway /usr/bin/kubeadm /usr/bin/kubelet \
-    /usr/bin/kubectl /etc/systemd/system/kubelet.service /etc/cni/net.d/*slipway* /opt/cni /sys/class/net/cni0; do \
-    [ ! -e $f ] || echo $f; done; ctr -n k8s.io images ls -q; iptables-save | grep KUBE || :; \
+    /usr/bin/kubectl /etc/systemd/system/kubelet.service /etc/systemd/system/*slipway* \
+    /etc/systemd/system/*/slipway* /etc/cni/net.d/*slipway* /opt/cni /sys/class/net/cni0; do \
+    [ ! -e $f ] || echo $f; done; ctr -n k8s.io images ls -q; iptables-save | grep -e KUBE -e SLIPWAY || :; \
+    grep slipway /etc/hosts || :; systemctl list-units --plain --no-legend 'slipway*'; \
     systemctl is-active kubelet || :; iptables -t nat -S PREROUTING";
 
 /// A mirror with two versions; of the images some are missing.

@@ -4,8 +4,10 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hosts::program::{Program, Report};
+use model::secret::Secret;
 use model::time::Timestamp;
 use std::time::Duration;
+use x509_parser::pem::parse_x509_pem;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 /// Where Kubernetes keeps its settings on a host.
@@ -35,17 +37,41 @@ fn below(directory: &str) -> Program {
 pub fn certificates_end(report: &Report) -> Option<Timestamp> {
     let shown = report.facts("certificate");
     let ends = shown.filter_map(|fact| end(fact.split_once(' ')?.1));
-    // To the day: what is told again each minute is stored once.
-    let day = |at: i64| at.div_euclid(DAY_MILLIS) * DAY_MILLIS;
-    ends.min().map(|at| Timestamp::from_millis(day(at)))
+    ends.min().map(day)
+}
+
+/// The day on which the certificate of a kubeconfig ends.
+pub fn kubeconfig_end(kubeconfig: &Secret) -> Option<Timestamp> {
+    let text = std::str::from_utf8(kubeconfig.expose()).ok()?;
+    let data = text.lines().find_map(|line| {
+        let data = line.trim_start().strip_prefix("client-certificate-data:")?;
+        Some(data.trim())
+    });
+    let framed = STANDARD.decode(data?).ok()?;
+    let (_, framed) = parse_x509_pem(&framed).ok()?;
+    let certificate = framed.parse_x509().ok()?;
+    Some(day(millis(&certificate)))
+}
+
+/// The day of a time: what is told again each minute is stored once.
+pub fn day_of(at: Timestamp) -> Timestamp {
+    day(at.as_millis())
+}
+
+fn day(millis: i64) -> Timestamp {
+    Timestamp::from_millis(millis.div_euclid(DAY_MILLIS) * DAY_MILLIS)
 }
 
 /// When a certificate ends, in milliseconds.
 fn end(encoded: &str) -> Option<i64> {
     let bytes = STANDARD.decode(encoded).ok()?;
     let (_, certificate) = X509Certificate::from_der(&bytes).ok()?;
+    Some(millis(&certificate))
+}
+
+fn millis(certificate: &X509Certificate<'_>) -> i64 {
     let seconds = certificate.validity().not_after.timestamp();
-    Some(seconds.saturating_mul(1000))
+    seconds.saturating_mul(1000)
 }
 
 #[cfg(test)]
@@ -122,6 +148,18 @@ mod tests {
                 !format!("{report:?}").contains("c2VjcmV0"),
                 "no key is shown"
             );
+        }
+    }
+
+    #[test]
+    fn a_kubeconfig_tells_when_its_certificate_ends() {
+        let own = |text: String| kubeconfig_end(&Secret::from(text.into_bytes()));
+        let day = Timestamp::from_millis(1_804_118_400_000);
+        let framed = ending(2027, 3, 4) + &ending(2036, 1, 1);
+        assert_eq!(own(config(&framed)), Some(day));
+        assert_eq!(day_of(day), day);
+        for text in ["", "users: []\n", "client-certificate-data: AAAA\n"] {
+            assert_eq!(own(text.to_owned()), None, "{text:?}");
         }
     }
 

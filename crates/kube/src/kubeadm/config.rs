@@ -120,6 +120,8 @@ fn cluster(node: &Node<'_>) -> Value {
     json!({
         "apiVersion": FORM,
         "kind": "ClusterConfiguration",
+        // Each upgrade reads it: whoever skipped kube-proxy once would get it then.
+        "proxy": { "disabled": kubernetes.proxy == ProxyMode::None },
         "clusterName": node.cluster,
         "kubernetesVersion": node.version.to_string(),
         "controlPlaneEndpoint": format!("{name}:{API_PORT}"),

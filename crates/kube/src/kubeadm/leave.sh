@@ -19,7 +19,7 @@ timeout 300 kubeadm reset --force --skip-phases remove-etcd-member 9>&- 2>&1 || 
     echo "::slipway fact kubeadm $status"
     exit 0
 }
-rm -rf /etc/kubernetes /var/lib/etcd /etc/cni/net.d/10-slipway.conflist /var/lib/cni
+rm -rf /etc/kubernetes /run/slipway/pki /var/lib/etcd /etc/cni/net.d/10-slipway.conflist /var/lib/cni
 # Rules for services that lead nowhere any more.
 for one in iptables ip6tables; do
     command -v "$one-save" >/dev/null || continue

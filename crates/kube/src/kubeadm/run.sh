@@ -19,7 +19,8 @@ flock -w 60 9 || {
 if [ -e "$begun" ]; then
     echo 'an earlier attempt ended in the middle: taking back what it began'
     # Shared certificates came from elsewhere, and are there again already.
-    pki=$(mktemp -d /etc/kubernetes.XXXXXX) || exit 1
+    pki=/run/slipway/pki
+    rm -rf "$pki" && mkdir -p "${pki%/*}" && mkdir -m 700 "$pki" || exit 1
     [ "$verb" = init ] || [ ! -d /etc/kubernetes/pki ] || cp -a /etc/kubernetes/pki "$pki/" || exit 1
     timeout 180 kubeadm reset --force --skip-phases remove-etcd-member 9>&- 2>&1 || {
         rm -rf "$pki"

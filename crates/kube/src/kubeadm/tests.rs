@@ -62,7 +62,7 @@ fn documents(text: &str) -> Vec<serde_json::Value> {
 fn a_cluster_is_told_its_one_name_and_its_networks() {
     let text = with("control", Cni::Routed, |node| init_config(node).to_string());
     let all = documents(&text);
-    expect![[r#"{"apiServer":{"certSANs":["api.edge.slipway.internal","127.0.0.1","192.0.2.7"],"extraArgs":[{"name":"kubelet-certificate-authority","value":"/etc/kubernetes/pki/ca.crt"},{"name":"shutdown-delay-duration","value":"6s"}]},"apiVersion":"kubeadm.k8s.io/v1beta4","clusterName":"edge","controlPlaneEndpoint":"api.edge.slipway.internal:6443","controllerManager":{"extraArgs":[{"name":"allocate-node-cidrs","value":"false"}]},"kind":"ClusterConfiguration","kubernetesVersion":"v1.34.4","networking":{"podSubnet":"10.244.0.0/16","serviceSubnet":"10.96.0.0/12"}}"#]]
+    expect![[r#"{"apiServer":{"certSANs":["api.edge.slipway.internal","127.0.0.1","192.0.2.7"],"extraArgs":[{"name":"kubelet-certificate-authority","value":"/etc/kubernetes/pki/ca.crt"},{"name":"shutdown-delay-duration","value":"6s"}]},"apiVersion":"kubeadm.k8s.io/v1beta4","clusterName":"edge","controlPlaneEndpoint":"api.edge.slipway.internal:6443","controllerManager":{"extraArgs":[{"name":"allocate-node-cidrs","value":"false"}]},"kind":"ClusterConfiguration","kubernetesVersion":"v1.34.4","networking":{"podSubnet":"10.244.0.0/16","serviceSubnet":"10.96.0.0/12"},"proxy":{"disabled":false}}"#]]
     .assert_eq(&all[1].to_string());
     assert_eq!(all[0]["localAPIEndpoint"]["advertiseAddress"], "10.8.0.2");
     assert_eq!(all[2]["cgroupDriver"], "systemd");
@@ -103,6 +103,21 @@ fn pods_are_connected_by_us_only_where_the_mesh_carries_them() {
     let run = |cni| with("control", cni, |node| node.run(Verb::Init).text.to_string());
     assert!(run(Cni::Cilium).contains("skip='show-join-command,addon/kube-proxy'"));
     assert!(run(Cni::Routed).contains("skip='show-join-command'"));
+}
+
+#[test]
+fn who_is_to_have_no_kube_proxy_gets_none_from_an_upgrade_either() {
+    for (cni, disabled, skip) in [
+        (Cni::Cilium, true, "skip='addon/kube-proxy'\n"),
+        (Cni::Routed, false, "skip=''\n"),
+    ] {
+        with("control", cni, |node| {
+            let told = documents(&init_config(node));
+            assert_eq!(told[1]["proxy"]["disabled"], disabled);
+            let upgrade = node.upgrade().text;
+            assert!(upgrade.contains(skip), "{}", *upgrade);
+        });
+    }
 }
 
 /// Has a shell read a program without running it.

@@ -1,7 +1,7 @@
 # Upgrades what kubeadm runs on this node, unless that was done already. kubeadm itself may be begun
 # again at any point.
 #
-# Set before: verb, how, marker, version, images, full.
+# Set before: verb, how, skip, marker, version, images, full.
 set -u
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C
 now=
@@ -33,6 +33,7 @@ case $how in
 apply) set -- apply "$version" --yes ;;
 *) set -- node ;;
 esac
+[ -z "$skip" ] || set -- "$@" --skip-phases "$skip"
 kubeadm upgrade "$@" --ignore-preflight-errors "$ignored" 9>&- 2>&1 || status=$?
 if [ "$status" = 0 ]; then
     printf '%s\n' "$version" >"$marker.new" && sync "$marker.new" && mv -f "$marker.new" "$marker" || exit 1
