@@ -229,16 +229,12 @@ fn out_of_service(view: &View<'_>, plan: &Plan) -> Vec<Note> {
         if closed && !renewed_at_once(view, plan, machine.id) {
             broken.push("machines are taken out of service only within a window");
         }
-        let mut tasks = plan.tasks.iter().filter(|of| of.machine.id == machine.id);
-        let locked = view.observed.lock_of(&machine.name).is_some();
-        if tasks.any(|task| task.action.kind() == Kind::Drain) && locked {
-            broken.push("a locked node is left alone");
-        }
         notes.extend(broken.into_iter().map(|broken| Note {
             machine: machine.name.clone(),
             broken,
         }));
     }
+    notes.extend(disturbs_locked(view, plan));
     for task in changing(view, plan) {
         let id = task.machine.id;
         let kind = task.action.kind();
@@ -251,6 +247,29 @@ fn out_of_service(view: &View<'_>, plan: &Plan) -> Vec<Note> {
         }
     }
     notes
+}
+
+/// Nodes that somebody locked and that are to be emptied or taken out, though they may still run.
+fn disturbs_locked(view: &View<'_>, plan: &Plan) -> impl Iterator<Item = Note> {
+    let dead = |id: MachineId| {
+        let seen = view.observed.machines.get(&id);
+        let fact = seen.and_then(|seen| seen.machine.as_ref());
+        matches!(
+            fact,
+            Some((MachineFact::Absent | MachineFact::Unreachable { .. }, _))
+        )
+    };
+    let tasks = plan.tasks.iter();
+    let disturbed = tasks.filter(move |task| {
+        let kind = task.action.kind();
+        matches!(kind, Kind::Drain | Kind::Leave)
+            && !dead(task.machine.id)
+            && view.observed.lock_of(&task.machine.name).is_some()
+    });
+    disturbed.map(|task| Note {
+        machine: task.machine.name.clone(),
+        broken: "a locked node is left alone",
+    })
 }
 
 /// Whether a plan does no more to a machine than to renew certificates that end within days: no

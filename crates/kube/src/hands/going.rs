@@ -34,20 +34,16 @@ impl Kube {
             .collect();
         let (door, member) = self.door(cx, task.cluster, &others).await?;
         let name = machine.name.as_str();
-        match door.node(name).await {
-            // What a dead machine holds is let go only if somebody says that it is dead.
-            Ok(node) if !node.ready => door.out_of_service(name, true).await?,
-            // The API takes a while to see that a machine is dead, and nothing leaves such a one.
-            Ok(_) => tokio::select! {
-                emptied = emptied(cx, &door, task) => emptied?,
-                () = dies(&door, name) => {
-                    cx.log(&format!("{name} is not heard any more: what it holds is let go"));
-                    door.out_of_service(name, true).await?;
+        let lost = match door.node(name).await {
+            Ok(node) => {
+                if !is_silent(&node) {
+                    door.refuse_locked(name).await?;
                 }
-            },
-            Err(error) if error.kind == Kind::NoNode => {}
+                !node.ready || lost_or_emptied(cx, &door, task).await?
+            }
+            Err(error) if error.kind == Kind::NoNode => false,
             Err(error) => return Err(error.into()),
-        }
+        };
         match machine.role {
             Role::Control => {
                 self.members(cx, task.cluster, &member, Some(machine.into()))
@@ -55,9 +51,17 @@ impl Kube {
             }
             Role::Compute | Role::Balancer => {}
         }
+        if lost {
+            // What a dead machine holds is let go only if somebody says that it is dead, and one
+            // that answers nevertheless must first have ended its pods: two would write to one volume.
+            self.cleaned(cx, task).await?;
+            door.out_of_service(name, true).await?;
+        }
         door.delete_node(name, None).await?;
         cx.log(&format!("{name} is no node any more"));
-        self.cleaned(cx, task).await?;
+        if !lost {
+            self.cleaned(cx, task).await?;
+        }
         let fact = Fact::Node(machine.id, NodeFact::Absent);
         Ok((vec![(cx.now(), fact)], Vec::new()))
     }
@@ -157,19 +161,34 @@ impl Kube {
     }
 }
 
-/// Waits until nothing is heard of a node any more. One whose kubelet says that it is not ready is
-/// alive, and so may be its pods.
+/// Moves what is left off a node, and answers whether that was lost on the way: the API takes a
+/// while to see that a machine is dead, and nothing leaves such a one.
+async fn lost_or_emptied(cx: &Context, door: &Door, task: &Task) -> Result<bool, Trouble> {
+    let name = task.machine.name.as_str();
+    tokio::select! {
+        emptied = emptied(cx, door, task) => emptied.map(|()| false),
+        () = dies(door, name) => {
+            cx.log(&format!("{name} is not heard any more: what it holds is let go"));
+            Ok(true)
+        }
+    }
+}
+
+/// Waits until nothing is heard of a node any more.
 async fn dies(door: &Door, name: &str) {
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
-        let silent = |node: &Node| {
-            let mut conditions = node.conditions.iter();
-            conditions.any(|condition| condition.of == "Ready" && condition.status == "Unknown")
-        };
-        if door.node(name).await.is_ok_and(|node| silent(&node)) {
+        if door.node(name).await.is_ok_and(|node| is_silent(&node)) {
             return;
         }
     }
+}
+
+/// Whether nothing is heard of a node. One whose kubelet says that it is not ready is alive, and so
+/// may be its pods.
+fn is_silent(node: &Node) -> bool {
+    let mut conditions = node.conditions.iter();
+    conditions.any(|condition| condition.of == "Ready" && condition.status == "Unknown")
 }
 
 /// Whether a host that fails so is one that nobody reaches.

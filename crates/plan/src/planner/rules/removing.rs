@@ -114,18 +114,23 @@ pub(super) fn draining(place: &Place<'_>) -> bool {
             .is_some_and(|open| open.action.kind() == Kind::Drain)
 }
 
+/// Whether its pods may still run: who is dead is not disturbed, whatever its label says.
+fn may_run(place: &Place<'_>) -> bool {
+    !matches!(place.life, Life::Unreachable | Life::Absent)
+}
+
 fn remove_node(
     draft: &mut Draft<'_>,
     place: &Place<'_>,
     (missing, untold): (Option<Reason>, Option<Reason>),
 ) {
     let begun = out_already(place);
+    let locked = || draft.locked(place).filter(|_| may_run(place));
     let refused = if begun {
-        None
+        // What is under way is not left half done.
+        locked().filter(|_| !place.doing(Kind::Drain) && !place.doing(Kind::Leave))
     } else {
-        missing
-            .or_else(|| draft.locked(place))
-            .or_else(|| draft.over_budget(place))
+        missing.or_else(locked).or_else(|| draft.over_budget(place))
     };
     // Who never served has nothing to be moved off, whatever was begun.
     let idle = !place.slot && place.node.is_some_and(|node| node.gated);

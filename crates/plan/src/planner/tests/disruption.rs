@@ -69,6 +69,17 @@ fn a_locked_node_is_left_alone_and_others_go_on() {
         scheduled
     "#]],
     );
+    // Who is only not ready may still run its pods.
+    for sick in ["w2!", "w2/"] {
+        let sick = World::new("1.34.0", "c1 w1", &format!("c1 w1 {sick}"));
+        drawn(
+            &sick.locked(&["w2"]),
+            &expect![[r#"
+            held     leave w2: the node is locked by its label slipway.dev/upgrade-lock
+            error
+        "#]],
+        );
+    }
     let before = World::new("1.35.0", "c1 w1 w2", "c1@35 w1 w2");
     let now = World::new("1.35.0", "c1 w1 w2", "c1@35 w1 w2").locked(&["w1"]);
     judged(
@@ -76,6 +87,15 @@ fn a_locked_node_is_left_alone_and_others_go_on() {
         &now,
         &expect![[r#"
         w1: a locked node is left alone
+    "#]],
+    );
+    let before = World::new("1.34.0", "c1 w1", "c1 w1 w2!");
+    let now = World::new("1.34.0", "c1 w1", "c1 w1 w2!").locked(&["w2"]);
+    judged(
+        &before,
+        &now,
+        &expect![[r#"
+        w2: a locked node is left alone
     "#]],
     );
 }
