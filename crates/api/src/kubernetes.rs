@@ -82,8 +82,21 @@ pub struct ControlPlaneSeen {
     /// Nodes that somebody locked, by their names, each with the label that says so.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub locks: BTreeMap<String, String>,
+    /// Why its API cannot be asked, and what would help; then all else is as it was told last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub silence: Option<ApiSilence>,
     /// When it was seen so.
     pub observed_at: Time,
+}
+
+/// Why the API of a cluster tells nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ApiSilence {
+    /// What is the case.
+    pub because: String,
+    /// What would help.
+    pub hint: String,
 }
 
 /// A member of etcd.
@@ -196,19 +209,26 @@ impl ControlPlaneSeen {
             etcd,
             troubles,
             locks,
+            silence,
         } = seen;
         Self {
             failing: failing.clone(),
             etcd: etcd.iter().map(Into::into).collect(),
             troubles: troubles.clone(),
             locks: locks.clone(),
+            silence: silence.as_ref().map(|silence| ApiSilence {
+                because: silence.because.clone(),
+                hint: silence.hint.clone(),
+            }),
             observed_at,
         }
     }
 
     fn api(&self, now: Time) -> String {
         let ago = brief(self.observed_at.age(now));
-        if self.failing.is_empty() {
+        if let Some(silence) = &self.silence {
+            format!("silent {ago} ago: {}; {}", silence.because, silence.hint)
+        } else if self.failing.is_empty() {
             format!("ready {ago} ago")
         } else {
             format!("checks fail {ago} ago: {}", self.failing.join(", "))

@@ -9,7 +9,7 @@ mod fact;
 pub(crate) use fact::is_false;
 pub use fact::{
     AccessFact, CertificatesFact, CommitFact, ControlPlaneFact, Fact, HostFact, MachineFact,
-    Member, NodeFact, PortFact, Source, UnresolvedFact, Wellbeing,
+    Member, NodeFact, PortFact, Silence, Source, UnresolvedFact, Wellbeing,
 };
 
 use crate::addon::{AddonFact, AddonName};
@@ -138,6 +138,12 @@ impl Observed {
     pub fn lock_of(&self, machine: &Name) -> Option<&str> {
         let (told, _) = self.wellbeing.as_ref()?;
         told.locks.get(machine.as_str()).map(String::as_str)
+    }
+
+    /// Why the API of the cluster tells nothing, where it was asked and does not.
+    pub fn silence(&self) -> Option<&Silence> {
+        let (told, _) = self.wellbeing.as_ref()?;
+        told.silence.as_ref()
     }
 
     /// Nodes that are there and were none of those that were looked for, by their names. Who was
@@ -369,8 +375,7 @@ mod tests {
                         healthy,
                         learner: false,
                     }],
-                    troubles: BTreeMap::new(),
-                    locks: BTreeMap::new(),
+                    ..Wellbeing::default()
                 }),
             }),
             at: Timestamp::from_millis(millis),

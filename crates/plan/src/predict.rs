@@ -21,6 +21,10 @@ use std::time::Duration;
 /// Changes `observed` to what will be seen after `action` on `machine` has gone well.
 pub fn predict(observed: &mut Observed, machine: &Machine, action: &Action, now: Timestamp) {
     of_cluster(observed, action, now);
+    // Whoever has done something to a cluster has found its API.
+    if let Some((told, _)) = &mut observed.wellbeing {
+        told.silence = None;
+    }
     let seen = observed.machines.entry(machine.id).or_default();
     match action {
         Action::Create | Action::CreateExposed | Action::Prepare => {

@@ -44,6 +44,10 @@ pub fn why(view: &View<'_>, plan: &Plan) -> Vec<Cause> {
         fact: held.to_string(),
         next: Some(next_of(held, view.now)),
     };
+    chain.extend(view.observed.silence().map(|silence| Cause {
+        fact: format!("its API cannot be asked: {}", silence.because),
+        next: Some(silence.hint.clone()),
+    }));
     let urgent = held.partition_point(|held| rank(&held.reason) < Rank::Turn);
     let (urgent, others) = held.split_at(urgent);
     chain.extend(urgent.iter().map(told));
@@ -234,6 +238,7 @@ mod tests {
     use crate::fixture::World;
     use crate::plan;
     use expect_test::expect;
+    use model::observed::Silence;
     use model::task::Action;
 
     #[test]
@@ -260,6 +265,34 @@ mod tests {
             upgrade w2: one at a time, after w1
               → continues after w1
         "#]].assert_eq(&told);
+    }
+
+    #[test]
+    fn a_cluster_whose_api_cannot_be_asked_is_not_as_declared() {
+        let mut world = World::new("1.34.0", "c1 w1", "c1 w1").etcd(&[]);
+        let told = world.observed.wellbeing.as_mut();
+        told.unwrap().0.silence = Some(Silence {
+            because: "what opens it has ended (KUBE-002)".to_owned(),
+            hint: "make it anew".to_owned(),
+        });
+        let plan = plan(&world.view());
+        let told: String = why(&world.view(), &plan)
+            .iter()
+            .map(|cause| format!("{cause}\n"))
+            .collect();
+        expect![[r#"
+            cluster edge is error at generation 7: 1 of 1 control and 1 of 1 compute nodes are ready
+            its API cannot be asked: what opens it has ended (KUBE-002)
+              → make it anew
+        "#]]
+        .assert_eq(&told);
+        assert_eq!(
+            plan.summary.message,
+            "its API cannot be asked: what opens it has ended (KUBE-002)"
+        );
+        // Whoever does something to it, or takes it away, waits for nobody.
+        world.desired.tombstone = true;
+        assert_eq!(crate::plan(&world.view()).summary.phase, Phase::Deleting);
     }
 
     #[test]

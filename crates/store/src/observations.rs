@@ -15,7 +15,7 @@ use model::id::{ClusterId, MachineId};
 use model::name::Name;
 use model::observed::{
     ControlPlaneFact, Fact, HostFact, MachineFact, NodeFact, Observation, Observed, PortFact, Seen,
-    Source, Wellbeing, fold,
+    Silence, Source, Wellbeing, fold,
 };
 use model::stray::StraysFact;
 use model::time::Timestamp;
@@ -525,7 +525,12 @@ fn said_of_control_plane(wellbeing: &Wellbeing) -> String {
         etcd,
         troubles,
         locks,
+        silence,
     } = wellbeing;
+    if let Some(silence) = silence {
+        let Silence { because, hint } = silence;
+        return format!("its API cannot be asked: {because}; {hint}");
+    }
     let api = if failing.is_empty() {
         "the API is ready".to_owned()
     } else {

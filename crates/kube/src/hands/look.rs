@@ -1,8 +1,9 @@
 //! What the API says of the nodes of a cluster, and how its control plane is.
 
-use super::{Kube, MEMBER_PATIENCE};
+use super::{Kube, MEMBER_PATIENCE, Trouble};
 use crate::api::stray::{is_of, strays};
 use crate::api::{self, Health};
+use crate::error::{Error, Kind};
 use crate::kubeadm;
 use driver::{Context, Target};
 use futures_util::future::join_all;
@@ -10,7 +11,7 @@ use model::addon::AddonsFact;
 use model::cluster::{Machine, Role};
 use model::id::{ClusterId, MachineId};
 use model::observed::{
-    CertificatesFact, ControlPlaneFact, Fact, Member, NodeFact, Observation, Wellbeing,
+    CertificatesFact, ControlPlaneFact, Fact, Member, NodeFact, Observation, Silence, Wellbeing,
 };
 use model::secret::Secret;
 use model::time::Timestamp;
@@ -27,6 +28,9 @@ const LOOK_MAX: Duration = Duration::from_secs(8);
 /// How long certificates are left alone that were looked at: they do not end sooner for that.
 const CERTIFICATES_EVERY: Duration = Duration::from_mins(10);
 
+/// How long an API may be silent before that is told: whoever is started again is so for a while.
+const SILENT_MAX: Duration = Duration::from_mins(1);
+
 /// As many letters of what a kubelet says as people are shown.
 const TOLD_MAX: usize = 160;
 
@@ -40,6 +44,8 @@ pub(super) struct Looks {
     etcd: Latest<Vec<Member>>,
     /// The nodes that somebody locked, as they were last read: a list that did not come unlocks none.
     locks: Latest<BTreeMap<String, String>>,
+    /// Since when the API of which cluster cannot be asked.
+    silent: Arc<Mutex<BTreeMap<ClusterId, Instant>>>,
 }
 
 /// What was told last of each cluster.
@@ -73,6 +79,20 @@ impl Looks {
         looks.insert(machine, Instant::now());
     }
 
+    /// The API of a cluster was asked.
+    fn heard(&self, cluster: ClusterId) {
+        let silent = self.silent.lock();
+        let mut silent = silent.unwrap_or_else(PoisonError::into_inner);
+        silent.remove(&cluster);
+    }
+
+    /// The API of a cluster could not be asked; how long that has been so.
+    fn unheard(&self, cluster: ClusterId) -> Duration {
+        let silent = self.silent.lock();
+        let mut silent = silent.unwrap_or_else(PoisonError::into_inner);
+        silent.entry(cluster).or_insert_with(Instant::now).elapsed()
+    }
+
     /// The members as they are told now, or else as they were last told.
     fn members(&self, cluster: ClusterId, told: Option<Vec<Member>>) -> Vec<Member> {
         latest(&self.etcd, cluster, told.filter(|told| !told.is_empty()))
@@ -90,7 +110,7 @@ impl Looks {
 
 impl Kube {
     /// Looks at all nodes of a cluster by one question to its API, and at its control plane. Where
-    /// nobody answers nothing is told: silence is not absence.
+    /// nobody answers nothing is told of nodes: silence is not absence.
     pub(super) async fn looked_at(&self, cx: &Context, target: &Target) -> Vec<Observation> {
         let control = |machine: &&Machine| machine.role == Role::Control;
         let members: Vec<_> = target.machines.iter().filter(control).cloned().collect();
@@ -104,11 +124,16 @@ impl Kube {
             return Vec::new();
         };
         // Side by side: certificates are worth knowing of most when they keep the API silent.
-        let (mut facts, certificates) = tokio::join!(
+        let ((mut facts, kept), certificates) = tokio::join!(
             self.asked(cx, target, &members, &kubeconfig),
-            self.certificates(cx, target.cluster, &members)
+            self.certificates(cx, target.cluster, &members, &kubeconfig)
         );
         facts.extend(certificates);
+        // Whoever renews the certificates of a member keeps its kubeconfig, too.
+        if let (Kept::Refused, Some(first)) = (kept, first_of(&members)) {
+            let end = kubeadm::day_of(at);
+            facts.push(Fact::Certificates(first.id, CertificatesFact { end }));
+        }
         let seen = facts.into_iter().map(|fact| Observation {
             cluster: target.cluster,
             fact,
@@ -117,19 +142,35 @@ impl Kube {
         seen.collect()
     }
 
-    /// What the API tells, asked of the first member that answers. Who is called off hands over
-    /// what is known by then.
+    /// What the API tells, asked of the first member that answers, and whether that knows what is
+    /// kept to open it. Who is called off hands over what is known by then.
     async fn asked(
         &self,
         cx: &Context,
         target: &Target,
         members: &[Machine],
         kubeconfig: &Secret,
-    ) -> Vec<Fact> {
-        let entering = self.entered(cx, target.cluster, members, kubeconfig);
-        let Some(Ok((door, member))) = unless_cancelled(cx, entering).await else {
-            return Vec::new();
+    ) -> (Vec<Fact>, Kept) {
+        let cluster = target.cluster;
+        let entering = self.entered(cx, cluster, members, kubeconfig);
+        let (entered, kept) = match unless_cancelled(cx, entering).await {
+            Some(Err(Trouble::Kube(error))) if error.kind == Kind::Credentials => {
+                let entering = self.known_again(cx, cluster, members, error);
+                (unless_cancelled(cx, entering).await, Kept::Refused)
+            }
+            entered => (entered, Kept::Known),
         };
+        let (door, member) = match entered {
+            Some(Ok(entered)) => entered,
+            Some(Err(Trouble::Kube(error))) => {
+                return (
+                    self.silence(cluster, &error).into_iter().collect(),
+                    Kept::Known,
+                );
+            }
+            Some(Err(_)) | None => return (Vec::new(), Kept::Known),
+        };
+        self.looks.heard(cluster);
         let (nodes, asking, health, etcd, addons) = tokio::join!(
             unless_cancelled(cx, door.nodes()),
             unless_cancelled(cx, door.asking()),
@@ -150,6 +191,7 @@ impl Kube {
             etcd: self.looks.members(target.cluster, etcd),
             troubles: nodes.as_deref().map(troubles).unwrap_or_default(),
             locks: self.looks.locks(target.cluster, nodes.as_deref()),
+            silence: None,
         };
         let begun = Fact::ControlPlane(ControlPlaneFact {
             initialised: true,
@@ -164,7 +206,33 @@ impl Kube {
             .iter()
             .flat_map(|nodes| of_nodes(target, nodes, &asking));
         let whole = std::iter::once(begun).chain(addons).chain(strays);
-        whole.chain(nodes).collect()
+        (whole.chain(nodes).collect(), kept)
+    }
+
+    /// That the API of a cluster cannot be asked, once that has lasted.
+    fn silence(&self, cluster: ClusterId, error: &Error) -> Option<Fact> {
+        if self.looks.unheard(cluster) < SILENT_MAX {
+            return None;
+        }
+        let code = error.kind.code();
+        // Which of its members said what last differs from look to look.
+        let because = match error.kind {
+            Kind::NoMember => format!("no member of its control plane answers ({code})"),
+            _ => format!("{} ({code})", error.what),
+        };
+        let wellbeing = Wellbeing {
+            etcd: self.looks.members(cluster, None),
+            locks: self.looks.locks(cluster, None),
+            silence: Some(Silence {
+                because,
+                hint: error.kind.hint().to_owned(),
+            }),
+            ..Wellbeing::default()
+        };
+        Some(Fact::ControlPlane(ControlPlaneFact {
+            initialised: true,
+            wellbeing: Some(wellbeing),
+        }))
     }
 
     async fn etcd(
@@ -178,17 +246,23 @@ impl Kube {
         kubeadm::told_members(&report.ok()?)
     }
 
-    /// When the certificates of control machines end, of those that were not looked at lately.
+    /// When the certificates of control machines end, of those that were not looked at lately. That
+    /// with which we come is told as one of the first member.
     async fn certificates(
         &self,
         cx: &Context,
         cluster: ClusterId,
         members: &[Machine],
+        kubeconfig: &Secret,
     ) -> Vec<Fact> {
+        let first = first_of(members).map(|first| first.id);
+        let ours = kubeadm::kubeconfig_end(kubeconfig);
         let due = members.iter().filter(|member| self.looks.is_due(member.id));
         let looks = due.map(async |member| {
             let end = within(cx, self.certificates_of(cx, cluster, member)).await?;
             self.looks.done(member.id);
+            let ours = ours.filter(|_| first == Some(member.id));
+            let end = ours.map_or(end, |ours| ours.min(end));
             Some(Fact::Certificates(member.id, CertificatesFact { end }))
         });
         join_all(looks).await.into_iter().flatten().collect()
@@ -204,6 +278,20 @@ impl Kube {
         let report = self.hosts.visit(cx, cluster, member, &program).await;
         kubeadm::certificates_end(&report.ok()?)
     }
+}
+
+/// Whether what is kept opens the API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kept {
+    /// Nobody said otherwise.
+    Known,
+    /// It was refused, and what a member has was not.
+    Refused,
+}
+
+/// The member that what we come with belongs to, always the same one.
+fn first_of(members: &[Machine]) -> Option<&Machine> {
+    members.iter().min_by_key(|member| member.id)
 }
 
 /// Waits for an answer; none when the look is called off before it comes.

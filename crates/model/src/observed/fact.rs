@@ -273,6 +273,19 @@ pub struct Wellbeing {
     /// Nodes that somebody locked, by their names, each with the label that says so.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub locks: BTreeMap<String, String>,
+    /// Why its API could not be asked; then all else is as it was told last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub silence: Option<Silence>,
+}
+
+/// Why the API of a cluster tells nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Silence {
+    /// What is the case, in words that stay the same while it is, with the code of the error.
+    pub because: String,
+    /// What would help.
+    pub hint: String,
 }
 
 /// A member of etcd, as another one sees it.

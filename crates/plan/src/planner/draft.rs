@@ -502,10 +502,12 @@ impl<'a> Draft<'a> {
             } else {
                 Phase::Deleting
             }
-        } else if quiet {
-            Phase::Done
-        } else {
+        } else if !quiet {
             Phase::Scheduled
+        } else if self.view.observed.silence().is_some() {
+            Phase::Error
+        } else {
+            Phase::Done
         }
     }
 
@@ -558,7 +560,10 @@ impl<'a> Draft<'a> {
             }
             (None, Some(held)) => held.to_string(),
             (None, None) if self.view.desired.tombstone => "gone".to_owned(),
-            (None, None) => "as declared".to_owned(),
+            (None, None) => match self.view.observed.silence() {
+                Some(silence) => format!("its API cannot be asked: {}", silence.because),
+                None => "as declared".to_owned(),
+            },
         }
     }
 }

@@ -71,8 +71,15 @@ fn no_longer_known(site: &mut Site) {
             host.run(&["sed", "-i", &edit, MANIFEST], b"").unwrap();
         };
         trust("ca.crt", "other.crt");
+        // Also where nobody asks for anything.
+        let hint = "the kubeconfig that is kept for the cluster no longer works";
+        site.failing("KUBE-002", hint);
         site.declare(Shape::small(VERSION, 1), &[]);
-        site.failing("KUBE-002", "the kubeconfig that is kept for the cluster no longer works");
+        until("the first task waits for a person", || {
+            let tasks = site.told(&["get", "tasks"]);
+            tasks.iter().any(|task| task["state"] == "stuck").then_some(())
+        });
+        site.failing("KUBE-002", hint);
         trust("other.crt", "ca.crt");
         until("the API knows us again", || {
             let asked = site.kubectl(&["get", "--raw", "/readyz"], "");
