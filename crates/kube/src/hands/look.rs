@@ -216,9 +216,10 @@ impl Kube {
         }
         let code = error.kind.code();
         // Which of its members said what last differs from look to look.
-        let because = match error.kind {
-            Kind::NoMember => format!("no member of its control plane answers ({code})"),
-            _ => format!("{} ({code})", error.what),
+        let because = if error.kind == Kind::NoMember {
+            format!("no member of its control plane answers ({code})")
+        } else {
+            format!("{} ({code})", error.what)
         };
         let wellbeing = Wellbeing {
             etcd: self.looks.members(cluster, None),
