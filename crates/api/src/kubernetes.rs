@@ -7,7 +7,7 @@ use crate::time::{Time, brief};
 use model::cluster::{Desired, Machine, Role};
 use model::endpoint::{Behind, Endpoint};
 use model::kubernetes::{API_PORT, Kubernetes};
-use model::observed::{Member, Observed, Wellbeing};
+use model::observed::{Member, Observed, Silence, Wellbeing};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -152,7 +152,8 @@ impl KubernetesView {
             pod_network: pods.to_string(),
             service_network: services.to_string(),
             endpoint: real.then(|| Endpoint::of(desired, observed).into()),
-            control_plane: seen.map(|(seen, at)| ControlPlaneSeen::new(seen, (*at).into())),
+            control_plane: seen
+                .map(|(seen, at)| ControlPlaneSeen::new(seen, observed.silence(), (*at).into())),
             certificates: certificates.collect(),
             addons: AddonView::all(desired, observed),
             snapshots: SnapshotsView::new(desired, observed),
@@ -203,20 +204,19 @@ impl KubernetesView {
 }
 
 impl ControlPlaneSeen {
-    fn new(seen: &Wellbeing, observed_at: Time) -> Self {
+    fn new(seen: &Wellbeing, silence: Option<&Silence>, observed_at: Time) -> Self {
         let Wellbeing {
             failing,
             etcd,
             troubles,
             locks,
-            silence,
         } = seen;
         Self {
             failing: failing.clone(),
             etcd: etcd.iter().map(Into::into).collect(),
             troubles: troubles.clone(),
             locks: locks.clone(),
-            silence: silence.as_ref().map(|silence| ApiSilence {
+            silence: silence.map(|silence| ApiSilence {
                 because: silence.because.clone(),
                 hint: silence.hint.clone(),
             }),

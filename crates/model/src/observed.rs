@@ -9,7 +9,7 @@ mod fact;
 pub(crate) use fact::is_false;
 pub use fact::{
     AccessFact, CertificatesFact, CommitFact, ControlPlaneFact, Fact, HostFact, MachineFact,
-    Member, NodeFact, PortFact, Silence, Source, UnresolvedFact, Wellbeing,
+    Member, NodeFact, PortFact, Silence, SilenceFact, Source, UnresolvedFact, Wellbeing,
 };
 
 use crate::addon::{AddonFact, AddonName};
@@ -62,6 +62,8 @@ pub struct Observed {
     pub initialised: bool,
     /// How its control plane is, and since when we believe so.
     pub wellbeing: Option<(Wellbeing, Timestamp)>,
+    /// Why its API tells nothing, where it does not, and since when we believe so.
+    pub silence: Option<(Option<Silence>, Timestamp)>,
     /// The public half of the key that opens its machines.
     pub access: Option<String>,
     /// The add-ons that are in it, and since when we believe so; nothing when nobody has asked.
@@ -142,8 +144,8 @@ impl Observed {
 
     /// Why the API of the cluster tells nothing, where it was asked and does not.
     pub fn silence(&self) -> Option<&Silence> {
-        let (told, _) = self.wellbeing.as_ref()?;
-        told.silence.as_ref()
+        let (told, _) = self.silence.as_ref()?;
+        told.as_ref()
     }
 
     /// Nodes that are there and were none of those that were looked for, by their names. Who was
@@ -219,6 +221,7 @@ impl Observed {
             }
             Fact::Addons(fact) => replace(&mut self.addons, fact.addons, at),
             Fact::Strays(fact) => replace(&mut self.strays, fact.nodes, at),
+            Fact::Silence(fact) => replace(&mut self.silence, fact.silence, at),
             Fact::Snapshots(fact) => replace(&mut self.snapshots, fact, at),
             Fact::Restored(fact) => replace(&mut self.restored, fact, at),
             // A key is made once in the life of a cluster.

@@ -259,11 +259,17 @@ fn disturbs_locked(view: &View<'_>, plan: &Plan) -> impl Iterator<Item = Note> {
             Some((MachineFact::Absent | MachineFact::Unreachable { .. }, _))
         )
     };
+    let disturbs = |kind: Kind| matches!(kind, Kind::Drain | Kind::Leave);
+    // What is under way is not left half done.
+    let begun = move |id: MachineId| {
+        let mut open = view.open.iter();
+        open.any(|open| open.machine == id && disturbs(open.action.kind()))
+    };
     let tasks = plan.tasks.iter();
     let disturbed = tasks.filter(move |task| {
-        let kind = task.action.kind();
-        matches!(kind, Kind::Drain | Kind::Leave)
+        disturbs(task.action.kind())
             && !dead(task.machine.id)
+            && !begun(task.machine.id)
             && view.observed.lock_of(&task.machine.name).is_some()
     });
     disturbed.map(|task| Note {

@@ -11,19 +11,25 @@ use model::observed::{
     CertificatesFact, HostFact, MachineFact, Member, NodeFact, Observed, PortFact, Seen, Wellbeing,
 };
 use model::snapshot::{RestoredFact, Snapshot, SnapshotId, SnapshotsFact, Taking};
-use model::task::Action;
+use model::task::{Action, Kind};
 use model::time::Timestamp;
 use model::version::Version;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
+/// Whether nobody does this without the API of the cluster.
+fn asks_the_api(action: &Action) -> bool {
+    let kind = action.kind();
+    let on_hosts = matches!(kind, Kind::Renew | Kind::Snapshot | Kind::Restore);
+    kind.of_kubernetes() && !on_hosts
+}
+
 /// Changes `observed` to what will be seen after `action` on `machine` has gone well.
 pub fn predict(observed: &mut Observed, machine: &Machine, action: &Action, now: Timestamp) {
     of_cluster(observed, action, now);
-    // Whoever has done something to a cluster has found its API.
-    if let Some((told, _)) = &mut observed.wellbeing {
-        told.silence = None;
+    if asks_the_api(action) {
+        observed.silence = None;
     }
     let seen = observed.machines.entry(machine.id).or_default();
     match action {

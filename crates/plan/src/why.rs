@@ -269,12 +269,12 @@ mod tests {
 
     #[test]
     fn a_cluster_whose_api_cannot_be_asked_is_not_as_declared() {
-        let mut world = World::new("1.34.0", "c1 w1", "c1 w1").etcd(&[]);
-        let told = world.observed.wellbeing.as_mut();
-        told.unwrap().0.silence = Some(Silence {
+        let mut world = World::new("1.34.0", "c1 w1", "c1 w1");
+        let silence = Silence {
             because: "what opens it has ended (KUBE-002)".to_owned(),
             hint: "make it anew".to_owned(),
-        });
+        };
+        world.observed.silence = Some((Some(silence), world.now));
         let plan = plan(&world.view());
         let told: String = why(&world.view(), &plan)
             .iter()
@@ -290,9 +290,11 @@ mod tests {
             plan.summary.message,
             "its API cannot be asked: what opens it has ended (KUBE-002)"
         );
-        // Whoever does something to it, or takes it away, waits for nobody.
-        world.desired.tombstone = true;
-        assert_eq!(crate::plan(&world.view()).summary.phase, Phase::Deleting);
+        // Whoever takes it away waits for nobody.
+        let mut goes = World::new("1.34.0", "", "c1 w1");
+        goes.desired.tombstone = true;
+        goes.observed.silence = world.observed.silence;
+        assert_eq!(crate::plan(&goes.view()).summary.phase, Phase::Deleting);
     }
 
     #[test]

@@ -202,6 +202,36 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
     }
 }
 
+/// That a request has no query: what is asked for in one would not be heeded.
+pub(crate) struct NoQuery;
+
+impl<S: Send + Sync> FromRequestParts<S> for NoQuery {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
+        match parts.uri.query() {
+            None | Some("") => Ok(Self),
+            Some(_) => Err(Problem::parameter("query", "nothing can be asked for here")),
+        }
+    }
+}
+
+/// That a request has no body, or one that says nothing.
+pub(crate) struct NoBody;
+
+impl<S: Send + Sync> FromRequest<S> for NoBody {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _state: &S) -> Result<Self, Problem> {
+        match bytes(request).await?.trim_ascii() {
+            b"" | b"{}" => Ok(Self),
+            _ => Err(Problem::body(
+                "found a body, and nothing is said in one here",
+            )),
+        }
+    }
+}
+
 /// Which page of a list is asked for.
 pub(crate) fn page(limit: Option<u32>, cursor: Option<String>) -> Result<store::Page, Problem> {
     Ok(store::Page {

@@ -216,6 +216,7 @@ pub(crate) fn change(change: Change) -> ChangeView {
         | Fact::Access(_)
         | Fact::Addons(_)
         | Fact::Strays(_)
+        | Fact::Silence(_)
         | Fact::Snapshots(_)
         | Fact::Restored(_)
         | Fact::Names(..)

@@ -380,7 +380,7 @@ impl Simulated {
             }
             Fact::Access(_) => kind == Kind::Key,
             Fact::Addons(_) => kind == Kind::Install,
-            Fact::Strays(_) | Fact::Commit(..) | Fact::Unresolved(..) => false,
+            Fact::Strays(_) | Fact::Silence(_) | Fact::Commit(..) | Fact::Unresolved(..) => false,
         }
     }
 

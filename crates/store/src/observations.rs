@@ -15,7 +15,7 @@ use model::id::{ClusterId, MachineId};
 use model::name::Name;
 use model::observed::{
     ControlPlaneFact, Fact, HostFact, MachineFact, NodeFact, Observation, Observed, PortFact, Seen,
-    Silence, Source, Wellbeing, fold,
+    Silence, SilenceFact, Source, Wellbeing, fold,
 };
 use model::stray::StraysFact;
 use model::time::Timestamp;
@@ -361,7 +361,7 @@ fn tell(
             let message = format!("etcd is as it was in snapshot {}", fact.snapshot);
             ("cluster.restored", format!("cluster/{}", of.name), message)
         }
-        Fact::Access(_) | Fact::Commit(..) | Fact::Unresolved(..) => {
+        Fact::Access(_) | Fact::Silence(_) | Fact::Commit(..) | Fact::Unresolved(..) => {
             let object = format!("cluster/{}", of.name);
             ("cluster.changed", object, said_of_cluster(fact))
         }
@@ -377,6 +377,7 @@ fn tells_nothing(fact: &Fact) -> bool {
         Fact::Names(_, fact) => fact.names.is_empty(),
         Fact::Addons(fact) => fact.addons.is_empty(),
         Fact::Strays(fact) => fact.nodes.is_empty(),
+        Fact::Silence(fact) => fact.silence.is_none(),
         Fact::Machine(..)
         | Fact::Node(..)
         | Fact::ControlPlane(_)
@@ -474,6 +475,8 @@ fn said_of_cluster(fact: &Fact) -> String {
         format!("{reference} leads to {}", fact.commit.short())
     } else if let Fact::Unresolved(reference, fact) = fact {
         format!("{reference} was not looked up: {}", fact.because)
+    } else if let Fact::Silence(fact) = fact {
+        said_of_silence(fact)
     } else {
         "the key that opens its machines was made".to_owned()
     }
@@ -525,12 +528,7 @@ fn said_of_control_plane(wellbeing: &Wellbeing) -> String {
         etcd,
         troubles,
         locks,
-        silence,
     } = wellbeing;
-    if let Some(silence) = silence {
-        let Silence { because, hint } = silence;
-        return format!("its API cannot be asked: {because}; {hint}");
-    }
     let api = if failing.is_empty() {
         "the API is ready".to_owned()
     } else {
@@ -547,6 +545,13 @@ fn said_of_control_plane(wellbeing: &Wellbeing) -> String {
     let locks = locks.iter();
     said.extend(locks.map(|(node, label)| format!("{node} is locked by {label}")));
     said.join(", ")
+}
+
+fn said_of_silence(fact: &SilenceFact) -> String {
+    match &fact.silence {
+        Some(Silence { because, hint }) => format!("its API cannot be asked: {because}; {hint}"),
+        None => "its API can be asked again".to_owned(),
+    }
 }
 
 fn said_of_addons(fact: &AddonsFact) -> String {

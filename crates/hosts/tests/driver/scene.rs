@@ -200,6 +200,7 @@ impl Scene {
             | Fact::Certificates(..)
             | Fact::Addons(_)
             | Fact::Strays(_)
+            | Fact::Silence(_)
             | Fact::Snapshots(_)
             | Fact::Restored(_)
             | Fact::Names(..)

@@ -9,6 +9,9 @@ use kube_client::Api;
 use kube_client::api::{DeleteParams, LogParams, PostParams};
 use std::time::{Duration, Instant};
 
+/// How long a pod may take to tell what it said.
+const HEAR_MAX: Duration = Duration::from_secs(20);
+
 /// How often we look.
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -87,18 +90,37 @@ impl Door {
             return;
         };
         let api: Api<core::Pod> = Api::namespaced(self.client.clone(), namespace);
+        for pod in pods {
+            match self.said(&api, &pod.name).await {
+                Ok(said) => {
+                    for line in said.lines() {
+                        cx.log(&format!("{}: {line}", pod.name));
+                    }
+                }
+                Err(why) => cx.log(&format!("{} could not be heard: {why}", pod.name)),
+            }
+        }
+    }
+
+    /// What a pod said last. A kubelet that was just started again may not be asked at once.
+    async fn said(&self, api: &Api<core::Pod>, pod: &str) -> Result<String, String> {
         let params = LogParams {
             tail_lines: Some(LINES),
             ..LogParams::default()
         };
-        for pod in pods {
-            let hear = self.ask("hear a pod", api.logs(&pod.name, &params));
-            let Ok(Ok(said)) = tokio::time::timeout(LOOK * 5, hear).await else {
-                continue;
+        let began = Instant::now();
+        loop {
+            let rest = HEAR_MAX.saturating_sub(began.elapsed());
+            let hear = self.ask("hear it", api.logs(pod, &params));
+            let why = match tokio::time::timeout(rest, hear).await {
+                Ok(Ok(said)) => return Ok(said),
+                Ok(Err(error)) => error.what,
+                Err(_elapsed) => return Err("it did not answer in time".to_owned()),
             };
-            for line in said.lines() {
-                cx.log(&format!("{}: {line}", pod.name));
+            if began.elapsed() + LOOK >= HEAR_MAX {
+                return Err(why);
             }
+            tokio::time::sleep(LOOK).await;
         }
     }
 

@@ -34,14 +34,17 @@ impl Kube {
             .collect();
         let (door, member) = self.door(cx, task.cluster, &others).await?;
         let name = machine.name.as_str();
-        let lost = match door.node(name).await {
+        let state = match door.node(name).await {
+            Ok(node) if is_silent(&node) => State::Dead,
             Ok(node) => {
-                if !is_silent(&node) {
-                    door.refuse_locked(name).await?;
+                door.refuse_locked(name).await?;
+                if node.ready {
+                    lost_or_emptied(cx, &door, task).await?
+                } else {
+                    State::Sick
                 }
-                !node.ready || lost_or_emptied(cx, &door, task).await?
             }
-            Err(error) if error.kind == Kind::NoNode => false,
+            Err(error) if error.kind == Kind::NoNode => State::Emptied,
             Err(error) => return Err(error.into()),
         };
         match machine.role {
@@ -51,15 +54,17 @@ impl Kube {
             }
             Role::Compute | Role::Balancer => {}
         }
-        if lost {
-            // What a dead machine holds is let go only if somebody says that it is dead, and one
-            // that answers nevertheless must first have ended its pods: two would write to one volume.
-            self.cleaned(cx, task).await?;
-            door.out_of_service(name, true).await?;
+        // What a dead machine holds is let go only if somebody says that it is dead, and one that may
+        // still run must first have ended its pods: two would write to one volume.
+        if state != State::Emptied {
+            match self.cleaned(cx, task).await? {
+                Some(unreached) if state == State::Sick => return Err(unreached.into()),
+                Some(_) | None => door.out_of_service(name, true).await?,
+            }
         }
         door.delete_node(name, None).await?;
         cx.log(&format!("{name} is no node any more"));
-        if !lost {
+        if state == State::Emptied {
             self.cleaned(cx, task).await?;
         }
         let fact = Fact::Node(machine.id, NodeFact::Absent);
@@ -122,21 +127,25 @@ impl Kube {
         Ok(door.delete_node(name, Some(&node.uid)).await?)
     }
 
-    /// Takes Kubernetes off a host; one that does not answer cannot be cleaned, and need not be.
-    async fn cleaned(&self, cx: &Context, task: &Task) -> Result<(), Trouble> {
+    /// Takes Kubernetes off a host; answers why one could not be reached.
+    async fn cleaned(
+        &self,
+        cx: &Context,
+        task: &Task,
+    ) -> Result<Option<hosts::error::Error>, Trouble> {
         let program = kubeadm::leave();
         let visit = self.visit(cx, task.cluster, &task.machine, &program).await;
         match visit {
             Ok(report) => {
                 let name = task.machine.name.as_str();
                 match kubeadm::trouble(&program.title, name, &report) {
-                    None => Ok(()),
+                    None => Ok(None),
                     Some(error) => Err(error.into()),
                 }
             }
             Err(Trouble::Host(error)) if silent(error.kind) => {
                 cx.log(&format!("{error}: it is left as it is"));
-                Ok(())
+                Ok(Some(error))
             }
             Err(trouble) => Err(trouble),
         }
@@ -161,15 +170,26 @@ impl Kube {
     }
 }
 
-/// Moves what is left off a node, and answers whether that was lost on the way: the API takes a
-/// while to see that a machine is dead, and nothing leaves such a one.
-async fn lost_or_emptied(cx: &Context, door: &Door, task: &Task) -> Result<bool, Trouble> {
+/// How a node is that leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Nothing runs on it.
+    Emptied,
+    /// It is not ready, and its pods may still run.
+    Sick,
+    /// Nothing is heard of it.
+    Dead,
+}
+
+/// Moves what is left off a node. The API takes a while to see that a machine is dead, and nothing
+/// leaves such a one.
+async fn lost_or_emptied(cx: &Context, door: &Door, task: &Task) -> Result<State, Trouble> {
     let name = task.machine.name.as_str();
     tokio::select! {
-        emptied = emptied(cx, door, task) => emptied.map(|()| false),
+        emptied = emptied(cx, door, task) => emptied.map(|()| State::Emptied),
         () = dies(door, name) => {
             cx.log(&format!("{name} is not heard any more: what it holds is let go"));
-            Ok(true)
+            Ok(State::Dead)
         }
     }
 }

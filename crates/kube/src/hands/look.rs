@@ -2,7 +2,7 @@
 
 use super::{Kube, MEMBER_PATIENCE, Trouble};
 use crate::api::stray::{is_of, strays};
-use crate::api::{self, Health};
+use crate::api::{self, Door, Health};
 use crate::error::{Error, Kind};
 use crate::kubeadm;
 use driver::{Context, Target};
@@ -11,7 +11,8 @@ use model::addon::AddonsFact;
 use model::cluster::{Machine, Role};
 use model::id::{ClusterId, MachineId};
 use model::observed::{
-    CertificatesFact, ControlPlaneFact, Fact, Member, NodeFact, Observation, Silence, Wellbeing,
+    CertificatesFact, ControlPlaneFact, Fact, Member, NodeFact, Observation, Silence, SilenceFact,
+    Wellbeing,
 };
 use model::secret::Secret;
 use model::time::Timestamp;
@@ -31,6 +32,12 @@ const CERTIFICATES_EVERY: Duration = Duration::from_mins(10);
 /// How long an API may be silent before that is told: whoever is started again is so for a while.
 const SILENT_MAX: Duration = Duration::from_mins(1);
 
+/// How far apart looks may be that are taken for one after the other.
+const APART: Duration = Duration::from_mins(3);
+
+/// How long it may take to find a member that answers: there is more to ask before a look ends.
+const ENTER_MAX: Duration = Duration::from_secs(22);
+
 /// As many letters of what a kubelet says as people are shown.
 const TOLD_MAX: usize = 160;
 
@@ -44,8 +51,8 @@ pub(super) struct Looks {
     etcd: Latest<Vec<Member>>,
     /// The nodes that somebody locked, as they were last read: a list that did not come unlocks none.
     locks: Latest<BTreeMap<String, String>>,
-    /// Since when the API of which cluster cannot be asked.
-    silent: Arc<Mutex<BTreeMap<ClusterId, Instant>>>,
+    /// The first and the last of the looks in a row that found nobody to ask.
+    silent: Arc<Mutex<BTreeMap<ClusterId, (Instant, Instant)>>>,
 }
 
 /// What was told last of each cluster.
@@ -86,11 +93,18 @@ impl Looks {
         silent.remove(&cluster);
     }
 
-    /// The API of a cluster could not be asked; how long that has been so.
+    /// The API of a cluster could not be asked; how long that has been so. Looks that are far apart
+    /// say nothing of the time between them: another server may have asked it.
     fn unheard(&self, cluster: ClusterId) -> Duration {
         let silent = self.silent.lock();
         let mut silent = silent.unwrap_or_else(PoisonError::into_inner);
-        silent.entry(cluster).or_insert_with(Instant::now).elapsed()
+        let now = Instant::now();
+        let (first, last) = silent.entry(cluster).or_insert((now, now));
+        if last.elapsed() > APART {
+            *first = now;
+        }
+        *last = now;
+        first.elapsed()
     }
 
     /// The members as they are told now, or else as they were last told.
@@ -124,15 +138,18 @@ impl Kube {
             return Vec::new();
         };
         // Side by side: certificates are worth knowing of most when they keep the API silent.
-        let ((mut facts, kept), certificates) = tokio::join!(
+        let ((mut facts, entered), certificates) = tokio::join!(
             self.asked(cx, target, &members, &kubeconfig),
-            self.certificates(cx, target.cluster, &members, &kubeconfig)
+            self.certificates(cx, target.cluster, &members)
         );
         facts.extend(certificates);
         // Whoever renews the certificates of a member keeps its kubeconfig, too.
-        if let (Kept::Refused, Some(first)) = (kept, first_of(&members)) {
-            let end = kubeadm::day_of(at);
-            facts.push(Fact::Certificates(first.id, CertificatesFact { end }));
+        if let Some(entered) = entered.filter(|_| target.whole) {
+            let end = match entered.with {
+                Key::Kept => kubeadm::kubeconfig_end(&kubeconfig),
+                Key::Theirs => Some(kubeadm::day_of(at)),
+            };
+            end_with(&mut facts, &entered, end);
         }
         let seen = facts.into_iter().map(|fact| Observation {
             cluster: target.cluster,
@@ -142,33 +159,30 @@ impl Kube {
         seen.collect()
     }
 
-    /// What the API tells, asked of the first member that answers, and whether that knows what is
-    /// kept to open it. Who is called off hands over what is known by then.
+    /// What the API tells, asked of the first member that answers, and which one that was. Who is
+    /// called off hands over what is known by then.
     async fn asked(
         &self,
         cx: &Context,
         target: &Target,
         members: &[Machine],
         kubeconfig: &Secret,
-    ) -> (Vec<Fact>, Kept) {
+    ) -> (Vec<Fact>, Option<Entered>) {
         let cluster = target.cluster;
-        let entering = self.entered(cx, cluster, members, kubeconfig);
-        let (entered, kept) = match unless_cancelled(cx, entering).await {
-            Some(Err(Trouble::Kube(error))) if error.kind == Kind::Credentials => {
-                let entering = self.known_again(cx, cluster, members, error);
-                (unless_cancelled(cx, entering).await, Kept::Refused)
+        let entering = timeout(
+            ENTER_MAX,
+            self.entered_somehow(cx, cluster, members, kubeconfig),
+        );
+        let (door, member, with) = match unless_cancelled(cx, entering).await {
+            Some(Ok(Ok(entered))) => entered,
+            Some(Ok(Err(Trouble::Kube(error)))) => {
+                return (self.silence(target, &error).into_iter().collect(), None);
             }
-            entered => (entered, Kept::Known),
-        };
-        let (door, member) = match entered {
-            Some(Ok(entered)) => entered,
-            Some(Err(Trouble::Kube(error))) => {
-                return (
-                    self.silence(cluster, &error).into_iter().collect(),
-                    Kept::Known,
-                );
+            Some(Err(_elapsed)) => {
+                let error = Error::new(Kind::NoMember, "nobody answered in time");
+                return (self.silence(target, &error).into_iter().collect(), None);
             }
-            Some(Err(_)) | None => return (Vec::new(), Kept::Known),
+            Some(Ok(Err(_))) | None => return (Vec::new(), None),
         };
         self.looks.heard(cluster);
         let (nodes, asking, health, etcd, addons) = tokio::join!(
@@ -191,7 +205,6 @@ impl Kube {
             etcd: self.looks.members(target.cluster, etcd),
             troubles: nodes.as_deref().map(troubles).unwrap_or_default(),
             locks: self.looks.locks(target.cluster, nodes.as_deref()),
-            silence: None,
         };
         let begun = Fact::ControlPlane(ControlPlaneFact {
             initialised: true,
@@ -205,13 +218,38 @@ impl Kube {
         let nodes = nodes
             .iter()
             .flat_map(|nodes| of_nodes(target, nodes, &asking));
-        let whole = std::iter::once(begun).chain(addons).chain(strays);
-        (whole.chain(nodes).collect(), kept)
+        let heard = Fact::Silence(SilenceFact { silence: None });
+        let heard = target.whole.then_some(heard);
+        let whole = std::iter::once(begun).chain(heard).chain(addons);
+        let entered = Entered {
+            member: member.id,
+            with,
+        };
+        (whole.chain(strays).chain(nodes).collect(), Some(entered))
     }
 
-    /// That the API of a cluster cannot be asked, once that has lasted.
-    fn silence(&self, cluster: ClusterId, error: &Error) -> Option<Fact> {
-        if self.looks.unheard(cluster) < SILENT_MAX {
+    /// The API of a cluster, opened with what is kept or, where that is refused, with what a member
+    /// has.
+    async fn entered_somehow(
+        &self,
+        cx: &Context,
+        cluster: ClusterId,
+        members: &[Machine],
+        kubeconfig: &Secret,
+    ) -> Result<(Door, Machine, Key), Trouble> {
+        match self.entered(cx, cluster, members, kubeconfig).await {
+            Err(Trouble::Kube(error)) if error.kind == Kind::Credentials => {
+                let entered = self.known_again(cx, cluster, members, error).await;
+                entered.map(|(door, member)| (door, member, Key::Theirs))
+            }
+            entered => entered.map(|(door, member)| (door, member, Key::Kept)),
+        }
+    }
+
+    /// That the API of a cluster cannot be asked, once that has lasted. Who looks for some of the
+    /// machines cannot tell.
+    fn silence(&self, target: &Target, error: &Error) -> Option<Fact> {
+        if !target.whole || self.looks.unheard(target.cluster) < SILENT_MAX {
             return None;
         }
         let code = error.kind.code();
@@ -219,20 +257,14 @@ impl Kube {
         let because = if error.kind == Kind::NoMember {
             format!("no member of its control plane answers ({code})")
         } else {
-            format!("{} ({code})", error.what)
+            format!("{} ({code})", steady(&error.what))
         };
-        let wellbeing = Wellbeing {
-            etcd: self.looks.members(cluster, None),
-            locks: self.looks.locks(cluster, None),
-            silence: Some(Silence {
-                because,
-                hint: error.kind.hint().to_owned(),
-            }),
-            ..Wellbeing::default()
+        let silence = Silence {
+            because,
+            hint: error.kind.hint().to_owned(),
         };
-        Some(Fact::ControlPlane(ControlPlaneFact {
-            initialised: true,
-            wellbeing: Some(wellbeing),
+        Some(Fact::Silence(SilenceFact {
+            silence: Some(silence),
         }))
     }
 
@@ -247,23 +279,17 @@ impl Kube {
         kubeadm::told_members(&report.ok()?)
     }
 
-    /// When the certificates of control machines end, of those that were not looked at lately. That
-    /// with which we come is told as one of the first member.
+    /// When the certificates of control machines end, of those that were not looked at lately.
     async fn certificates(
         &self,
         cx: &Context,
         cluster: ClusterId,
         members: &[Machine],
-        kubeconfig: &Secret,
     ) -> Vec<Fact> {
-        let first = first_of(members).map(|first| first.id);
-        let ours = kubeadm::kubeconfig_end(kubeconfig);
         let due = members.iter().filter(|member| self.looks.is_due(member.id));
         let looks = due.map(async |member| {
             let end = within(cx, self.certificates_of(cx, cluster, member)).await?;
             self.looks.done(member.id);
-            let ours = ours.filter(|_| first == Some(member.id));
-            let end = ours.map_or(end, |ours| ours.min(end));
             Some(Fact::Certificates(member.id, CertificatesFact { end }))
         });
         join_all(looks).await.into_iter().flatten().collect()
@@ -281,18 +307,43 @@ impl Kube {
     }
 }
 
-/// Whether what is kept opens the API.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kept {
-    /// Nobody said otherwise.
-    Known,
-    /// It was refused, and what a member has was not.
-    Refused,
+/// By whom the API was asked.
+struct Entered {
+    member: MachineId,
+    with: Key,
 }
 
-/// The member that what we come with belongs to, always the same one.
-fn first_of(members: &[Machine]) -> Option<&Machine> {
-    members.iter().min_by_key(|member| member.id)
+/// What opened the API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Key {
+    /// What is kept.
+    Kept,
+    /// What a member has: what is kept was refused.
+    Theirs,
+}
+
+/// Has the certificates of a member end no later than that with which it was asked, where those
+/// were looked at or that was refused.
+fn end_with(facts: &mut Vec<Fact>, entered: &Entered, end: Option<Timestamp>) {
+    let Some(end) = end else {
+        return;
+    };
+    let known = facts.iter_mut().find_map(|fact| {
+        if let Fact::Certificates(of, fact) = fact
+            && *of == entered.member
+        {
+            Some(fact)
+        } else {
+            None
+        }
+    });
+    match known {
+        Some(fact) => fact.end = fact.end.min(end),
+        None if entered.with == Key::Theirs => {
+            facts.push(Fact::Certificates(entered.member, CertificatesFact { end }));
+        }
+        None => {}
+    }
 }
 
 /// Waits for an answer; none when the look is called off before it comes.

@@ -27,6 +27,8 @@ pub enum Fact {
     ControlPlane(ControlPlaneFact),
     /// What a host says of itself.
     Host(MachineId, HostFact),
+    /// Whether its API could be asked.
+    Silence(SilenceFact),
     /// What opens the machines of the cluster.
     Access(AccessFact),
     /// The certificates of a control machine.
@@ -80,6 +82,8 @@ pub enum Source {
     Repository,
     /// Whoever asks there, where nobody answers.
     Lookup,
+    /// Whoever asks the API whether it can be asked.
+    Entrance,
 }
 
 impl Source {
@@ -99,6 +103,7 @@ impl Source {
             Self::Firewall => "firewall",
             Self::Repository => "repository",
             Self::Lookup => "lookup",
+            Self::Entrance => "entrance",
         }
     }
 }
@@ -112,6 +117,7 @@ impl Fact {
             Self::Machine(..)
             | Self::Node(..)
             | Self::ControlPlane(_)
+            | Self::Silence(_)
             | Self::Host(..)
             | Self::Access(_)
             | Self::Certificates(..)
@@ -145,6 +151,7 @@ impl Fact {
             | Self::Names(machine, _)
             | Self::Port(machine, _) => Some(*machine),
             Self::ControlPlane(_)
+            | Self::Silence(_)
             | Self::Access(_)
             | Self::Addons(_)
             | Self::Strays(_)
@@ -161,6 +168,7 @@ impl Fact {
             Self::Machine(..) => Source::Provider,
             Self::Node(..) | Self::ControlPlane(_) => Source::Kubernetes,
             Self::Host(..) => Source::Host,
+            Self::Silence(_) => Source::Entrance,
             Self::Access(_) => Source::Keeper,
             Self::Certificates(..) => Source::Certificates,
             Self::Addons(_) => Source::Addons,
@@ -273,8 +281,13 @@ pub struct Wellbeing {
     /// Nodes that somebody locked, by their names, each with the label that says so.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub locks: BTreeMap<String, String>,
-    /// Why its API could not be asked; then all else is as it was told last.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+}
+
+/// Whether the API of a cluster could be asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SilenceFact {
+    /// Why it could not, where it could not.
     pub silence: Option<Silence>,
 }
 
@@ -300,7 +313,7 @@ pub struct Member {
     pub learner: bool,
 }
 
-/// The certificates with which a control machine serves.
+/// The certificates with which a control machine serves, and that with which it is asked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CertificatesFact {

@@ -184,7 +184,7 @@ pub(super) fn fall_back(
             known.id.into(),
             status.into(),
             before.since.into(),
-            (failed || before.failed).into(),
+            (before.failed || failed && !status.is_pending()).into(),
             now.into(),
             FORMAT.into(),
             encode(&body)?,

@@ -6,9 +6,9 @@ use crate::held::Reason;
 use crate::planner::draft::Draft;
 use crate::planner::hosts::balancers;
 use crate::planner::names;
-use crate::planner::survey::{Life, Node, Place};
+use crate::planner::survey::{Life, Node, Place, count};
 use crate::planner::tending::{Cares, still_asked};
-use model::cluster::{Desired, Machine, MetalWanted, Origin, Role};
+use model::cluster::{Machine, MetalWanted, Origin, Role};
 use model::name::Name;
 use model::task::{Action, Kind};
 
@@ -32,7 +32,6 @@ pub(in crate::planner) fn remove(draft: &mut Draft<'_>, cares: &Cares<'_>) {
     let one_by_one = one_by_one(draft);
     // Who waits for what somebody gives back by itself comes later. Who needs what others keep may never come.
     let missing = missing(draft.survey, |place| !place.blocked || place.shut_out);
-    let desired = draft.view.desired;
     // Nobody else waits until load balancers are told.
     let untold = first.and_then(|_| balancers::not_told_yet(draft, cares));
     for place in draft.survey.leaving() {
@@ -50,7 +49,7 @@ pub(in crate::planner) fn remove(draft: &mut Draft<'_>, cares: &Cares<'_>) {
         match (place.node, ahead) {
             (None, _)
                 if let Some(reason) = balancers::still_needed(draft, place)
-                    .or_else(|| undiscovered(desired, place).filter(|_| balancers::serves(place)))
+                    .or_else(|| undiscovered(draft, place).filter(|_| balancers::serves(place)))
                     .or_else(|| still_asked(draft, cares, place)) =>
             {
                 draft.hold(place, dispose(place.machine).kind(), reason);
@@ -72,7 +71,7 @@ pub(in crate::planner) fn remove(draft: &mut Draft<'_>, cares: &Cares<'_>) {
             }
             (Some(_), Some(_) | None) => {
                 let told = untold.clone().or_else(|| still_asked(draft, cares, place));
-                let additions = missing.clone().or_else(|| undiscovered(desired, place));
+                let additions = missing.clone().or_else(|| undiscovered(draft, place));
                 remove_node(draft, place, (additions, told));
             }
         }
@@ -86,15 +85,32 @@ fn first_of<'s, 'a>(nodes: &[&'s Place<'a>]) -> Option<&'s Place<'a>> {
 }
 
 /// Machines that should do what this one does, and that nobody has discovered: none of them may ever come.
-fn undiscovered(desired: &Desired, place: &Place<'_>) -> Option<Reason> {
-    let machine = place.machine;
+/// Nobody waits for them where enough others stay that serve.
+fn undiscovered(draft: &Draft<'_>, place: &Place<'_>) -> Option<Reason> {
+    let (desired, machine) = (draft.view.desired, place.machine);
     let alike = |of: &&MetalWanted| (of.role, &of.balancer) == (machine.role, &machine.balancer);
     let mut metal = desired.metal.iter().filter(alike);
     let first = metal.next()?;
+    let missing = metal.fold(first.count, |sum, of| sum.saturating_add(of.count));
+    let stay = || {
+        draft.survey.wanted().filter(|other| {
+            let other = other.machine;
+            (other.role, &other.balancer) == (machine.role, &machine.balancer)
+        })
+    };
+    let serve = count(stay().filter(|other| match machine.role {
+        Role::Control | Role::Compute => other.in_service(),
+        Role::Balancer => balancers::serves(other),
+    }));
+    let all = count(stay()).saturating_add(missing);
+    let enough = match machine.role {
+        Role::Control => all / 2 + 1,
+        Role::Compute | Role::Balancer => 1,
+    };
     let stem = first.balancer.as_ref().unwrap_or(&desired.name);
-    Some(Reason::Additions {
+    (serve < enough).then(|| Reason::Additions {
         waiting_for: Name::of_machine(stem, &first.pool, 1),
-        missing: metal.fold(first.count, |sum, of| sum.saturating_add(of.count)),
+        missing,
     })
 }
 

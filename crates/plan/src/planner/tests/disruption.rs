@@ -69,7 +69,19 @@ fn a_locked_node_is_left_alone_and_others_go_on() {
         scheduled
     "#]],
     );
-    // Who is only not ready may still run its pods.
+    let before = World::new("1.35.0", "c1 w1 w2", "c1@35 w1 w2");
+    let now = World::new("1.35.0", "c1 w1 w2", "c1@35 w1 w2").locked(&["w1"]);
+    judged(
+        &before,
+        &now,
+        &expect![[r#"
+        w1: a locked node is left alone
+    "#]],
+    );
+}
+
+#[test]
+fn a_locked_node_that_is_only_not_ready_may_still_run_its_pods() {
     for sick in ["w2!", "w2/"] {
         let sick = World::new("1.34.0", "c1 w1", &format!("c1 w1 {sick}"));
         drawn(
@@ -80,14 +92,15 @@ fn a_locked_node_is_left_alone_and_others_go_on() {
         "#]],
         );
     }
-    let before = World::new("1.35.0", "c1 w1 w2", "c1@35 w1 w2");
-    let now = World::new("1.35.0", "c1 w1 w2", "c1@35 w1 w2").locked(&["w1"]);
-    judged(
-        &before,
-        &now,
+    // What was begun before is not left half done.
+    let begun = World::new("1.34.0", "c1 w1", "c1 w1 w2!");
+    let begun = begun.open("w2", Action::Drain, State::Waiting, Some("locked"));
+    drawn(
+        &begun.locked(&["w2"]),
         &expect![[r#"
-        w1: a locked node is left alone
-    "#]],
+            leave    w2
+            scheduled
+        "#]],
     );
     let before = World::new("1.34.0", "c1 w1", "c1 w1 w2!");
     let now = World::new("1.34.0", "c1 w1", "c1 w1 w2!").locked(&["w2"]);

@@ -20,7 +20,7 @@ use super::reading::find_action;
 use crate::access::Caller;
 use crate::app::App;
 use crate::environments::{self, Head, KeyHeader};
-use crate::extract::{self, Query, Within};
+use crate::extract::{self, NoBody, NoQuery, Query, Within};
 use crate::problem::Problem;
 
 /// How something is done.
@@ -59,6 +59,7 @@ pub(crate) async fn archive(
     Query(query): Query<ForceQuery>,
     headers: HeaderMap,
     head: Head,
+    _: NoBody,
 ) -> Result<Response, Problem> {
     let wish = wish(&caller, (project, name), Deed::Archive, &query)?;
     act(&app, caller, wish, (&headers, head)).await
@@ -82,6 +83,8 @@ pub(crate) async fn restore(
     Within(project, name): Within<EnvironmentName>,
     headers: HeaderMap,
     head: Head,
+    _: NoQuery,
+    _: NoBody,
 ) -> Result<Response, Problem> {
     let wish = wish(
         &caller,
@@ -111,6 +114,7 @@ pub(crate) async fn cleanup(
     Query(query): Query<ForceQuery>,
     headers: HeaderMap,
     head: Head,
+    _: NoBody,
 ) -> Result<Response, Problem> {
     let wish = wish(&caller, (project, name), Deed::Cleanup, &query)?;
     act(&app, caller, wish, (&headers, head)).await
@@ -233,6 +237,8 @@ pub(crate) async fn cancel(
     caller: Caller,
     Within(project, name): Within<EnvironmentName>,
     head: Head,
+    _: NoQuery,
+    _: NoBody,
 ) -> Result<Response, Problem> {
     let repeat = head.repeat("");
     if let Some(answer) = environments::answered(&app, (&project, &name), repeat.as_ref()).await? {
@@ -266,6 +272,7 @@ pub(crate) async fn redeploy(
     caller: Caller,
     Within(project, name): Within<EnvironmentName>,
     head: Head,
+    _: NoQuery,
     extract::Json(request): extract::Json<RedeployRequest>,
 ) -> Result<Response, Problem> {
     let as_now = request.secrets_as_now.unwrap_or(false);

@@ -29,7 +29,7 @@ use crate::access::Caller;
 use crate::advise::Candidate;
 use crate::app::App;
 use crate::environments::{self, About, Head, KeyHeader, TRIES_MAX, Wanted};
-use crate::extract::{self, Project, Query, Within};
+use crate::extract::{self, NoQuery, Project, Query, Within};
 use crate::problem::Problem;
 
 /// Whether something is only tried.
@@ -457,6 +457,7 @@ pub(crate) async fn clone(
     caller: Caller,
     Within(project, name): Within<EnvironmentName>,
     head: Head,
+    _: NoQuery,
     extract::Json(request): extract::Json<CloneRequest>,
 ) -> Result<Response, Problem> {
     let repeat = head.repeat(&request.name);
@@ -505,6 +506,7 @@ pub(crate) async fn extend(
     caller: Caller,
     Within(project, name): Within<EnvironmentName>,
     head: Head,
+    _: NoQuery,
     extract::Json(request): extract::Json<ExtendRequest>,
 ) -> Result<Response, Problem> {
     let seconds = request.seconds;

@@ -239,3 +239,33 @@ async fn names_that_nobody_has() {
     let missing = (StatusCode::NOT_FOUND, "ENV-015");
     refused(&world, redeploy, missing, "slipway env info orange").await;
 }
+
+#[tokio::test]
+async fn what_would_not_be_heeded() {
+    let world = world().await;
+    let query = (BAD, "API-008");
+    for (path, body) in [
+        ("s/lemon/restore?dryRun=true", Value::Null),
+        ("s/orange/cancel?dryRun=true", Value::Null),
+        ("s/orange/archive?dryRun=true", Value::Null),
+        ("s/orange/clone?dryRun=true", json!({"name": "lime"})),
+        (
+            "s/orange/redeploy?dryRun=true",
+            json!({"action": "action-0c5w3k9qj2m4x"}),
+        ),
+        ("s/orange/extend?dryRun=true", json!({"seconds": 60})),
+    ] {
+        let hint = "compare the request with /openapi.json";
+        refused(&world, (Method::POST, path, body), query, hint).await;
+    }
+    for path in [
+        "s/orange/archive",
+        "s/orange/cleanup?force=true",
+        "s/lemon/restore",
+        "s/orange/cancel",
+    ] {
+        let body = json!({"force": true, "dryRun": true});
+        let hint = "compare the body with /openapi.json";
+        refused(&world, (Method::POST, path, body), (BAD, "API-001"), hint).await;
+    }
+}

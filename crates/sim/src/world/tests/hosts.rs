@@ -113,6 +113,7 @@ fn told(world: &World, machine: &Machine) -> Option<HostFact> {
         | Fact::Certificates(..)
         | Fact::Addons(_)
         | Fact::Strays(_)
+        | Fact::Silence(_)
         | Fact::Snapshots(_)
         | Fact::Restored(_)
         | Fact::Names(..)
