@@ -69,6 +69,8 @@ pub(crate) struct Follower<'a> {
     out: Tail,
     err: Tail,
     child: Option<Child>,
+    /// For which attempt a runner was started here.
+    attempt: Option<u64>,
     /// Whether the runner that was started here is gone.
     exited: bool,
     began: bool,
@@ -85,6 +87,7 @@ impl<'a> Follower<'a> {
             directory,
             following,
             child: None,
+            attempt: None,
             exited: false,
             began: false,
         })
@@ -115,6 +118,12 @@ impl<'a> Follower<'a> {
         }
     }
 
+    /// Whether nobody else has prepared it since our runner was started.
+    fn is_newest(&self) -> io::Result<bool> {
+        let run = self.directory.run()?;
+        Ok(run.map(|run| run.attempt) == self.attempt)
+    }
+
     /// Starts a runner; what it is told is written down as far as it is not secret.
     pub(crate) async fn begin(
         &mut self,
@@ -138,6 +147,7 @@ impl<'a> Follower<'a> {
             grace_ms: u64::try_from(prepared.grace.as_millis()).unwrap_or(u64::MAX),
         };
         drop(lock);
+        self.attempt = Some(attempt);
         let started = self.start(prepared, &order, runner).await;
         started.map_err(|cause| {
             let what = format!(
@@ -230,7 +240,13 @@ impl<'a> Follower<'a> {
                     // Another runner; or nobody, who is only about to let the lock go.
                     Found::Held | Found::Ended(_) => {}
                     Found::Died(began) => return Ok(Some(self.lose(&began).await?)),
-                    Found::Free(lock) if self.exited => return Ok(Some(self.unbegun(&lock)?)),
+                    Found::Free(lock) if self.exited => {
+                        if self.is_newest()? {
+                            return Ok(Some(self.unbegun(&lock)?));
+                        }
+                        // Somebody has prepared it anew meanwhile, whose runner may be about to begin.
+                        self.exited = false;
+                    }
                     Found::Free(_) => return Ok(None),
                 }
             }
