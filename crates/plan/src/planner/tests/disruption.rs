@@ -99,6 +99,7 @@ fn a_locked_node_that_is_only_not_ready_may_still_run_its_pods() {
         &begun.locked(&["w2"]),
         &expect![[r#"
             leave    w2
+            withdraw 1
             scheduled
         "#]],
     );
