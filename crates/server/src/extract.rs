@@ -224,7 +224,7 @@ impl<S: Send + Sync> FromRequest<S> for NoBody {
 
     async fn from_request(request: Request, _state: &S) -> Result<Self, Problem> {
         match bytes(request).await?.trim_ascii() {
-            b"" | b"{}" => Ok(Self),
+            b"" | b"{}" | b"null" => Ok(Self),
             _ => Err(Problem::body(
                 "found a body, and nothing is said in one here",
             )),
