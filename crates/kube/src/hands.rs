@@ -246,13 +246,9 @@ impl Kube {
         through: &[Machine],
     ) -> Result<(Door, Machine), Trouble> {
         let kubeconfig = self.kept(cx, cluster).await?;
-        let entered = self.entered(cx, cluster, through, &kubeconfig).await;
-        match entered {
-            Err(Trouble::Kube(error)) if error.kind == Kind::Credentials => {
-                self.known_again(cx, cluster, through, error).await
-            }
-            entered => entered,
-        }
+        let entered = self.entered_somehow(cx, cluster, through, &kubeconfig);
+        let (door, member, _) = entered.await?;
+        Ok((door, member))
     }
 
     /// The API of a cluster that does not know us any more, opened with what its members have: what

@@ -230,7 +230,7 @@ impl Kube {
 
     /// The API of a cluster, opened with what is kept or, where that is refused, with what a member
     /// has.
-    async fn entered_somehow(
+    pub(super) async fn entered_somehow(
         &self,
         cx: &Context,
         cluster: ClusterId,
@@ -315,7 +315,7 @@ struct Entered {
 
 /// What opened the API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Key {
+pub(super) enum Key {
     /// What is kept.
     Kept,
     /// What a member has: what is kept was refused.
