@@ -313,7 +313,7 @@ pub struct EnvironmentView {
     pub used_at: Time,
     /// Why it rests, or is about to, where nobody asked for it; null where somebody did, or it is up.
     pub asleep: Option<SleepReason>,
-    /// Where it comes from, where it follows a request of a git service; null otherwise.
+    /// Which request of a git service it is of, or a copy of one that is; null otherwise.
     pub origin: Option<OriginView>,
 }
 
@@ -370,6 +370,12 @@ pub struct BusyView {
     pub kind: ActionKind,
     /// How far it has come.
     pub state: ActionState,
+    /// What it waits for; null where it waits for nothing but its turn.
+    #[serde(default)]
+    pub waits_for: Option<String>,
+    /// Whether somebody wants it to be ended.
+    #[serde(default)]
+    pub cancelled: bool,
 }
 
 /// Something that can be done about an environment now.
@@ -450,7 +456,9 @@ pub struct CheckedView {
     pub at: Time,
     /// What was seen; null where nobody could look.
     pub seen: Option<SeenView>,
-    /// The end of what the look printed; lists leave it out.
+    /// Since when nobody could look: the status is what was known then.
+    pub unseen_since: Option<Time>,
+    /// The end of what the look printed, or why nobody could look; lists leave it out.
     pub said: String,
 }
 

@@ -39,22 +39,20 @@ pub trait Deployer: Send + Sync + 'static {
         following: &Following<'_>,
     ) -> impl Future<Output = Acted> + Send;
 
-    /// Forgets what is left here of an action whose end is recorded.
+    /// Actions of which something is left here.
+    fn left(&self) -> impl Future<Output = Vec<ActionId>> + Send;
+
+    /// Forgets what is left here of an action whose end is recorded; what still goes on is ended.
     fn forget(&self, action: ActionId) -> impl Future<Output = ()> + Send;
 
-    /// Looks at an environment without changing it.
+    /// Looks at an environment without changing it. An error says that nobody could look, and nothing
+    /// of the environment.
     fn look(
         &self,
         cx: &Context,
         subject: &Subject,
         look: Look,
     ) -> impl Future<Output = Result<Looked, Error>> + Send;
-
-    /// Whether it is this machine, and nothing of an environment or its project, that keeps somebody
-    /// from looking.
-    fn is_own(&self, _: &Error) -> bool {
-        false
-    }
 
     /// What the application or its deployment would be configured with if nobody edited anything.
     /// For the application that depends on how it is deployed.

@@ -11,6 +11,7 @@
 mod acting;
 mod beating;
 mod checking;
+mod clearing;
 mod configuring;
 mod following;
 mod initialising;
@@ -143,6 +144,7 @@ impl<D: Deployer> Environments<D> {
         loops.spawn(working::run(shared.clone(), stop.clone()));
         loops.spawn(beating::run(shared.clone(), stop.clone()));
         loops.spawn(checking::run(shared.clone(), stop.clone()));
+        loops.spawn(clearing::run(shared.clone(), stop.clone()));
         loops.spawn(following::run(shared.clone(), stop.clone()));
         loops.spawn(initialising::run(shared.clone(), stop.clone()));
         loops.spawn(living::run(shared, stop));

@@ -16,7 +16,7 @@ use std::time::Duration;
 /// How much of an answer is read.
 const ANSWER_MAX: usize = 16 * 1024;
 
-/// How many characters of it are kept.
+/// How many characters of its first line are kept.
 const SAID_MAX: usize = 200;
 
 /// How long others may take.
@@ -165,6 +165,8 @@ impl Reply {
                 Ok(secret) if !secret.is_empty() => said.replace(secret, "***"),
                 Ok(_) | Err(_) => said,
             });
+        // Not before: a part of a secret would be left.
+        let said = said.chars().take(SAID_MAX).collect();
         Carried { answer, said }
     }
 }
@@ -198,9 +200,7 @@ fn first_line(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body);
     let line = text.lines().map(str::trim).find(|line| !line.is_empty());
     let line = line.unwrap_or_default().chars();
-    line.filter(|found| !found.is_control())
-        .take(SAID_MAX)
-        .collect()
+    line.filter(|found| !found.is_control()).collect()
 }
 
 /// An error with all that led to it.
@@ -261,13 +261,17 @@ mod tests {
     fn what_is_kept_of_an_answer_is_one_line_without_secrets() {
         assert_eq!(first_line(b"\n  no such\x07 hook \nmore"), "no such hook");
         assert_eq!(first_line(&[0xff; 4]).chars().count(), 4);
-        assert_eq!(first_line("x".repeat(999).as_bytes()).len(), SAID_MAX);
-        let reply = Reply::Answered {
-            status: StatusCode::NOT_FOUND,
-            retry_after: None,
-            said: "no hook T0/B0/xyz".to_owned(),
+        let carried = |said: &str| {
+            let reply = Reply::Answered {
+                status: StatusCode::NOT_FOUND,
+                retry_after: None,
+                said: said.to_owned(),
+            };
+            reply.carried(&[b"T0/B0/xyz", b""]).said
         };
-        let carried = reply.carried(&[b"T0/B0/xyz", b""]);
-        assert_eq!(carried.said, "404 Not Found: no hook ***");
+        assert_eq!(carried("no hook T0/B0/xyz"), "404 Not Found: no hook ***");
+        assert_eq!(carried(&"x".repeat(999)).len(), SAID_MAX);
+        let cut = carried(&format!("{}T0/B0/xyz", "x".repeat(180)));
+        assert!(!cut.contains("T0"), "{cut}");
     }
 }

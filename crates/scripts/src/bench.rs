@@ -61,6 +61,19 @@ impl Bench {
         })
     }
 
+    /// Actions that have a directory.
+    pub(crate) fn left(&self) -> Vec<ActionId> {
+        let entries = match std::fs::read_dir(&self.home) {
+            Ok(entries) => entries,
+            Err(cause) => {
+                tracing::warn!(home = %self.home.display(), %cause, "could not look what is left of scripts");
+                return Vec::new();
+            }
+        };
+        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        names.filter_map(|name| name.parse().ok()).collect()
+    }
+
     /// Where what is secret is put for as long as somebody looks.
     pub(crate) fn passing(&self) -> &Path {
         &self.passing

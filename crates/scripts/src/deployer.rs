@@ -16,7 +16,7 @@ use crate::asking::{Asking, Notified, bad};
 use crate::bench::{Bench, Prepare, patience};
 use crate::cache::{Cache, Question};
 use crate::contract::{self, Script};
-use crate::error::{Error, Kind};
+use crate::error::Error;
 use crate::output::{self, Redactor};
 use crate::process::{self, How, Keep};
 use crate::runner::Prepared;
@@ -136,6 +136,10 @@ impl Deployer for Scripts {
         self.bench.act(cx, work, following, &scripted).await
     }
 
+    async fn left(&self) -> Vec<ActionId> {
+        self.bench.left()
+    }
+
     async fn forget(&self, action: ActionId) {
         self.bench.forget(action).await;
     }
@@ -167,13 +171,6 @@ impl Deployer for Scripts {
         };
         let seen = Seen::from_exit(exit);
         Ok(Looked { seen, said })
-    }
-
-    fn is_own(&self, error: &driver::Error) -> bool {
-        error
-            .code()
-            .and_then(Kind::of_code)
-            .is_some_and(Kind::is_own)
     }
 
     async fn defaults(
@@ -254,7 +251,8 @@ fn asked(settings: &Settings, of: Of<'_>, scripts: [Script; 2]) -> (Question, Sc
         .cluster
         .as_ref()
         .map_or("", |name| name.as_str());
-    let first = [script.name(), settings.scripts.as_str(), cluster];
+    let state = process::state(settings, script);
+    let first = [script.name(), settings.scripts.as_str(), cluster, &state];
     let all = first.into_iter().chain(words.iter().map(String::as_str));
     (Question::new(all), script, words)
 }

@@ -51,6 +51,10 @@ impl Deployer for Deployers {
         }
     }
 
+    async fn left(&self) -> Vec<ActionId> {
+        self.scripts.left().await
+    }
+
     async fn forget(&self, action: ActionId) {
         self.scripts.forget(action).await;
     }
@@ -65,10 +69,6 @@ impl Deployer for Deployers {
             Deploy::Scripts => self.scripts.look(cx, subject, look).await,
             Deploy::Helm(_) => self.helm.look(cx, subject, look).await,
         }
-    }
-
-    fn is_own(&self, error: &driver::Error) -> bool {
-        self.scripts.is_own(error) || self.helm.is_own(error)
     }
 
     async fn defaults(

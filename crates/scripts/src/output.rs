@@ -23,6 +23,9 @@ pub const ROWS_MAX: usize = 50_000;
 /// The most links of one environment: more than anybody follows.
 pub const LINKS_MAX: usize = 100;
 
+/// What some programs begin a text in UTF-8 with; it belongs to no setting.
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
 /// The longest name or address of a link.
 const LINK_BYTES_MAX: usize = 2048;
 
@@ -144,6 +147,7 @@ fn text(printed: &[u8]) -> Result<&str, Unreadable> {
         let why = format!("more than {BYTES_MAX} bytes");
         return Err(Unreadable::new(line, column, why));
     }
+    let printed = printed.strip_prefix(BYTE_ORDER_MARK).unwrap_or(printed);
     std::str::from_utf8(printed).map_err(|error| {
         let (line, column) = place(error.valid_up_to());
         Unreadable::new(line, column, "not UTF-8")

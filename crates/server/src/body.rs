@@ -3,6 +3,9 @@
 //! Libraries that read JSON stop at the first mistake and speak of the types of this program.
 
 mod environment;
+mod twice;
+
+pub(crate) use twice::twice;
 
 use api::{GuestRequest, IntentRequest, ProjectRequest, TokenRequest};
 use model::fault::{Code, Fault, Faults};

@@ -12,7 +12,7 @@ mod view;
 mod wanted;
 
 pub(crate) use configured::{approved, judged, recorded, settings, subject, tried, worked_out};
-pub(crate) use repeating::{Head, KeyHeader, answered, once};
+pub(crate) use repeating::{Head, KeyHeader, MatchHeader, answered, once};
 pub(crate) use sealing::{copied, sealed};
 pub(crate) use taken::taken;
 pub(crate) use view::{
@@ -20,7 +20,6 @@ pub(crate) use view::{
 };
 pub(crate) use wanted::{About, Wanted, about, expiry};
 
-use axum::http::HeaderMap;
 use model::environment::EnvironmentName;
 use model::environment::config::Edits;
 use model::environment::git::Origin;
@@ -29,7 +28,6 @@ use model::name::Name;
 use store::EnvironmentRow;
 
 use crate::app::App;
-use crate::extract;
 use crate::problem::Problem;
 
 /// How often something is tried again because others were quicker.
@@ -67,11 +65,6 @@ pub(crate) fn permitted(row: &EnvironmentRow, deed: Deed, force: bool) -> Result
     standing
         .permit(deed, force)
         .map_err(|refusal| Problem::environment_refused(&row.name, &refusal, &standing.exits()))
-}
-
-/// The generation that the request was made for.
-pub(crate) fn if_match(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
-    Ok(extract::if_match(headers)?.map(|generation| generation.0))
 }
 
 /// Refuses a request that was made for another generation.

@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use store::{Actor, Allowed};
 
 use crate::app::App;
-use crate::body::Body;
+use crate::body::{Body, twice};
 use crate::credentials::{self, Shut};
 use crate::problem::Problem;
 
@@ -189,6 +189,11 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
+        // No text that is stored has one, and not every database can be asked for it.
+        if parts.uri.query().is_some_and(|query| query.contains("%00")) {
+            let why = "found NUL, allowed: any text without it";
+            return Err(Problem::parameter("query", why));
+        }
         axum::extract::Query::try_from_uri(&parts.uri)
             .map(|axum::extract::Query(query)| Self(query))
             .map_err(|rejection| {
@@ -417,11 +422,11 @@ impl<S: Send + Sync, T: Body> FromRequest<S> for Json<T> {
         media_type(request.headers(), &["application/json"])?;
         let bytes = bytes(request).await?;
         let tree = serde_json::from_slice(&bytes).map_err(|error| not_json(&error))?;
-        let faults = T::faults(&tree);
+        let mut faults = T::faults(&tree);
+        faults.extend(twice(&bytes));
         if !faults.is_empty() {
             return Err(Problem::shape(faults));
         }
-        // What the tree cannot tell, such as a field that is given twice.
         serde_json::from_slice(&bytes)
             .map(Self)
             .map_err(|error| Problem::body(error.to_string()))

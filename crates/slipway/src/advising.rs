@@ -152,7 +152,7 @@ fn unadvised(error: Error) -> Unadvised {
 /// Whose matter an error is, by its code.
 fn trouble(code: &str) -> Trouble {
     match code {
-        "SCRIPT-001" | "SCRIPT-002" | "SCRIPT-003" => Trouble::Missing,
+        "SCRIPT-001" | "SCRIPT-002" | "SCRIPT-003" | "SCRIPT-014" => Trouble::Missing,
         "HELM-001" | "HELM-002" | "HELM-003" | "HELM-004" | "HELM-005" | "HELM-006" => {
             Trouble::Missing
         }

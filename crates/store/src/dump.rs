@@ -318,7 +318,7 @@ fn dump(tx: &mut dyn Tx, mut file: &File, now: Timestamp) -> Result<Dumped, Dump
     };
     output.line(&Line::Head {
         slipway: MARK.to_owned(),
-        format: migrations::KNOWN,
+        format: migrations::FORMAT,
         at: now.as_millis(),
     })?;
     let mut rows = 0;
@@ -402,10 +402,10 @@ fn verify(path: &Path) -> Result<Dumped, DumpError> {
                 format,
                 at,
             }) if line == 0 && slipway == MARK => {
-                if format > migrations::KNOWN {
+                if format > migrations::FORMAT {
                     return Err(DumpError::Newer {
                         found: format,
-                        known: migrations::KNOWN,
+                        known: migrations::FORMAT,
                     });
                 }
                 head = Some(Timestamp::from_millis(at));
@@ -469,7 +469,7 @@ fn load(tx: &mut dyn Tx, path: &Path) -> Result<(), DumpError> {
     let mut table = String::new();
     let mut rows: Vec<Vec<Value>> = Vec::new();
     let mut numbers = Vec::new();
-    let (mut format, mut lacks) = (migrations::KNOWN, Vec::new());
+    let (mut format, mut lacks) = (migrations::FORMAT, Vec::new());
     let full = usize::try_from(ROWS).unwrap_or(usize::MAX);
     for line in file.lines() {
         let line = line.map_err(unread)?;

@@ -555,7 +555,7 @@ fn sealed_entries(
 }
 
 /// Lets go of an environment: its name is free, and nothing is kept that it was configured with
-/// in secret, nor what its scripts printed.
+/// in secret, nor what its scripts printed, but for the last, whose end somebody may still follow.
 fn let_go(tx: &mut dyn Tx, known: &Known, because: &str, now: Timestamp) -> Result<(), Error> {
     tx.execute(
         "UPDATE environments SET gone = 1, generation = generation + 1, updated_at = $2 WHERE id = $1",
@@ -565,10 +565,12 @@ fn let_go(tx: &mut dyn Tx, known: &Known, because: &str, now: Timestamp) -> Resu
         "DELETE FROM environment_checks WHERE environment = $1",
         "DELETE FROM environment_labels WHERE environment = $1",
         "DELETE FROM environment_ends_told WHERE environment = $1",
-        "DELETE FROM environment_output WHERE action IN (
-             SELECT id FROM environment_actions WHERE environment = $1)",
-        "DELETE FROM environment_output_lengths WHERE action IN (
-             SELECT id FROM environment_actions WHERE environment = $1)",
+        "DELETE FROM environment_output WHERE action IN (SELECT id FROM environment_actions
+             WHERE environment = $1
+             AND seq < (SELECT MAX(seq) FROM environment_actions WHERE environment = $1))",
+        "DELETE FROM environment_output_lengths WHERE action IN (SELECT id FROM environment_actions
+             WHERE environment = $1
+             AND seq < (SELECT MAX(seq) FROM environment_actions WHERE environment = $1))",
     ] {
         tx.execute(sql, &[known.id.into()])?;
     }

@@ -77,6 +77,7 @@ pub use logs::LogLine;
 pub use look::{Looked, LookedServer, connections, look, look_at};
 pub use machines::{MachineFilter, MachineRow};
 pub use manifests::{GenerationRow, ManifestRow};
+pub use migrations::FORMAT;
 pub use observations::Change;
 pub use page::{Listed, Page};
 pub use postgres::{Octopod, OctopodError};
@@ -133,7 +134,7 @@ impl Store {
     /// Brings a PostgreSQL database up to date; answers its format before and now.
     pub fn migrate(url: &str, password: Option<&Secret>) -> Result<(u64, u64), Error> {
         let before = runner::aside(|| postgres::Server::migrate(url, password))?;
-        Ok((before, migrations::KNOWN))
+        Ok((before, migrations::FORMAT))
     }
 
     /// The address of a database as it may be shown, and whether it holds a password.

@@ -75,7 +75,7 @@ pub fn look_at(url: &str, password: Option<&Secret>) -> Result<LookedServer, Err
 }
 
 fn looked(format: u64, tx: &mut dyn Tx) -> Result<Looked, Error> {
-    let needed = migrations::KNOWN;
+    let needed = migrations::FORMAT;
     let (used, keys) = if format == needed {
         (dump::is_used(tx)?, sealed::keys(tx)?)
     } else {

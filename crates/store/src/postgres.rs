@@ -60,10 +60,10 @@ impl Server {
         let found = migrations::version_of(&mut session)?;
         if found == 0 {
             migrations::apply_to(&mut session)?;
-        } else if found < migrations::KNOWN {
+        } else if found < migrations::FORMAT {
             return Err(Error::Older {
                 found,
-                needed: migrations::KNOWN,
+                needed: migrations::FORMAT,
             });
         }
         Ok(server)

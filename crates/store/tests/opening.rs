@@ -26,7 +26,9 @@ fn check(directory: &Path, expected: &Expect) {
     let refused = Store::open(directory).map(drop).unwrap_err();
     let told = format!("{}: {refused}\nhint: {}\n", refused.code(), refused.hint());
     let place = directory.display().to_string();
-    expected.assert_eq(&told.replace(&place, "DIR"));
+    let known = format!("knows up to {}", store::FORMAT);
+    let told = told.replace(&place, "DIR").replace(&known, "knows up to N");
+    expected.assert_eq(&told);
 }
 
 #[test]
@@ -98,7 +100,7 @@ fn a_database_of_a_later_version_is_not_touched() {
     check(
         directory.path(),
         &expect![[r#"
-            STORE-007: cannot read the database, its format is 99 and this program knows up to 9
+            STORE-007: cannot read the database, its format is 99 and this program knows up to N
             hint: run the version of slipway that wrote it, or a later one; nothing was changed
         "#]],
     );

@@ -46,6 +46,11 @@ fn status(view: &EnvironmentView, now: Time) -> String {
         format!("{kind} cancelled by {by} {}", ago(*at, now))
     }));
     words.extend(view.asleep.map(|why| format!("asleep by {}", why.as_str())));
+    let unseen = view
+        .checked
+        .as_ref()
+        .and_then(|checked| checked.unseen_since);
+    words.extend(unseen.map(|since| format!("nobody could look for {}", brief(since.age(now)))));
     words.extend(view.protected.then(|| "protected".to_owned()));
     words.join(", ")
 }
@@ -53,7 +58,10 @@ fn status(view: &EnvironmentView, now: Time) -> String {
 fn doing(view: &EnvironmentView) -> String {
     view.busy.as_ref().map_or_else(
         || "nothing".to_owned(),
-        |busy| format!("{}, {}", busy.kind, busy.state),
+        |busy| {
+            let cancelled = if busy.cancelled { ", cancelled" } else { "" };
+            format!("{}, {}{cancelled}", busy.kind, busy.state)
+        },
     )
 }
 
@@ -74,6 +82,10 @@ pub(crate) fn environment(
         format!("{} since {}", status(view, now), ago(view.since, now)),
     );
     say("doing", doing(view));
+    let waits = view.busy.as_ref().and_then(|busy| busy.waits_for.clone());
+    if let Some(waits) = waits {
+        say("waits", waits);
+    }
     if let Some(checked) = &view.checked {
         let seen = checked
             .seen
@@ -92,7 +104,7 @@ pub(crate) fn environment(
         say("ends", ago(end, now));
     }
     if let Some(origin) = &view.origin {
-        say("follows", followed(origin));
+        say("request", request(origin));
         say("request", origin.url.clone());
     }
     say("created", ago(view.created_at, now));
@@ -207,8 +219,8 @@ fn actions(actions: &[ActionView], now: Time) -> String {
     table.render()
 }
 
-/// Which request an environment follows.
-fn followed(origin: &api::environment::OriginView) -> String {
+/// Which request an environment is of, or a copy of one that is.
+fn request(origin: &api::environment::OriginView) -> String {
     let short: String = origin.sha.chars().take(12).collect();
     let fork = if origin.fork {
         ", of a fork: given no secrets"
@@ -216,7 +228,7 @@ fn followed(origin: &api::environment::OriginView) -> String {
         ""
     };
     format!(
-        "request {} of {} ({}), {} at {short}{fork}",
+        "{} of {} ({}), {} at {short}{fork}",
         origin.request, origin.repository, origin.source, origin.branch
     )
 }

@@ -1,9 +1,11 @@
 //! The engine is killed at every point of every action, and power fails below scripts.
 
-use crate::{Stage, all_lines, play, tagged, well};
+use crate::{Stage, all_lines, name, play, tagged, well};
 use model::environment::action::State;
 use model::environment::status::{Deed, Failure, Status};
+use model::name::Name;
 use std::time::Duration;
+use store::Ask;
 
 /// The whole way of an environment.
 async fn whole_way(stage: &Stage) {
@@ -36,6 +38,9 @@ async fn whole_way(stage: &Stage) {
         "create orange, update orange, archive orange, restore orange, archive orange, cleanup orange",
         "each script ran once"
     );
+    while !stage.world.left("here").is_empty() {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -152,6 +157,73 @@ async fn what_nobody_knows_of_is_looked_at_and_not_done_again() {
     ] {
         assert_eq!(power_fails(deed, came).await, expected, "{deed} {came}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_silent_server_began_can_be_given_up() {
+    let stage = Stage::set().await;
+    stage
+        .world
+        .state()
+        .takes
+        .insert(Deed::Create, Duration::from_mins(20));
+    let created = stage.create("orange", "v1").await;
+    let begun = async {
+        while stage.world.state().begun.is_empty() {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    };
+    tokio::select! {
+        () = begun => {}
+        () = stage.engine("one", "here", false) => {}
+    }
+    let cancel = async |force| {
+        let busy = stage.show("orange").await.unwrap().busy.unwrap();
+        let ask = Ask::Cancel {
+            name: name("orange"),
+            busy,
+            force,
+            actor: "ana".into(),
+        };
+        let project = Name::default_project();
+        let asked = stage.store.ask(&project, ask, None, stage.now()).await;
+        asked.unwrap().action.unwrap().state
+    };
+    let told = async {
+        let busy = loop {
+            let busy = stage.show("orange").await.unwrap().busy.unwrap();
+            if busy.state == State::Waiting {
+                break busy;
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        };
+        let why = busy.waits.unwrap();
+        assert!(
+            why.starts_with("the server that began it fell silent"),
+            "{why}"
+        );
+        assert_eq!(cancel(false).await, State::Waiting);
+        tokio::time::sleep(Duration::from_mins(1)).await;
+        let busy = stage.show("orange").await.unwrap().busy.unwrap();
+        assert!(busy.cancel && busy.waits.is_some());
+        cancel(true).await;
+        let ended = stage.ended(created.action).await;
+        assert_eq!(ended.state, State::Cancelled);
+    };
+    tokio::select! {
+        () = told => {}
+        () = stage.engine("two", "there", false) => {}
+    }
+    let back = async {
+        while !stage.world.left("here").is_empty() {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    };
+    tokio::select! {
+        () = back => {}
+        () = stage.engine("three", "here", false) => {}
+    }
+    assert_eq!(stage.world.state().begun.len(), 1);
 }
 
 #[tokio::test(start_paused = true)]

@@ -274,7 +274,7 @@ async fn defaults_that_nobody_can_tell_are_no_reason_to_think_ill_of_an_environm
         let row = stage.show("orange").await.unwrap();
         assert_eq!(row.status, Status::Running);
         let checked = row.checked.unwrap();
-        assert_eq!(checked.seen, None);
+        assert!(checked.unseen_since.is_some());
         assert_eq!(
             checked.said,
             "could not look: the script of the defaults exited with status 9; mend it"
@@ -300,7 +300,7 @@ async fn that_nobody_here_can_look_is_no_reason_to_think_ill_of_an_environment()
         let row = stage.show("orange").await.unwrap();
         assert_eq!(row.status, Status::Running);
         let checked = row.checked.unwrap();
-        assert_eq!(checked.seen, None);
+        assert!(checked.unseen_since.is_some());
         assert_eq!(
             checked.said,
             "could not start the script: no memory; see that there is room"

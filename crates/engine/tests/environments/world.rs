@@ -143,6 +143,14 @@ impl World {
         }
     }
 
+    /// Actions of which something is left at a place.
+    pub(crate) fn left(&self, place: &str) -> Vec<ActionId> {
+        let state = self.state();
+        let here = state.runs.iter().filter(|(_, run)| run.place == place);
+        let left = here.filter(|(id, _)| !state.forgotten.contains(*id));
+        left.map(|(id, _)| *id).collect()
+    }
+
     /// Where an action was begun.
     pub(crate) fn begun_at(&self, action: ActionId) -> Option<&'static str> {
         self.state().runs.get(&action).map(|run| run.place)
@@ -369,6 +377,10 @@ impl Deployer for Hands {
         }
     }
 
+    async fn left(&self) -> Vec<ActionId> {
+        self.world.left(self.place)
+    }
+
     async fn forget(&self, action: ActionId) {
         self.world.point().await;
         self.world.state().forgotten.insert(action);
@@ -404,10 +416,6 @@ impl Deployer for Hands {
         };
         let said = format!("found {}", found.map_or("nothing", String::as_str));
         Ok(Looked { seen, said })
-    }
-
-    fn is_own(&self, _: &Error) -> bool {
-        self.world.state().no_room
     }
 
     async fn defaults(

@@ -75,6 +75,11 @@ impl Repository {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// Whether it is that one: services tell upper from lower case when they show it, and not otherwise.
+    pub fn is(&self, other: &Self) -> bool {
+        self.0.eq_ignore_ascii_case(&other.0)
+    }
 }
 
 impl std::fmt::Display for Repository {

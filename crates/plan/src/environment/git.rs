@@ -164,8 +164,7 @@ pub fn decide(
     let Some(source) = source else {
         return Decision::Nothing(Idle::NoSource);
     };
-    let same = event.repository.as_str();
-    if !same.eq_ignore_ascii_case(source.repository.as_str()) {
+    if !event.repository.is(&source.repository) {
         return Decision::Nothing(Idle::Elsewhere);
     }
     let fit = source.rules.fit(event);

@@ -232,6 +232,10 @@ impl Deployer for Helm {
         Acted::Exited { status: 0, links }
     }
 
+    async fn left(&self) -> Vec<ActionId> {
+        self.bench.left()
+    }
+
     async fn forget(&self, action: ActionId) {
         self.bench.forget(action).await;
     }
@@ -256,13 +260,6 @@ impl Deployer for Helm {
             }
         }
         Ok(Looked { seen, said })
-    }
-
-    fn is_own(&self, error: &driver::Error) -> bool {
-        error
-            .code()
-            .and_then(Kind::of_code)
-            .is_some_and(Kind::is_own)
     }
 
     async fn defaults(

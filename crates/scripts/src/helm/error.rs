@@ -23,13 +23,6 @@ driver::kinds! {
     OurSide = "HELM-010", Slipway, "tries again by itself; see on the server's machine that there are room, memory and file descriptors to spare";
 }
 
-impl Kind {
-    /// Whether nothing of an environment or its project is at fault.
-    pub(crate) const fn is_own(self) -> bool {
-        matches!(self, Self::OurSide)
-    }
-}
-
 impl From<Error> for driver::Error {
     fn from(error: Error) -> Self {
         Self {

@@ -25,6 +25,7 @@ fn settings_are_csv() {
         r#"a.b="1" c="x\r\ny" d="4""#
     );
     assert_eq!(settings("a,1\na,2\n"), r#"a="1""#);
+    assert_eq!(settings("\u{feff}a,1\n"), r#"a="1""#);
     assert_eq!(settings(""), "");
     assert_eq!(settings("a,\"\""), r#"a="""#);
 }

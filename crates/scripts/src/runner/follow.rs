@@ -300,12 +300,7 @@ impl<'a> Follower<'a> {
     /// The runner died: whatever it has left is ended, and what it wrote is passed on.
     pub(crate) async fn lose(&mut self, began: &Began) -> io::Result<Acted> {
         self.directory.burn();
-        if began.boot == session::boot()? {
-            let until = Instant::now() + KILLED_WAIT;
-            while session::clear(began.session, &began.mark) && Instant::now() < until {
-                sleep(Duration::from_millis(20)).await;
-            }
-        }
+        clear(began).await?;
         self.pass_on_all().await?;
         Ok(Acted::Lost)
     }
@@ -375,14 +370,32 @@ pub(crate) fn secrets(path: PathBuf) -> PathBuf {
     Directory::at(path).secrets()
 }
 
-/// Removes a directory that nobody works in any more.
+/// Removes a directory of which nobody wants to know anything more. Whoever works in it is asked to
+/// end; what a runner that died left running is ended.
 pub(crate) async fn forget(path: PathBuf) -> io::Result<()> {
     let directory = Directory::at(path);
     if !directory.path().exists() {
         return Ok(());
     }
-    match directory.lock_within(LOCK_WAIT).await? {
-        Some(_lock) => std::fs::remove_dir_all(directory.path()),
-        None => Err(io::Error::other("it is still worked on")),
+    let Some(_lock) = directory.lock_within(LOCK_WAIT).await? else {
+        directory.cancel()?;
+        return Err(io::Error::other("it is still worked on, and asked to end"));
+    };
+    if directory.end()?.is_none()
+        && let Some(began) = directory.began()?
+    {
+        clear(&began).await?;
     }
+    std::fs::remove_dir_all(directory.path())
+}
+
+/// Ends whatever a runner has left that died.
+async fn clear(began: &Began) -> io::Result<()> {
+    if began.boot == session::boot()? {
+        let until = Instant::now() + KILLED_WAIT;
+        while session::clear(began.session, &began.mark) && Instant::now() < until {
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+    Ok(())
 }

@@ -187,9 +187,12 @@ async fn a_script_that_does_not_tell_is_an_error_and_is_asked_again() {
         let error = told.unwrap_err().attempted;
         assert!(error.ends_with(code), "{error}");
     }
-    world.script("deployment_config", "echo a,1");
-    let told = world.scripts.defaults(&cx, settings, Of::Deployment).await;
-    assert_eq!(told.unwrap().iter().count(), 1);
+    for (text, settings_told) in [("echo a,1", 1), ("echo a,1; echo b,2", 2)] {
+        // Another script counts at once, whatever the one before has told.
+        world.script("deployment_config", text);
+        let told = world.scripts.defaults(&cx, settings, Of::Deployment).await;
+        assert_eq!(told.unwrap().iter().count(), settings_told);
+    }
 }
 
 #[tokio::test]

@@ -28,10 +28,23 @@ pub(crate) struct KeyHeader {
     key: Option<String>,
 }
 
-/// The head of a request that changes something, and the key that makes a repeat of it harmless.
+/// How the contract shows what a request is meant for.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Header)]
+#[expect(dead_code, reason = "only its documentation is read")]
+pub(crate) struct MatchHeader {
+    /// The generation it is meant for.
+    #[param(rename = "If-Match")]
+    generation: Option<u64>,
+}
+
+/// The head of a request that changes something: what it is meant for, and the key that makes a
+/// repeat of it harmless.
 pub(crate) struct Head {
     key: Option<String>,
     text: String,
+    /// The generation that it is meant for, where it says so.
+    pub(crate) expected: Option<u64>,
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Head {
@@ -39,17 +52,21 @@ impl<S: Send + Sync> FromRequestParts<S> for Head {
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
         let key = extract::idempotency_key(&parts.headers)?;
-        let expected = extract::if_match(&parts.headers)?;
-        let expected = expected.map_or(String::new(), |generation| generation.0.to_string());
-        let text = format!("{} {} {expected}", parts.method, parts.uri);
-        Ok(Self { key, text })
+        let expected = extract::if_match(&parts.headers)?.map(|generation| generation.0);
+        let meant = expected.map_or(String::new(), |generation| generation.to_string());
+        let text = format!("{} {} {meant}", parts.method, parts.uri);
+        Ok(Self {
+            key,
+            text,
+            expected,
+        })
     }
 }
 
 impl Head {
     /// What tells repeats of the request from others; its body comes without anything secret.
     pub(crate) fn repeat(self, body: &str) -> Option<Repeat> {
-        let Self { key, text } = self;
+        let Self { key, text, .. } = self;
         let request = format!("{text}\n{body}");
         key.map(|key| Repeat { key, request })
     }

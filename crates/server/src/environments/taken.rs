@@ -78,7 +78,10 @@ fn environment(
         since: past(since),
         created_at: past(created_at),
         updated_at: past(updated_at),
-        archived_at: archived_at.map(past),
+        // Retention counts from then, so it has to be known.
+        archived_at: archived_at
+            .or_else(|| (status == api::EnvironmentStatus::Archived).then_some(since))
+            .map(past),
         edits,
         links,
         actions,

@@ -66,10 +66,16 @@ pub(crate) fn environment(row: EnvironmentRow) -> EnvironmentView {
         edits: edits.into(),
         links: links.into_iter().map(Into::into).collect(),
         checked: checked.map(|checked| {
-            let Checked { at, seen, said } = checked;
+            let Checked {
+                at,
+                seen,
+                unseen_since,
+                said,
+            } = checked;
             CheckedView {
                 at: at.into(),
-                seen: seen.map(Into::into),
+                seen: seen.filter(|_| unseen_since.is_none()).map(Into::into),
+                unseen_since: unseen_since.map(Into::into),
                 said,
             }
         }),
@@ -104,11 +110,15 @@ fn under_way(busy: Busy) -> BusyView {
         action,
         deed,
         state,
+        waits,
+        cancel,
     } = busy;
     BusyView {
         action: action.to_string(),
         kind: deed.into(),
         state: state.into(),
+        waits_for: waits,
+        cancelled: cancel,
     }
 }
 

@@ -8,6 +8,7 @@ use model::environment::git::Source;
 use model::environment::git::event::{Told, read};
 use model::environment::settings::Settings;
 use model::name::Name;
+use plan::environment::git::Idle;
 use store::TakenIn;
 
 use crate::access;
@@ -64,6 +65,10 @@ pub(crate) async fn tell(
             return Ok(ignored(reason));
         }
     };
+    // Its requests have numbers of their own.
+    if !event.repository.is(&source.repository) {
+        return Ok(ignored(Idle::Elsewhere.as_str().to_owned()));
+    }
     let delivery = git::delivery(source.service, &headers, &body);
     let of = (&project, &name);
     let taken = app.store().take_in(of, &delivery, event, app.now()).await?;

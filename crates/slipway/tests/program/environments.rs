@@ -29,16 +29,27 @@ const CHANGING: &[&str] = &["create", "update", "archive", "unarchive", "cleanup
 /// one that changes something written down.
 struct House {
     directory: tempfile::TempDir,
+    /// The address of a PostgreSQL database, where there is one.
+    database: Option<String>,
     server: Server,
 }
 
 impl House {
     /// Where looks are made every second, and nobody waits long for what is pending.
     fn new(delivery: &str) -> Self {
+        Self::on(None, delivery)
+    }
+
+    /// The same on a database of its own.
+    fn on(database: Option<String>, delivery: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         noted_scripts(&directory.path().join("scripts"), &runs_of(&directory));
-        let server = serve(directory.path());
-        let mut house = Self { directory, server };
+        let server = serve(directory.path(), database.as_deref());
+        let mut house = Self {
+            directory,
+            database,
+            server,
+        };
         let scripts = house.directory.path().join("scripts");
         house.env(&[
             "settings",
@@ -65,7 +76,7 @@ impl House {
     fn kill(&mut self) {
         drop(self.server.child.kill());
         drop(self.server.child.wait());
-        let next = serve(self.directory.path());
+        let next = serve(self.directory.path(), self.database.as_deref());
         self.server = next;
     }
 
@@ -133,7 +144,7 @@ fn runs_of(directory: &tempfile::TempDir) -> PathBuf {
     directory.path().join("runs")
 }
 
-fn serve(directory: &Path) -> Server {
+fn serve(directory: &Path, database: Option<&str>) -> Server {
     let data = directory.join("data");
     let mut command = slipway();
     command
@@ -143,6 +154,9 @@ fn serve(directory: &Path) -> Server {
         .env("SLIPWAY_EXAMPLE_STATE", directory.join("state"))
         .args(["serve", "--listen", "127.0.0.1:0", "--data-dir"])
         .arg(&data);
+    if let Some(address) = database {
+        command.args(["--database", address]);
+    }
     Server::run(command, directory, data)
 }
 

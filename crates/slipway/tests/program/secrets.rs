@@ -44,7 +44,7 @@ pub(crate) fn files(directory: &Path) -> Vec<(String, Vec<u8>)> {
         let path = entry.unwrap().path();
         if path.is_dir() {
             found.extend(files(&path));
-        } else if path.file_name().unwrap() != "slipway.key" {
+        } else if path.is_file() && path.file_name().unwrap() != "slipway.key" {
             let read = still_there(std::fs::read(&path));
             found.extend(read.map(|content| (path.display().to_string(), content)));
         }

@@ -47,6 +47,8 @@ pub enum Ask {
         name: EnvironmentName,
         /// What.
         busy: Busy,
+        /// Whether nobody waits for the server that began it, where nobody hears of that.
+        force: bool,
         /// Who asks.
         actor: Actor,
     },
@@ -161,8 +163,13 @@ fn act(
                 action: None,
             })
         }
-        Ask::Cancel { name, busy, actor } => {
-            let state = match cancel(tx, project, busy.action, actor, now)? {
+        Ask::Cancel {
+            name,
+            busy,
+            force,
+            actor,
+        } => {
+            let state = match cancel(tx, project, busy.action, (actor, *force), now)? {
                 Cancelled::AtOnce => State::Cancelled,
                 Cancelled::Asked => busy.state,
             };

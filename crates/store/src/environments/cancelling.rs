@@ -1,5 +1,6 @@
 //! Calling off what was asked.
 
+use super::claiming::give_up;
 use super::history::action_order;
 use super::{
     Before, EnvironmentError, Known, Order, Rest, enter, forget_unnamed, known_by_id, let_go,
@@ -42,7 +43,7 @@ impl Store {
         let project = project.clone();
         self.runner
             .write(Scope::Rows, move |tx| {
-                cancel(tx, &project, action, &actor, now)
+                cancel(tx, &project, action, (&actor, false), now)
             })
             .await
     }
@@ -52,7 +53,7 @@ pub(super) fn cancel(
     tx: &mut dyn Tx,
     project: &Name,
     action: ActionId,
-    actor: &Actor,
+    (actor, force): (&Actor, bool),
     now: Timestamp,
 ) -> Result<Cancelled, EnvironmentError> {
     let row = first(
@@ -87,6 +88,9 @@ pub(super) fn cancel(
             "{deed} {} is to be ended: {} called it off",
             known.name, actor.name
         );
+        if force {
+            give_up(tx, action, now)?;
+        }
         let object = super::action_object(action);
         note(tx, (project, now), "action.cancelling", object, message);
     } else {

@@ -381,7 +381,10 @@ struct Looked {
     generation: u64,
     standing: Standing,
     due: Option<Timestamp>,
+    /// What the last look showed that could look.
     seen: Option<String>,
+    /// Since when nobody could.
+    unseen: Option<Timestamp>,
     said: Option<String>,
 }
 
@@ -403,10 +406,15 @@ fn record(tx: &mut dyn Tx, looks: &[LookRecord], now: Timestamp) -> Result<Looks
             None => known.standing.status,
         };
         let seen = look.seen.map(seen_word);
+        // What was seen is known as long as nobody sees anything else.
+        let last = seen.or(known.seen.as_deref());
+        let unseen = seen.is_none().then(|| known.unseen.unwrap_or(now));
         let said = audit::kept(look.said.clone());
         let mut params: Vec<Value> =
             vec![look.environment.into(), look.held.into(), look.due.into()];
-        let as_before = known.seen.as_deref() == seen && known.said.as_ref() == Some(&said);
+        let as_before = known.seen.as_deref() == last
+            && known.unseen == unseen
+            && known.said.as_ref() == Some(&said);
         // Before anything of the look is stored: whoever begins something locks in this order.
         if became != known.standing.status {
             if !change(tx, (look, known), became, now)? {
@@ -415,23 +423,15 @@ fn record(tx: &mut dyn Tx, looks: &[LookRecord], now: Timestamp) -> Result<Looks
             }
             recorded.changed += 1;
         }
-        let is_new = seen.is_some() && known.seen.as_deref() != seen;
-        if known.standing.status == Status::Archived && look.seen != Some(Seen::Good) && is_new {
-            let message = audit::kept(format!("archived, and {}", because(look)));
+        if let Some((what, message)) = news(look, known, seen) {
             let of = (&known.project, now);
-            note(
-                tx,
-                of,
-                "environment.not-at-rest",
-                object(&known.name),
-                message,
-            );
+            note(tx, of, what, object(&known.name), audit::kept(message));
         }
         params.push(now.into());
         if as_before {
             same.push(params);
         } else {
-            params.extend([seen.into(), said.into()]);
+            params.extend([last.into(), said.into(), unseen.into()]);
             told.push(params);
         }
     }
@@ -446,7 +446,7 @@ fn record(tx: &mut dyn Tx, looks: &[LookRecord], now: Timestamp) -> Result<Looks
             &same,
         )?,
         tx.batch(
-            "UPDATE environment_checks SET due = $3, at = $4, seen = $5, said = $6
+            "UPDATE environment_checks SET due = $3, at = $4, seen = $5, said = $6, unseen_since = $7
              WHERE environment = $1 AND due = $2",
             &told,
         )?,
@@ -457,6 +457,22 @@ fn record(tx: &mut dyn Tx, looks: &[LookRecord], now: Timestamp) -> Result<Looks
     Ok(recorded)
 }
 
+/// What a look tells besides the status: that nobody can look, or can again, and that one runs which
+/// should rest.
+fn news(look: &LookRecord, known: &Looked, seen: Option<&str>) -> Option<(&'static str, String)> {
+    match (look.seen, known.unseen) {
+        (None, None) => Some(("environment.unseen", because(look))),
+        (Some(Seen::Bad(_)), _)
+            if known.standing.status == Status::Archived && known.seen.as_deref() != seen =>
+        {
+            let message = format!("archived, and {}", because(look));
+            Some(("environment.not-at-rest", message))
+        }
+        (Some(_), Some(_)) => Some(("environment.seen", because(look))),
+        (None, Some(_)) | (Some(_), None) => None,
+    }
+}
+
 fn looked_at(
     tx: &mut dyn Tx,
     looks: &[LookRecord],
@@ -465,7 +481,7 @@ fn looked_at(
     let rows = for_each(
         tx,
         "SELECT e.id, e.project, e.name, e.generation, e.status, e.status_since, e.failed, e.protected,
-                c.due, c.seen, c.said
+                c.due, c.seen, c.unseen_since, c.said
          FROM environments e JOIN environment_checks c ON c.environment = e.id
          WHERE e.gone = 0 AND e.id IN ({})",
         &[],
@@ -490,6 +506,7 @@ fn looked_at(
             standing,
             due: row.take()?,
             seen: row.take()?,
+            unseen: row.take()?,
             said: row.take()?,
         };
         Ok((id, looked))

@@ -193,9 +193,10 @@ impl Store {
         let question = move |tx: &mut dyn Tx| {
             let rows = tx.query(
                 &format!(
-                    "{GIVE_BACK}, not_before = $1 WHERE state = 'running' AND lease_until <= $1 {RETURNED}"
+                    "{GIVE_BACK}, not_before = $1, error = CASE WHEN begun_at IS NULL THEN NULL ELSE $2 END
+                     WHERE state = 'running' AND lease_until <= $1 {RETURNED}"
                 ),
-                &[now.into()],
+                &[now.into(), SILENT.into()],
             )?;
             told(tx, rows, "the worker fell silent", now)
         };
@@ -226,6 +227,10 @@ impl Store {
         self.runner.read(question).await
     }
 }
+
+/// What is told of something that was begun by somebody who is not heard of any more.
+const SILENT: &str = "the server that began it fell silent: its script goes on there, and is followed \
+    again when that server is back, or judged by a look when its time is over";
 
 const GIVE_BACK: &str =
     "UPDATE environment_actions SET state = 'waiting', lease_until = NULL, worker = NULL";
@@ -264,6 +269,16 @@ pub(crate) fn doubt(tx: &mut dyn Tx, now: Timestamp) -> Result<(), Error> {
     tx.execute(
         "UPDATE environment_checks SET due = $1 WHERE due IS NOT NULL",
         &[now.into()],
+    )?;
+    Ok(())
+}
+
+/// Waits no longer for whoever began an action, if nobody follows it: it counts as ended, nobody knows how.
+pub(super) fn give_up(tx: &mut dyn Tx, action: ActionId, now: Timestamp) -> Result<(), Error> {
+    tx.execute(
+        "UPDATE environment_actions SET deadline = $2, not_before = $3
+         WHERE id = $1 AND state = 'waiting' AND begun_at IS NOT NULL AND deadline > $2",
+        &[action.into(), now.minus(ENDED_AFTER).into(), now.into()],
     )?;
     Ok(())
 }

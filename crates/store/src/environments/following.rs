@@ -250,6 +250,19 @@ fn take_in(
     // Two first words about one request would both find nothing.
     tx.hold(&format!("request/{project}/{source}/{}", event.request))?;
     let before = known(tx, (project, source), event.request, " FOR UPDATE")?;
+    let before = match before {
+        Some(before) if !before.event.repository.is(&event.repository) => {
+            // What the source named before has numbers of its own.
+            let of = [project.into(), source.into(), event.request.into()];
+            tx.execute(
+                "UPDATE git_requests SET environment = NULL
+                 WHERE project = $1 AND source = $2 AND number = $3",
+                &of,
+            )?;
+            None
+        }
+        before => before,
+    };
     if let Some(before) = &before
         && is_older(event, &before.event)
     {
@@ -368,6 +381,26 @@ pub(super) fn made_for(
         ],
     )?;
     Ok(())
+}
+
+/// Whether an environment is the one that was made for its request: a copy is not.
+pub(super) fn follows(
+    tx: &mut dyn Tx,
+    project: &Name,
+    origin: &Origin,
+    environment: EnvironmentId,
+) -> Result<bool, Error> {
+    let row = first(
+        tx,
+        "SELECT 1 FROM git_requests WHERE project = $1 AND source = $2 AND number = $3 AND environment = $4",
+        &[
+            project.into(),
+            (&origin.source).into(),
+            origin.request.into(),
+            environment.into(),
+        ],
+    )?;
+    Ok(row.is_some())
 }
 
 /// Has what was put off for an environment that rested decided, now that it comes back.

@@ -2,7 +2,7 @@
 
 use super::{Effective, Order};
 use crate::Store;
-use crate::body::{Row, Tx, first};
+use crate::body::{Row, Tx, Value, first, for_each};
 use crate::error::Error;
 use crate::page::{Listed, Page, cursor};
 use model::environment::EnvironmentName;
@@ -88,6 +88,18 @@ impl Store {
             .await
     }
 
+    /// Which of these are known to have ended.
+    pub async fn ended_actions(&self, actions: Vec<ActionId>) -> Result<Vec<ActionId>, Error> {
+        let question = move |tx: &mut dyn Tx| {
+            let ids: Vec<Value> = actions.iter().map(|id| (*id).into()).collect();
+            let sql =
+                "SELECT id FROM environment_actions WHERE ended_at IS NOT NULL AND id IN ({})";
+            let rows = for_each(tx, sql, &[], &ids)?;
+            rows.into_iter().map(|mut row| row.take()).collect()
+        };
+        self.runner.read(question).await
+    }
+
     /// One action of a project.
     pub async fn action(
         &self,
@@ -96,9 +108,9 @@ impl Store {
     ) -> Result<Option<ActionRow>, Error> {
         let project = project.clone();
         let question = move |tx: &mut dyn Tx| {
-            let sql = format!("{COLUMNS} WHERE id = $1 AND project = $2");
+            let sql = format!("SELECT {COLUMNS} WHERE id = $1 AND project = $2");
             let row = first(tx, &sql, &[action.into(), (&project).into()])?;
-            row.map(read).transpose().map(|row| row.map(|(_, row)| row))
+            row.map(read).transpose()
         };
         self.runner.read(question).await
     }
@@ -116,11 +128,10 @@ impl Store {
 }
 
 const COLUMNS: &str =
-    "SELECT seq, id, project, environment, name, deed, state, cancel, author, created_at,
+    "id, project, environment, name, deed, state, cancel, author, created_at,
      started_at, deadline, ended_at, exit_status, error, cancelled_by, cancelled_at, format, body FROM environment_actions";
 
-fn read(mut row: Row) -> Result<(u64, ActionRow), Error> {
-    let seq = row.take()?;
+fn read(mut row: Row) -> Result<ActionRow, Error> {
     let (id, project, environment) = (row.take()?, row.take()?, row.take()?);
     let (name, deed, state) = (row.take()?, row.take()?, row.take()?);
     let (cancel, author, created_at) = (row.take()?, row.take()?, row.take()?);
@@ -129,7 +140,7 @@ fn read(mut row: Row) -> Result<(u64, ActionRow), Error> {
     let error = row.take()?;
     let (cancelled_by, cancelled_at) = (row.take()?, row.take()?);
     let order: Order = row.document()?;
-    let action = ActionRow {
+    Ok(ActionRow {
         id,
         project,
         environment,
@@ -154,8 +165,7 @@ fn read(mut row: Row) -> Result<(u64, ActionRow), Error> {
             deployment: order.deployment,
         },
         taken: order.taken,
-    };
-    Ok((seq, action))
+    })
 }
 
 fn list(
@@ -165,20 +175,27 @@ fn list(
 ) -> Result<Listed<ActionRow>, Error> {
     let before = page.after_number("actions", u64::MAX)?;
     let rows = tx.query(
-        &format!("{COLUMNS} WHERE environment = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3"),
+        &format!(
+            "SELECT seq, {COLUMNS} WHERE environment = $1 AND seq < $2 ORDER BY seq DESC LIMIT $3"
+        ),
         &[environment.into(), before.into(), page.rows().into()],
     )?;
     let mut actions = Vec::with_capacity(rows.len());
-    for row in rows {
+    for mut row in rows {
+        let seq: u64 = row.take()?;
         match read(row) {
-            // What another version wrote keeps nobody from the others.
-            Err(error) if error.is_unreadable() => {}
-            read => actions.push(read?),
+            // What another version wrote keeps nobody from the others, nor from those behind it.
+            Err(error) if error.is_unreadable() => actions.push((seq, None)),
+            read => actions.push((seq, Some(read?))),
         }
     }
     let listed = page.cut(actions, |(seq, _)| cursor("actions", &[seq]));
     Ok(Listed {
-        items: listed.items.into_iter().map(|(_, row)| row).collect(),
+        items: listed
+            .items
+            .into_iter()
+            .filter_map(|(_, row)| row)
+            .collect(),
         next: listed.next,
     })
 }

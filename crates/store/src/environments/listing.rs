@@ -46,7 +46,7 @@ pub enum EnvironmentOrder {
 }
 
 /// What is being done to an environment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Busy {
     /// Which action.
     pub action: ActionId,
@@ -54,6 +54,10 @@ pub struct Busy {
     pub deed: Deed,
     /// How far that has come.
     pub state: State,
+    /// What it waits for, where it waits for something.
+    pub waits: Option<String>,
+    /// Whether somebody called it off.
+    pub cancel: bool,
 }
 
 /// That the last thing that was begun at an environment was called off.
@@ -74,8 +78,10 @@ pub struct CalledOff {
 pub struct Checked {
     /// When it was recorded.
     pub at: Timestamp,
-    /// What was seen; none where nobody could look.
+    /// What the last one showed that could look, if any could.
     pub seen: Option<Seen>,
+    /// Since when nobody could.
+    pub unseen_since: Option<Timestamp>,
     /// The end of what the look printed; lists leave it out.
     pub said: String,
 }
@@ -129,7 +135,7 @@ impl EnvironmentRow {
         Standing {
             status: self.status,
             since: self.since,
-            busy: self.busy.map(|busy| busy.deed),
+            busy: self.busy.as_ref().map(|busy| busy.deed),
             failed: self.failed,
             protected: self.about.protected,
             asleep: self.asleep,
@@ -210,7 +216,8 @@ impl Store {
 const COLUMNS: &str =
     "e.id, e.project, e.name, e.generation, e.status, e.status_since, e.failed, e.protected,
      e.owner, e.created_at, e.updated_at, e.archived_at, e.expires_at, e.used_at, e.asleep, a.id, a.deed, a.state,
-     l.id, l.deed, l.cancelled_by, l.cancelled_at, c.at, c.seen";
+     a.error, a.cancel,
+     l.id, l.deed, l.cancelled_by, l.cancelled_at, c.at, c.seen, c.unseen_since";
 
 const JOINS: &str =
     "LEFT JOIN environment_actions a ON a.environment = e.id AND a.state IN ('waiting', 'running')
@@ -232,20 +239,15 @@ fn read(
     let (created_at, updated_at) = (row.take()?, row.take()?);
     let (archived_at, expires_at) = (row.take()?, row.take()?);
     let (used_at, asleep) = (row.take()?, sleep_of(row.take()?));
-    let busy = match (row.take()?, row.take()?, row.take()?) {
-        (Some(action), Some(deed), Some(state)) => Some(Busy {
-            action,
-            deed,
-            state,
-        }),
-        (_, _, _) => None,
-    };
+    let busy = busy(&mut row)?;
     let called_off = called_off(&mut row)?;
     let (at, seen): (Option<Timestamp>, Option<String>) = (row.take()?, row.take()?);
+    let unseen_since = row.take()?;
     let said: Option<String> = row.take()?;
     let checked = at.map(|at| Checked {
         at,
         seen: seen.and_then(|seen| seen_of(&seen)),
+        unseen_since,
         said: said.unwrap_or_default(),
     });
     let body = body(&mut row)?;
@@ -275,6 +277,22 @@ fn read(
         used_at,
         asleep,
         origin: body.origin,
+    })
+}
+
+/// What is being done.
+fn busy(row: &mut Row) -> Result<Option<Busy>, Error> {
+    let (action, deed, state) = (row.take()?, row.take()?, row.take()?);
+    let (waits, cancel) = (row.take()?, row.take::<Option<bool>>()?);
+    Ok(match (action, deed, state) {
+        (Some(action), Some(deed), Some(state)) => Some(Busy {
+            action,
+            deed,
+            state,
+            waits,
+            cancel: cancel.unwrap_or_default(),
+        }),
+        (_, _, _) => None,
     })
 }
 

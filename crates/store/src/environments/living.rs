@@ -100,8 +100,9 @@ fn next(tx: &mut dyn Tx, soon: Duration, after: Timestamp) -> Result<Option<Time
 fn next_again(tx: &mut dyn Tx, after: Timestamp) -> Result<Option<Timestamp>, Error> {
     let sql = format!(
         "SELECT MIN(c.ended_at) FROM environment_actions c JOIN environments e ON e.id = c.environment
-         WHERE c.ended_at > $1 AND e.gone = 0 AND e.protected = 0 AND {LAST}
-           AND ((c.deed = 'archive' AND e.{UP}) OR (c.deed IN ('restore', 'cleanup') AND e.status = 'archived'))"
+         WHERE c.ended_at > $1 AND e.gone = 0 AND {LAST}
+           AND ((c.deed = 'restore' AND e.status = 'archived') OR (e.protected = 0 AND (
+             (c.deed = 'archive' AND e.{UP}) OR (c.deed = 'cleanup' AND e.status = 'archived'))))"
     );
     let row = first(tx, &sql, &[after.minus(AGAIN_AFTER).into()])?;
     let ended = row.map(|mut row| row.take::<Option<Timestamp>>());
@@ -143,9 +144,9 @@ fn rested(deed: Deed, since: &str) -> String {
 const UP: &str = "status NOT IN ('archived', 'archive-pending', 'cleanup-failed')";
 
 const COLUMNS: &str =
-    "SELECT id, name, generation, status, status_since, failed, archived_at, expires_at,
+    "SELECT id, name, generation, status, status_since, failed, protected, archived_at, expires_at,
      used_at, asleep, format, body FROM environments
-     WHERE project = $1 AND gone = 0 AND protected = 0 AND NOT EXISTS (
+     WHERE project = $1 AND gone = 0 AND NOT EXISTS (
          SELECT 1 FROM environment_actions a
          WHERE a.environment = environments.id AND a.state IN ('waiting', 'running'))";
 
@@ -180,7 +181,7 @@ fn due(settings: &Settings, now: Timestamp) -> Vec<(String, Vec<Timestamp>)> {
     let mut due = vec![
         (
             format!(
-                "status = 'archived' AND archived_at <= $3 AND (asleep IS NULL OR asleep <> 'hours'
+                "status = 'archived' AND protected = 0 AND archived_at <= $3 AND (asleep IS NULL OR asleep <> 'hours'
                  OR expires_at IS NOT NULL) AND {} ORDER BY archived_at",
                 rested(Deed::Cleanup)
             ),
@@ -188,7 +189,7 @@ fn due(settings: &Settings, now: Timestamp) -> Vec<(String, Vec<Timestamp>)> {
         ),
         (
             format!(
-                "expires_at IS NOT NULL AND expires_at <= $3 AND {UP} AND {} ORDER BY expires_at",
+                "expires_at IS NOT NULL AND expires_at <= $3 AND protected = 0 AND {UP} AND {} ORDER BY expires_at",
                 rested(Deed::Archive)
             ),
             vec![now, again],
@@ -208,7 +209,7 @@ fn due(settings: &Settings, now: Timestamp) -> Vec<(String, Vec<Timestamp>)> {
     if let Some(end) = idle.max(settings.hours.shut(now)) {
         due.push((
             format!(
-                "used_at <= $3 AND {UP} AND {} ORDER BY used_at",
+                "used_at <= $3 AND protected = 0 AND {UP} AND {} ORDER BY used_at",
                 rested(Deed::Archive)
             ),
             vec![end, again],
@@ -224,7 +225,7 @@ fn read(
     now: Timestamp,
 ) -> Result<Option<Outlived>, Error> {
     let (id, name, generation) = (row.take()?, row.take()?, row.take()?);
-    let (status, since, failed) = (row.take()?, row.take()?, row.take()?);
+    let (status, since, failed, protected) = (row.take()?, row.take()?, row.take()?, row.take()?);
     let (archived_at, expires_at, used_at) = (row.take()?, row.take()?, row.take()?);
     let asleep = super::sleep_of(row.take()?);
     let span = Span {
@@ -241,7 +242,7 @@ fn read(
         since,
         busy: None,
         failed,
-        protected: false,
+        protected,
         asleep,
     };
     let body: Option<super::Body> = row.readable()?;

@@ -1,5 +1,6 @@
 //! Puts messages to git services: how the environment of a commit is.
 
+use super::following::follows;
 use super::posted::{DeliveryDraft, post};
 use super::{Body, GitRequest, Known, settings};
 use crate::body::Tx;
@@ -55,7 +56,7 @@ pub(super) fn report_on(
     let Some(reported) = report(origin, name, &body.links, about.what, about.last) else {
         return Ok(());
     };
-    if !tells(settings, &origin.source) {
+    if !tells(settings, &origin.source) || !follows(tx, about.project, origin, id)? {
         return Ok(());
     }
     let draft = Draft {
@@ -76,7 +77,9 @@ pub(super) fn report_called_off(
     origin: &git::Origin,
     now: Timestamp,
 ) -> Result<(), Error> {
-    if !is_told(tx, &known.project, &origin.source)? {
+    if !is_told(tx, &known.project, &origin.source)?
+        || !follows(tx, &known.project, origin, known.id)?
+    {
         return Ok(());
     }
     let draft = Draft {

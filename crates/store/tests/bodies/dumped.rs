@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use store::{DumpError, Page, Quota, Store, TaskFilter};
+use store::{DumpError, FORMAT, Page, Quota, Store, TaskFilter};
 use tempfile::TempDir;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -387,7 +387,7 @@ async fn a_file_that_is_something_else_is_refused() {
         newer,
         DumpError::Newer {
             found: 99,
-            known: 9
+            known: FORMAT
         }
     ));
     assert_eq!(newer.code(), "BACKUP-004");

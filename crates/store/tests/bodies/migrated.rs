@@ -9,7 +9,7 @@ use model::intent::Wish;
 use plan::{Phase, Reason};
 use rusqlite::Connection;
 use rusqlite::types::ValueRef;
-use store::{CommitError, Draft, Ended, Page, Quota, Recorded, Store, TaskFilter};
+use store::{CommitError, Draft, Ended, FORMAT, Page, Quota, Recorded, Store, TaskFilter};
 
 /// The first format.
 const SPINE: &str = include_str!("../../src/migrations/0001_spine.sql");
@@ -234,10 +234,10 @@ fn migrate(place: &Place) {
         .psql(url, "SELECT MAX(version) FROM schema_version")
         .unwrap();
     assert_eq!(format, "1", "it was not touched");
-    assert_eq!(Store::migrate(url, None).unwrap(), (1, 9));
+    assert_eq!(Store::migrate(url, None).unwrap(), (1, FORMAT));
     assert_eq!(
         Store::migrate(url, None).unwrap(),
-        (9, 9),
+        (FORMAT, FORMAT),
         "once more does nothing"
     );
 }

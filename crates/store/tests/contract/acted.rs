@@ -422,11 +422,10 @@ pub(crate) async fn an_environment_goes_its_whole_way(store: &Store) {
     work(store, 51).await;
     look_at_all(store, 0, 60).await;
     begin(store, "orange", Deed::Cleanup, 70).await.unwrap();
-    let claimed = claim(store, 71).await.remove(0);
-    assert_eq!(
-        finish(store, &claimed, ActionEnded::Failed, 72).await,
-        Recorded::Yes
-    );
+    let failed = claim(store, 71).await.remove(0);
+    let first = vec![line(OutputStream::Out, 1, 72, "no")];
+    let recorded = store.end_action(&failed, end(ActionEnded::Failed, at(72)), first, at(72));
+    assert_eq!(recorded.await.unwrap(), Recorded::Yes);
     assert_eq!(status(store, "orange").await, "cleanup-failed");
     assert_eq!(
         store.next_check().await.unwrap(),
@@ -445,12 +444,11 @@ pub(crate) async fn an_environment_goes_its_whole_way(store: &Store) {
             .unwrap(),
         None
     );
-    let output = store.action_output(&project(), claimed.action, 0, 9).await;
-    assert_eq!(
-        output.unwrap(),
-        Some(vec![]),
-        "what it printed is forgotten"
-    );
+    for (action, kept) in [(failed.action, 0), (claimed.action, 1)] {
+        let output = store.action_output(&project(), action, 0, 9).await;
+        let lines = output.unwrap().unwrap().len();
+        assert_eq!(lines, kept, "what the last script printed is kept");
+    }
     expect![[r"
         cleanup-failed → -: cleanup is done
         archived → cleanup-failed: cleanup has ended: it broke

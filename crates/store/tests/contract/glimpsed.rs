@@ -248,12 +248,48 @@ pub(crate) async fn one_that_nobody_can_look_at_is_told_so(store: &Store) {
     assert_eq!(row.status, Status::Running);
     let checked = row.checked.unwrap();
     assert_eq!(
-        (checked.seen, checked.said.as_str()),
-        (None, "the defaults could not be read")
+        (checked.seen, checked.unseen_since, checked.said.as_str()),
+        (
+            Some(Seen::Good),
+            Some(at(20)),
+            "the defaults could not be read"
+        )
     );
     assert_eq!(blind(1000).await, recorded(1, 1, 0));
+    let checked = show(store, "orange").await.checked.unwrap();
+    assert_eq!((checked.at, checked.unseen_since), (at(1000), Some(at(20))));
     assert_eq!(status(store, "orange").await, "running");
     assert_eq!(status(store, "lemon").await, "failure");
+    look_at_all(store, 0, 2000).await;
+    let checked = show(store, "orange").await.checked.unwrap();
+    assert_eq!(checked.unseen_since, None);
+    let all = events(store).await;
+    let told = |what: &str| {
+        let of_orange = |line: &&str| line.contains(what) && line.contains("orange");
+        all.lines().filter(of_orange).count()
+    };
+    let both = (told("environment.unseen"), told("environment.seen"));
+    assert_eq!(both, (1, 1), "{all}");
+}
+
+pub(crate) async fn a_look_that_sees_nothing_makes_no_news_of_what_was_seen(store: &Store) {
+    settle_in(store, settings()).await;
+    running(store, "orange", 1).await;
+    begin(store, "orange", Deed::Archive, 10).await.unwrap();
+    work(store, 10).await;
+    look_at_all(store, 0, 20).await;
+    look_at_all(store, 1, 40).await;
+    let looks = due(store, 60).await;
+    let looks = looks.iter().map(|check| LookRecord {
+        seen: None,
+        said: "no memory".to_owned(),
+        ..look(check, None, 75)
+    });
+    store.record_looks(looks.collect(), at(60)).await.unwrap();
+    look_at_all(store, 1, 80).await;
+    let all = events(store).await;
+    let told = all.lines().filter(|line| line.contains("not-at-rest"));
+    assert_eq!(told.count(), 1, "{all}");
 }
 
 pub(crate) async fn only_the_newest_changes_are_kept(store: &Store) {
@@ -432,7 +468,10 @@ pub(crate) async fn environments_are_listed_by_their_last_change(store: &Store) 
         .into_iter()
         .find(|one| one.id == row.id)
         .unwrap();
-    assert_eq!(found.busy.map(|busy| busy.deed), Some(Deed::Archive));
+    assert_eq!(
+        found.busy.as_ref().map(|busy| busy.deed),
+        Some(Deed::Archive)
+    );
     // All but what the last look said.
     found.checked.clone_from(&row.checked);
     assert_eq!(found, row);

@@ -269,6 +269,7 @@ contract! {
         an_environment_becomes_what_is_seen,
         that_something_runs_which_should_rest_is_told_once,
         one_that_nobody_can_look_at_is_told_so,
+        a_look_that_sees_nothing_makes_no_news_of_what_was_seen,
         only_the_newest_changes_are_kept,
         environments_are_listed_by_what_people_look_for,
         environments_are_listed_by_their_last_change;

@@ -77,10 +77,17 @@ pub struct Delete {
 
 /// Arguments of `slipway env cancel`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  slipway env cancel orange")]
+#[command(
+    after_help = "Examples:\n  slipway env cancel orange\n  slipway env cancel orange --force"
+)]
 pub struct Cancel {
     #[command(flatten)]
     named: Named,
+
+    /// Do not wait for a silent server that began it: a look judges what came of it. Its script may
+    /// still run there until its time is over
+    #[arg(long)]
+    force: bool,
 }
 
 /// Arguments of `slipway env redeploy`.
@@ -245,17 +252,21 @@ pub(super) async fn delete(arguments: Delete, context: &mut Context<'_>) -> Resu
 }
 
 pub(super) async fn cancel(arguments: Cancel, context: &mut Context<'_>) -> Result<Exit, Error> {
-    let name = arguments.named.get();
+    let Cancel { named, force } = arguments;
+    let name = named.get();
     let client = context.client()?;
     let verb = EnvironmentVerb::Cancel;
-    let accepted = client.act_on_environment(&name, verb, false).await?;
-    let at_once = accepted.state == Some(ActionState::Cancelled);
+    let accepted = client.act_on_environment(&name, verb, force).await?;
+    let state = accepted.state;
     let kind = accepted.kind.map_or("it", api::ActionKind::as_str);
     context.show(&accepted, |_| {
-        let how = if at_once {
-            "had not begun, and never will"
-        } else {
-            "is being ended"
+        let how = match state {
+            Some(ActionState::Cancelled) => "had not begun, and never will",
+            Some(ActionState::Waiting) if force => "counts as ended; a look judges what came of it",
+            Some(ActionState::Waiting) => {
+                "is ended when the server that began it is back; `--force` does not wait for that"
+            }
+            _ => "is being ended",
         };
         format!("environment {name}: {kind} {how}\n")
     })?;

@@ -2,10 +2,10 @@
 
 use crate::context::Context;
 use crate::error::Error;
+use crate::pages::all;
 use crate::verb::get;
 use crate::view;
-use api::client::{DeliveryFilter, Page};
-use api::page::LIMIT_MAX;
+use api::client::DeliveryFilter;
 use api::{DeliveryState, Exit};
 
 /// Verbs about messages.
@@ -50,11 +50,7 @@ pub(super) async fn run(verb: Verb, context: &mut Context<'_>) -> Result<Exit, E
                 target: arguments.target,
                 environment: arguments.environment,
             };
-            let page = Page {
-                limit: Some(LIMIT_MAX),
-                ..Page::default()
-            };
-            let listed = client.deliveries(&filter, &page).await?;
+            let listed = all(async |page| client.deliveries(&filter, page).await).await?;
             get::list(&listed, "deliveries", view::deliveries, context)?;
         }
         Verb::Retry { id } => {

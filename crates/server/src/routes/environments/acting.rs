@@ -3,7 +3,6 @@
 use api::{CheckedView, EnvironmentAccepted, RedeployRequest};
 use axum::Json;
 use axum::extract::State;
-use axum::http::HeaderMap;
 use axum::response::Response;
 use model::access::Role;
 use model::environment::EnvironmentName;
@@ -19,7 +18,7 @@ use utoipa::IntoParams;
 use super::reading::find_action;
 use crate::access::Caller;
 use crate::app::App;
-use crate::environments::{self, Head, KeyHeader};
+use crate::environments::{self, Head, KeyHeader, MatchHeader};
 use crate::extract::{self, NoBody, NoQuery, Query, Within};
 use crate::problem::Problem;
 
@@ -43,7 +42,7 @@ struct Wish {
 /// Has an environment rest: nothing runs, and what it has stored is kept.
 #[utoipa::path(
     post, path = "/environments/{name}/archive", operation_id = "archiveEnvironment", tag = "environments",
-    params(ForceQuery, KeyHeader, ("If-Match" = Option<u64>, Header, description = "the generation it is meant for")),
+    params(ForceQuery, KeyHeader, MatchHeader),
     responses(
         (status = 202, description = "begun; the work follows", body = EnvironmentAccepted, headers(("Location" = String, description = "the action to follow"))),
         (status = 409, description = "it is busy, protected, or not possible now", body = api::Problem, content_type = "application/problem+json"),
@@ -57,18 +56,17 @@ pub(crate) async fn archive(
     caller: Caller,
     Within(project, name): Within<EnvironmentName>,
     Query(query): Query<ForceQuery>,
-    headers: HeaderMap,
     head: Head,
     _: NoBody,
 ) -> Result<Response, Problem> {
     let wish = wish(&caller, (project, name), Deed::Archive, &query)?;
-    act(&app, caller, wish, (&headers, head)).await
+    act(&app, caller, wish, head).await
 }
 
 /// Brings an environment back from the archive.
 #[utoipa::path(
     post, path = "/environments/{name}/restore", operation_id = "restoreEnvironment", tag = "environments",
-    params(KeyHeader, ("If-Match" = Option<u64>, Header, description = "the generation it is meant for")),
+    params(KeyHeader, MatchHeader),
     responses(
         (status = 202, description = "begun; the work follows", body = EnvironmentAccepted, headers(("Location" = String, description = "the action to follow"))),
         (status = 409, description = "it is busy, or not possible now", body = api::Problem, content_type = "application/problem+json"),
@@ -81,7 +79,6 @@ pub(crate) async fn restore(
     State(app): State<App>,
     caller: Caller,
     Within(project, name): Within<EnvironmentName>,
-    headers: HeaderMap,
     head: Head,
     _: NoQuery,
     _: NoBody,
@@ -92,13 +89,13 @@ pub(crate) async fn restore(
         Deed::Restore,
         &ForceQuery { force: None },
     )?;
-    act(&app, caller, wish, (&headers, head)).await
+    act(&app, caller, wish, head).await
 }
 
 /// Removes an environment with all that it has stored.
 #[utoipa::path(
     post, path = "/environments/{name}/cleanup", operation_id = "cleanupEnvironment", tag = "environments",
-    params(ForceQuery, KeyHeader, ("If-Match" = Option<u64>, Header, description = "the generation it is meant for")),
+    params(ForceQuery, KeyHeader, MatchHeader),
     responses(
         (status = 202, description = "begun; the work follows", body = EnvironmentAccepted, headers(("Location" = String, description = "the action to follow"))),
         (status = 409, description = "it is busy, protected, or not possible now", body = api::Problem, content_type = "application/problem+json"),
@@ -112,20 +109,20 @@ pub(crate) async fn cleanup(
     caller: Caller,
     Within(project, name): Within<EnvironmentName>,
     Query(query): Query<ForceQuery>,
-    headers: HeaderMap,
     head: Head,
     _: NoBody,
 ) -> Result<Response, Problem> {
     let wish = wish(&caller, (project, name), Deed::Cleanup, &query)?;
-    act(&app, caller, wish, (&headers, head)).await
+    act(&app, caller, wish, head).await
 }
 
 /// Forgets an environment and touches nothing of it: no script is run.
 #[utoipa::path(
-    delete, path = "/environments/{name}", operation_id = "deleteEnvironment", tag = "environments", params(ForceQuery, KeyHeader),
+    delete, path = "/environments/{name}", operation_id = "deleteEnvironment", tag = "environments", params(ForceQuery, KeyHeader, MatchHeader),
     responses(
         (status = 202, description = "forgotten", body = EnvironmentAccepted, headers(("Location" = String, description = "the action"))),
         (status = 409, description = "it is busy, protected, or not possible now", body = api::Problem, content_type = "application/problem+json"),
+        (status = 412, description = "it has another generation", body = api::Problem, content_type = "application/problem+json"),
     ),
 )]
 pub(crate) async fn delete(
@@ -136,7 +133,7 @@ pub(crate) async fn delete(
     head: Head,
 ) -> Result<Response, Problem> {
     let wish = wish(&caller, (project, name), Deed::Delete, &query)?;
-    act(&app, caller, wish, (&HeaderMap::new(), head)).await
+    act(&app, caller, wish, head).await
 }
 
 /// What is wished, if whoever wishes may force it.
@@ -146,10 +143,7 @@ fn wish(
     deed: Deed,
     query: &ForceQuery,
 ) -> Result<Wish, Problem> {
-    let force = query.force.unwrap_or(false);
-    if force && caller.role < Role::Operator {
-        return Err(Problem::role(Role::Operator, caller.role));
-    }
+    let force = forced(caller, query)?;
     Ok(Wish {
         project,
         name,
@@ -158,13 +152,17 @@ fn wish(
     })
 }
 
-async fn act(
-    app: &App,
-    caller: Caller,
-    wish: Wish,
-    (headers, head): (&HeaderMap, Head),
-) -> Result<Response, Problem> {
-    let expected = environments::if_match(headers)?;
+/// Whether somebody forces something who may.
+fn forced(caller: &Caller, query: &ForceQuery) -> Result<bool, Problem> {
+    let force = query.force.unwrap_or(false);
+    if force && caller.role < Role::Operator {
+        return Err(Problem::role(Role::Operator, caller.role));
+    }
+    Ok(force)
+}
+
+async fn act(app: &App, caller: Caller, wish: Wish, head: Head) -> Result<Response, Problem> {
+    let expected = head.expected;
     let Wish {
         project,
         name,
@@ -224,30 +222,37 @@ async fn begin(
 
 /// Calls off what is being done to an environment.
 ///
-/// What has not begun never will, and leaves everything as it was; a script that runs is ended.
+/// What has not begun never will, and leaves everything as it was; a script that runs is ended. Where
+/// the server that began it is silent, that happens when it is back, or not at all; by force it counts
+/// as ended now, and a look judges what came of it.
 #[utoipa::path(
-    post, path = "/environments/{name}/cancel", operation_id = "cancelEnvironmentAction", tag = "environments", params(KeyHeader),
+    post, path = "/environments/{name}/cancel", operation_id = "cancelEnvironmentAction", tag = "environments", params(ForceQuery, KeyHeader, MatchHeader),
     responses(
         (status = 202, description = "called off", body = EnvironmentAccepted, headers(("Location" = String, description = "the action to follow"))),
         (status = 409, description = "nothing is being done to it", body = api::Problem, content_type = "application/problem+json"),
+        (status = 412, description = "it has another generation", body = api::Problem, content_type = "application/problem+json"),
     ),
 )]
 pub(crate) async fn cancel(
     State(app): State<App>,
     caller: Caller,
     Within(project, name): Within<EnvironmentName>,
+    Query(query): Query<ForceQuery>,
     head: Head,
-    _: NoQuery,
     _: NoBody,
 ) -> Result<Response, Problem> {
+    let force = forced(&caller, &query)?;
+    let expected = head.expected;
     let repeat = head.repeat("");
     if let Some(answer) = environments::answered(&app, (&project, &name), repeat.as_ref()).await? {
         return Ok(answer);
     }
     let row = environments::find(&app, &project, &name).await?;
+    environments::current(&row, expected)?;
     let ask = Ask::Cancel {
         busy: row.busy.ok_or_else(|| Problem::nothing_to_cancel(&name))?,
         name: row.name,
+        force,
         actor: caller.actor,
     };
     let cancelled = environments::once(&app, &project, ask, repeat.as_ref()).await;
@@ -259,10 +264,11 @@ pub(crate) async fn cancel(
 /// Nobody keeps old values of secret settings: where they have changed since, it is refused unless
 /// those of now are wanted.
 #[utoipa::path(
-    post, path = "/environments/{name}/redeploy", operation_id = "redeployEnvironment", tag = "environments", params(KeyHeader), request_body = RedeployRequest,
+    post, path = "/environments/{name}/redeploy", operation_id = "redeployEnvironment", tag = "environments", params(KeyHeader, MatchHeader), request_body = RedeployRequest,
     responses(
         (status = 202, description = "begun; the work follows", body = EnvironmentAccepted, headers(("Location" = String, description = "the action to follow"))),
         (status = 409, description = "it is busy, not possible now, or secret settings have changed since", body = api::Problem, content_type = "application/problem+json"),
+        (status = 412, description = "it has another generation", body = api::Problem, content_type = "application/problem+json"),
         (status = 422, description = "settings have values that they cannot have, or the project's check does not take the configuration", body = api::Problem, content_type = "application/problem+json"),
         (status = 502, description = "the scripts did not answer as they should", body = api::Problem, content_type = "application/problem+json"),
     ),
@@ -275,6 +281,7 @@ pub(crate) async fn redeploy(
     _: NoQuery,
     extract::Json(request): extract::Json<RedeployRequest>,
 ) -> Result<Response, Problem> {
+    let expected = head.expected;
     let as_now = request.secrets_as_now.unwrap_or(false);
     let repeat = head.repeat(&format!("{} {as_now}", request.action));
     if let Some(answer) = environments::answered(&app, (&project, &name), repeat.as_ref()).await? {
@@ -283,6 +290,7 @@ pub(crate) async fn redeploy(
     let id = request.action.parse::<ActionId>();
     let id = id.map_err(|error| Problem::parameter("action", error))?;
     let row = environments::find(&app, &project, &name).await?;
+    environments::current(&row, expected)?;
     let action = find_action(&app, &project, &name, id).await?;
     // One of an earlier life of that name is none of this one.
     if action.environment != row.id {
@@ -302,7 +310,7 @@ pub(crate) async fn redeploy(
         name,
         deed: Deed::Update,
         force: false,
-        generation: None,
+        generation: expected,
         seen: Some((row.id, row.edits.clone())),
         edits: Some(action.edits),
         sealed: Vec::new(),
@@ -342,6 +350,7 @@ pub(crate) async fn look(
     Ok(Json(CheckedView {
         at: app.now().into(),
         seen: Some(seen.seen.into()),
+        unseen_since: None,
         said: seen.said,
     }))
 }

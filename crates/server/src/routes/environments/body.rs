@@ -5,7 +5,7 @@ use axum::extract::{FromRequest, Request};
 use model::secret::Secret;
 use serde_json::Value;
 
-use crate::body::Body;
+use crate::body::{Body, twice};
 use crate::extract;
 use crate::problem::Problem;
 use crate::routes::secrets;
@@ -21,8 +21,9 @@ impl<S: Send + Sync, T: Body> FromRequest<S> for Whispered<T> {
         let body = secrets::whole(request).await?;
         let mut tree: Value =
             serde_json::from_slice(body.expose()).map_err(|error| extract::not_json(&error))?;
-        let faults = T::faults(&tree);
+        let mut faults = T::faults(&tree);
         wipe(&mut tree);
+        faults.extend(twice(body.expose()));
         if !faults.is_empty() {
             return Err(Problem::shape(faults));
         }

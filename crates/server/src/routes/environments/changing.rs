@@ -7,7 +7,6 @@ use api::{
 };
 use axum::Json;
 use axum::extract::State;
-use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use model::environment::EnvironmentName;
 use model::environment::config::Edits;
@@ -28,7 +27,7 @@ use super::body::Whispered;
 use crate::access::Caller;
 use crate::advise::Candidate;
 use crate::app::App;
-use crate::environments::{self, About, Head, KeyHeader, TRIES_MAX, Wanted};
+use crate::environments::{self, About, Head, KeyHeader, MatchHeader, TRIES_MAX, Wanted};
 use crate::extract::{self, NoQuery, Project, Query, Within};
 use crate::problem::Problem;
 
@@ -76,6 +75,10 @@ pub(crate) async fn create(
     head: Head,
     Whispered(mut request): Whispered<EnvironmentRequest>,
 ) -> Result<Response, Problem> {
+    if head.expected.is_some() {
+        let detail = "allowed: nothing; what is to be created has no generation yet";
+        return Err(Problem::parameter("If-Match", detail));
+    }
     let name = named(request.name.as_deref().unwrap_or_default())?;
     let dry = query.dry_run.unwrap_or(false);
     let repeat = head.repeat(&request.to_public_json()).filter(|_| !dry);
@@ -225,7 +228,7 @@ enum Extent {
 /// answer is what it would be configured with, and what the project's check says to that.
 #[utoipa::path(
     patch, path = "/environments/{name}", operation_id = "changeEnvironment", tag = "environments",
-    params(TryQuery, KeyHeader, ("If-Match" = Option<u64>, Header, description = "the generation it is meant for")),
+    params(TryQuery, KeyHeader, MatchHeader),
     request_body = EnvironmentChangeRequest,
     responses(
         (status = 200, description = "what would come of it", body = TrialView),
@@ -241,11 +244,10 @@ pub(crate) async fn change(
     caller: Caller,
     Within(project, name): Within<EnvironmentName>,
     Query(query): Query<TryQuery>,
-    headers: HeaderMap,
     head: Head,
     Whispered(mut request): Whispered<EnvironmentChangeRequest>,
 ) -> Result<Response, Problem> {
-    let expected = environments::if_match(&headers)?;
+    let expected = head.expected;
     let dry = query.dry_run.unwrap_or(false);
     let repeat = head.repeat(&request.to_public_json()).filter(|_| !dry);
     if let Some(answer) = environments::answered(&app, (&project, &name), repeat.as_ref()).await? {
@@ -293,7 +295,7 @@ fn amendment(request: EnvironmentChangeRequest) -> Result<Amendment, Problem> {
 /// project's check says to that.
 #[utoipa::path(
     put, path = "/environments/{name}", operation_id = "putEnvironment", tag = "environments",
-    params(TryQuery, KeyHeader, ("If-Match" = Option<u64>, Header, description = "the generation it is meant for")),
+    params(TryQuery, KeyHeader, MatchHeader),
     request_body = EnvironmentRequest,
     responses(
         (status = 200, description = "what would come of it", body = TrialView),
@@ -309,11 +311,10 @@ pub(crate) async fn put(
     caller: Caller,
     Within(project, name): Within<EnvironmentName>,
     Query(query): Query<TryQuery>,
-    headers: HeaderMap,
     head: Head,
     Whispered(mut request): Whispered<EnvironmentRequest>,
 ) -> Result<Response, Problem> {
-    let expected = environments::if_match(&headers)?;
+    let expected = head.expected;
     let dry = query.dry_run.unwrap_or(false);
     let repeat = head.repeat(&request.to_public_json()).filter(|_| !dry);
     if let Some(answer) = environments::answered(&app, (&project, &name), repeat.as_ref()).await? {
@@ -444,10 +445,11 @@ async fn amend(app: &App, caller: &Caller, becoming: &Becoming) -> Result<Respon
 
 /// Creates another environment with the same edits, secret ones included.
 #[utoipa::path(
-    post, path = "/environments/{name}/clone", operation_id = "cloneEnvironment", tag = "environments", params(KeyHeader), request_body = CloneRequest,
+    post, path = "/environments/{name}/clone", operation_id = "cloneEnvironment", tag = "environments", params(KeyHeader, MatchHeader), request_body = CloneRequest,
     responses(
         (status = 202, description = "begun; the work follows", body = EnvironmentAccepted, headers(("Location" = String, description = "the action to follow"))),
         (status = 409, description = "there is one of that name", body = api::Problem, content_type = "application/problem+json"),
+        (status = 412, description = "it has another generation", body = api::Problem, content_type = "application/problem+json"),
         (status = 422, description = "settings have values that they cannot have, or the project's check does not take the configuration", body = api::Problem, content_type = "application/problem+json"),
         (status = 502, description = "the scripts did not answer as they should", body = api::Problem, content_type = "application/problem+json"),
     ),
@@ -460,11 +462,13 @@ pub(crate) async fn clone(
     _: NoQuery,
     extract::Json(request): extract::Json<CloneRequest>,
 ) -> Result<Response, Problem> {
+    let expected = head.expected;
     let repeat = head.repeat(&request.name);
     if let Some(answer) = environments::answered(&app, (&project, &name), repeat.as_ref()).await? {
         return Ok(answer);
     }
     let row = environments::find(&app, &project, &name).await?;
+    environments::current(&row, expected)?;
     let copy = named(&request.name)?;
     free(&app, &project, &copy).await?;
     let settings = environments::settings(&app, &project).await?;
@@ -498,8 +502,11 @@ fn copied(about: About) -> About {
 
 /// Says how long an environment may be up, from now on.
 #[utoipa::path(
-    post, path = "/environments/{name}/extend", operation_id = "extendEnvironment", tag = "environments", params(KeyHeader), request_body = ExtendRequest,
-    responses((status = 202, description = "noted", body = EnvironmentAccepted, headers(("Location" = String, description = "the environment")))),
+    post, path = "/environments/{name}/extend", operation_id = "extendEnvironment", tag = "environments", params(KeyHeader, MatchHeader), request_body = ExtendRequest,
+    responses(
+        (status = 202, description = "noted", body = EnvironmentAccepted, headers(("Location" = String, description = "the environment"))),
+        (status = 412, description = "it has another generation", body = api::Problem, content_type = "application/problem+json"),
+    ),
 )]
 pub(crate) async fn extend(
     State(app): State<App>,
@@ -509,6 +516,7 @@ pub(crate) async fn extend(
     _: NoQuery,
     extract::Json(request): extract::Json<ExtendRequest>,
 ) -> Result<Response, Problem> {
+    let expected = head.expected;
     let seconds = request.seconds;
     let repeat = head.repeat(&seconds.map_or(String::new(), |seconds| seconds.to_string()));
     if let Some(answer) = environments::answered(&app, (&project, &name), repeat.as_ref()).await? {
@@ -517,7 +525,7 @@ pub(crate) async fn extend(
     let ask = Ask::Amend {
         amendment: Amendment::Until(environments::expiry("seconds", seconds, app.now())?),
         name: name.clone(),
-        generation: None,
+        generation: expected,
         actor: caller.actor,
     };
     let amended = environments::once(&app, &project, ask, repeat.as_ref()).await;

@@ -4,8 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use api::environment::{NotifyEvent, NotifySlack, NotifyTarget, NotifyWebhook};
 use model::environment::notify::{TARGETS_MAX, Target, Way, Webhook};
+use model::environment::settings::Settings;
+use model::name::Name;
 
-use super::settings::secret;
+use super::settings::{is_set, secret};
+use crate::app::App;
 use crate::extract;
 use crate::problem::Problem;
 
@@ -30,6 +33,24 @@ pub(super) fn checked(targets: Vec<NotifyTarget>) -> Result<Vec<Target>, Problem
         checked.push(target);
     }
     Ok(checked)
+}
+
+/// What is missing of the secrets that targets name.
+pub(super) async fn unset(
+    app: &App,
+    project: &Name,
+    settings: &Settings,
+) -> Result<Vec<String>, Problem> {
+    let mut unset = Vec::new();
+    for Target { name, way, .. } in &settings.notify {
+        let (Way::Webhook(Webhook { secret, .. }) | Way::Slack(secret)) = way;
+        if !is_set(app, project, secret).await? {
+            unset.push(format!(
+                "notify {name}: its secret {secret} is not set, so nothing arrives there"
+            ));
+        }
+    }
+    Ok(unset)
 }
 
 fn one(place: &str, target: NotifyTarget) -> Result<Target, Problem> {

@@ -1,5 +1,6 @@
 //! What a project says of its environments, and what its scripts tell of their settings.
 
+use std::num::NonZeroU16;
 use std::time::Duration;
 
 use api::environment::{HelmSettings, KubeconfigOf};
@@ -10,6 +11,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use model::disruption::Windows;
+use model::dns::Domain;
 use model::environment::EnvironmentName;
 use model::environment::config::{Edits, Key, Setting, effective};
 use model::environment::hours::Hours;
@@ -93,6 +95,7 @@ async fn shown(
         updated_at,
     } = row;
     let mut warnings = sources::unset(app, project, &settings).await?;
+    warnings.extend(notify::unset(app, project, &settings).await?);
     if settings.secret_delivery == Some(SecretDelivery::Argv) {
         warnings.push(
             "secrets are given to scripts as arguments, which everybody on the machine can read; \
@@ -160,7 +163,7 @@ fn checked(request: EnvironmentSettings) -> Result<Settings, Problem> {
         notify,
     } = request;
     text("projectName", &project_name)?;
-    text("baseDomain", &base_domain)?;
+    domain(&base_domain, helm.is_some())?;
     let (deploy, scripts) = match (scripts, helm) {
         (Some(scripts), None) => (Deploy::Scripts, path("scripts", scripts)?),
         (None, Some(helm)) => (Deploy::Helm(chart(helm)?), String::new()),
@@ -207,6 +210,24 @@ fn checked(request: EnvironmentSettings) -> Result<Settings, Problem> {
     Ok(settings)
 }
 
+/// A name that environments are reached below; scripts may be told a port with it.
+fn domain(given: &str, by_helm: bool) -> Result<(), Problem> {
+    let wrong = |why: String| Problem::parameter("baseDomain", why);
+    let (name, port) = match given.split_once(':') {
+        Some((name, port)) if !by_helm => (name, Some(port)),
+        Some(_) | None => (given, None),
+    };
+    name.parse::<Domain>()
+        .map_err(|error| wrong(format!("{error}; allowed: a name like shop.example.org")))?;
+    match port.map(str::parse::<NonZeroU16>) {
+        Some(Err(_)) => Err(wrong(format!(
+            "found `{}`, allowed: a name like shop.example.org, for scripts also with a port behind a colon",
+            given.escape_debug()
+        ))),
+        Some(Ok(_)) | None => Ok(()),
+    }
+}
+
 /// A chart that Helm can be told of.
 fn chart(helm: HelmSettings) -> Result<Chart, Problem> {
     let HelmSettings {
@@ -244,6 +265,14 @@ pub(super) fn secret(place: &str, text: &str) -> Result<SecretRef, Problem> {
         name: extract::name(place, name)?,
         key: Some(key.map_err(|error| Problem::parameter(place, error))?),
     })
+}
+
+/// Whether somebody has set it.
+pub(super) async fn is_set(app: &App, project: &Name, secret: &SecretRef) -> Result<bool, Problem> {
+    let row = app.store().secret(project, &secret.name).await?;
+    let entries = row.map(|row| row.entries).unwrap_or_default();
+    let mut entries = entries.iter();
+    Ok(entries.any(|entry| Some(entry) == secret.key.as_ref()))
 }
 
 /// A path on the server.

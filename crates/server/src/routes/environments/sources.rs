@@ -73,12 +73,7 @@ pub(super) async fn unset(
         let named = named.chain(token.map(|token| (token, "its service is told nothing")));
         let named = named.chain(lent.map(|lent| (lent, "its requests have no environments")));
         for (secret, then) in named {
-            let row = app.store().secret(project, &secret.name).await?;
-            let entries = row.map(|row| row.entries).unwrap_or_default();
-            if !entries
-                .iter()
-                .any(|entry| Some(entry) == secret.key.as_ref())
-            {
+            if !super::settings::is_set(app, project, secret).await? {
                 let told = format!("source {name}: its secret {secret} is not set, so {then}");
                 unset.push(told);
             }

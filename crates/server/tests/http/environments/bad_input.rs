@@ -4,9 +4,10 @@
 //! What only a real script can do wrong is in the tests of the program, under the same name.
 
 use axum::http::{Method, StatusCode};
+use expect_test::expect;
 use serde_json::{Value, json};
 
-use crate::world::World;
+use crate::world::{World, request};
 
 /// Two environments: one that runs, one that rests.
 async fn world() -> World {
@@ -238,6 +239,29 @@ async fn names_that_nobody_has() {
     let redeploy = (Method::POST, "s/orange/redeploy", body);
     let missing = (StatusCode::NOT_FOUND, "ENV-015");
     refused(&world, redeploy, missing, "slipway env info orange").await;
+}
+
+#[tokio::test]
+async fn names_that_stand_twice_and_text_that_nothing_has() {
+    let world = world().await;
+    let before = all(&world).await;
+    let text = r#"{"set": {"application": {"a": "1", "a": "2"}}, "labels": {"x": "1", "x": null}}"#;
+    let mut request = request(
+        Method::PATCH,
+        "/api/v1/projects/default/environments/orange",
+    );
+    *request.body_mut() = text.into();
+    let answer = world.send(request).await;
+    expect![[r#"
+        400 API-001: the body has 2 faults
+          set.application.a [duplicate] found twice, allowed: each name once
+          labels.x [duplicate] found twice, allowed: each name once
+          hint: compare the body with /openapi.json
+    "#]]
+    .assert_eq(&answer.picture());
+    assert!(all(&world).await == before);
+    let query = (Method::GET, "s?text=%00", Value::Null);
+    refused(&world, query, (BAD, "API-008"), "openapi").await;
 }
 
 #[tokio::test]

@@ -27,6 +27,13 @@ async fn targets_are_kept_as_they_were_said_and_tried() {
         world.env_get("-settings").await["settings"]["notify"],
         notify
     );
+    assert_eq!(
+        put.json()["warnings"],
+        json!([
+            "notify ops: its secret hooks/ops is not set, so nothing arrives there",
+            "notify chat: its secret hooks/slack is not set, so nothing arrives there",
+        ])
+    );
     let sent = world
         .env(Method::POST, "-deliveries", json!({"target": "chat"}))
         .await;

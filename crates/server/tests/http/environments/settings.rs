@@ -90,6 +90,8 @@ async fn settings_that_scripts_cannot_be_told_are_refused() {
         ("projectName", json!("")),
         ("projectName", json!("a\u{0}b")),
         ("baseDomain", json!("x".repeat(2000))),
+        ("baseDomain", json!("https://shop.example.org/")),
+        ("baseDomain", json!("shop.example.org:0")),
         ("namespace", json!("Not A Name")),
         ("scripts", json!("scripts")),
         ("tagKey", json!("image..tag")),
@@ -107,7 +109,9 @@ async fn settings_that_scripts_cannot_be_told_are_refused() {
     expect![[r#"
         400 API-008: projectName: found nothing; scripts are told this
         400 API-008: projectName: found control characters, allowed: one line of plain text
-        400 API-008: baseDomain: found 2000 bytes, allowed: at most 1024
+        400 API-008: baseDomain: a name of DNS has at most 253 characters, not 2000; allowed: a name like shop.example.org
+        400 API-008: baseDomain: found `https://shop.example.org/`, allowed: a name like shop.example.org, for scripts also with a port behind a colon
+        400 API-008: baseDomain: found `shop.example.org:0`, allowed: a name like shop.example.org, for scripts also with a port behind a colon
         400 API-008: namespace: `N` is upper case; allowed are a-z, 0-9 and, inside, hyphens
         400 API-008: scripts: allowed: an absolute path on the server
         400 API-008: tagKey: key `image..tag` has a dot or a blank too many; `image.tag` would do

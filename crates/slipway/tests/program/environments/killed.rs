@@ -118,7 +118,9 @@ fn check_log(logs: &str) {
 }
 
 /// Has something done, and kills the server in the middle of it.
-fn killed_in(house: &mut House, action: &Action, first: &str, expected: &mut Runs) {
+///
+/// Answers the action's id.
+fn killed_in(house: &mut House, action: &Action, first: &str, expected: &mut Runs) -> String {
     let of = |word: &&'static str| if *word == FIRST { first } else { word };
     let words: Vec<&str> = action.words.iter().map(of).collect();
     house.hold(true);
@@ -149,6 +151,7 @@ fn killed_in(house: &mut House, action: &Action, first: &str, expected: &mut Run
     house.kill();
     check_runs(house, expected);
     house.hold(false);
+    begun
 }
 
 #[test]
@@ -157,13 +160,14 @@ fn whatever_is_under_way_when_the_server_is_killed_is_done_once_and_told_whole()
     let mut expected = Runs::new();
     let mut first = String::new();
     for action in ACTIONS {
-        killed_in(&mut house, action, &first, &mut expected);
+        let begun = killed_in(&mut house, action, &first, &mut expected);
         let name = action.name;
         let Some(status) = action.becomes else {
             until("it is gone", || {
                 let gone = house.server.client(&["env", "status", name]);
                 (!gone.status.success()).then_some(())
             });
+            check_log(&house.env(&["logs", name, "--action", &begun]));
             continue;
         };
         house.env(&["wait", name, "--timeout", "1m"]);

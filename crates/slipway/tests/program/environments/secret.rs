@@ -2,6 +2,7 @@
 
 use super::House;
 use crate::secrets::{drawn, files, until};
+use lab::postgres::{Options, Postgres};
 use lab::traces::{found, traces};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -149,14 +150,15 @@ fn check_arguments(told: &[Vec<u8>], delivery: &str) {
     assert_eq!(!arguments.is_empty(), delivery == "argv", "{delivery}");
 }
 
-fn walk(delivery: &str) {
+fn walk(delivery: &str, postgres: Option<&Postgres>) {
     let secret = drawn(40);
     let given = tempfile::tempdir().unwrap();
     let file = given.path().join("value");
     std::fs::write(&file, &secret).unwrap();
     let setting = format!("db.password=@{}", file.display());
     let told = traces(secret.as_bytes());
-    let mut house = House::new(delivery);
+    let database = postgres.map(|server| server.create_database().unwrap());
+    let mut house = House::on(database, delivery);
     let warned = house
         .env(&["settings", "show"])
         .contains("which everybody on the machine can read");
@@ -198,13 +200,37 @@ fn walk(delivery: &str) {
     heard += &asked(&mut house);
     assert!(found(heard.as_bytes(), &told).is_empty(), "{heard}");
     check_disk(&mut house, &told, delivery);
+    if let Some(postgres) = postgres {
+        check_postgres(postgres, house.database.as_deref().unwrap(), &told);
+    }
+}
+
+/// Nor has it any file of the database server: what it holds, its log of changes, and what it said.
+fn check_postgres(postgres: &Postgres, database: &str, told: &[Vec<u8>]) {
+    let known = "SELECT name FROM environments";
+    assert!(
+        postgres.psql(database, known).unwrap().contains("lemon"),
+        "this is where environments are stored"
+    );
+    postgres.psql(database, "CHECKPOINT").unwrap();
+    let looked = files(postgres.directory());
+    assert_eq!(search(&looked, told), Vec::<String>::new());
+    let (name, table, log) = (b"lemon".as_slice(), "/base/", "/pg_wal/");
+    for part in [table, log] {
+        let has = |(path, bytes): &(String, Vec<u8>)| {
+            path.contains(part) && bytes.windows(name.len()).any(|some| some == name)
+        };
+        assert!(looked.iter().any(has), "{part} was looked at");
+    }
 }
 
 /// Neither what is stored nor what was said nor what runners left has it when all has ended.
 fn check_disk(house: &mut House, told: &[Vec<u8>], delivery: &str) {
     let looked = disk(house.directory.path(), delivery);
     assert_eq!(search(&looked, told), Vec::<String>::new());
-    for name in ["slipway.db", "slipway.db-wal", "server.log"] {
+    let stored = ["slipway.db", "slipway.db-wal"];
+    let stored = stored.iter().filter(|_| house.database.is_none());
+    for name in stored.chain(&["server.log"]) {
         let seen = looked.iter().any(|(path, _)| path.ends_with(name));
         assert!(seen, "{name} was looked at");
     }
@@ -224,17 +250,27 @@ fn check_disk(house: &mut House, told: &[Vec<u8>], delivery: &str) {
 
 #[test]
 fn a_secret_setting_that_goes_as_a_file_is_told_to_nobody_else() {
-    walk("file");
+    walk("file", None);
 }
 
 #[test]
 fn a_secret_setting_that_goes_as_an_argument_is_told_to_the_script_alone() {
-    walk("argv");
+    walk("argv", None);
 }
 
 #[test]
 fn a_secret_setting_that_goes_as_a_variable_is_told_to_nobody_else() {
-    walk("env");
+    walk("env", None);
+}
+
+#[test]
+fn a_secret_setting_is_in_no_file_of_a_database_server() {
+    let Some(_) = lab::postgres::shared_or_skip("program::environments") else {
+        return;
+    };
+    // One of its own: whoever else uses a shared one would be searched, too.
+    let postgres = Postgres::start(Options::default()).unwrap();
+    walk("file", Some(&postgres));
 }
 
 /// A Helm and a kubectl that remember what they are told, and what of it came as values.
