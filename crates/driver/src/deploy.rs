@@ -161,6 +161,9 @@ pub trait Output: Send + Sync {
 
     /// One line more, without anything secret.
     fn line(&self, stream: Stream, text: &str);
+
+    /// Where the environment is reached; told as soon as that is known, and again by whoever comes back.
+    fn links(&self, links: &[Link]);
 }
 
 /// How what was begun is followed.
@@ -169,6 +172,8 @@ pub struct Following<'a> {
     pub output: &'a dyn Output,
     /// Completes when what was begun is to be ended: somebody cancelled it.
     pub end: CancellationToken,
+    /// Completes when something may be begun here that was not: what was is found and followed before.
+    pub may_begin: CancellationToken,
 }
 
 /// What became of something that was done to an environment.
@@ -178,8 +183,6 @@ pub enum Acted {
     Exited {
         /// The status; zero is good.
         status: i32,
-        /// Where the environment is reached, where that was told.
-        links: Option<Vec<Link>>,
     },
     /// It was ended, and this is why.
     Killed {

@@ -139,6 +139,10 @@ impl<D: Deployer> Environments<D> {
                     tracing::error!(%error, "could not take over the actions of the last run: {error}");
                 }
             }
+            if let Err(error) = shared.store.void_looks(shared.clock.now()).await {
+                // They are due when nobody holds them any more.
+                tracing::error!(%error, "could not take over the looks of the last run: {error}");
+            }
         }
         let mut loops = JoinSet::new();
         loops.spawn(working::run(shared.clone(), stop.clone()));

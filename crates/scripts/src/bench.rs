@@ -144,7 +144,7 @@ impl Bench {
                         biased;
                         () = cx.cancelled() => return Ok(Acted::Left),
                         () = following.end.cancelled() => Err(withdrawn(Because::Cancelled)),
-                        prepared = prepare.prepare(cx, work) => prepared,
+                        prepared = begun(cx, work, following, prepare) => prepared,
                     };
                     let prepared = match prepared {
                         Ok(prepared) => prepared,
@@ -181,6 +181,17 @@ impl Bench {
             }
         }
     }
+}
+
+/// What is begun, once it may be.
+async fn begun(
+    cx: &Context,
+    work: &Work,
+    following: &Following<'_>,
+    prepare: &impl Prepare,
+) -> Result<Prepared, Acted> {
+    following.may_begin.cancelled().await;
+    prepare.prepare(cx, work).await
 }
 
 /// How long what is begun now may take, if it may be begun at all.

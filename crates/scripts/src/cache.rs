@@ -92,6 +92,8 @@ impl<T: Clone + Send + Sync + 'static, E: Failure> Cache<T, E> {
                 return Ok(told.clone());
             }
             let flight = slot.and_then(|slot| slot.flight.clone());
+            // Whoever asked may have broken down; then nobody answers.
+            let flight = flight.filter(|flight| flight.has_changed().is_ok());
             let flight = flight.unwrap_or_else(|| self.fly(&mut shelf, cx, question, ask));
             match told {
                 Some((told, _)) => return Ok(told),

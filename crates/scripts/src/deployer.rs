@@ -127,10 +127,7 @@ impl Deployer for Scripts {
 
     async fn act(&self, cx: &Context, work: &Work, following: &Following<'_>) -> Acted {
         let Some(script) = Script::of_deed(work.deed) else {
-            return Acted::Exited {
-                status: 0,
-                links: None,
-            };
+            return Acted::Exited { status: 0 };
         };
         let scripted = Scripted { of: self, script };
         self.bench.act(cx, work, following, &scripted).await

@@ -22,15 +22,15 @@ driver::kinds! {
     /// A secret setting without a value.
     NoSecret = "SCRIPT-009", Person, "set it again with `slipway env update NAME --secret`";
     /// A secret that cannot be opened now.
-    SecretAway = "SCRIPT-010", Slipway, "tries again by itself";
+    SecretAway = "SCRIPT-010", Slipway, "looks are made again by themselves; ask again for anything else";
     /// A secret that no argument and no variable can hold.
     UnfitSecret = "SCRIPT-011", Person, "set a value that is text without NUL, or have secrets delivered as files";
     /// More settings than a program can be given.
     TooLong = "SCRIPT-012", Person, "give the environment fewer or shorter settings; the system limits the arguments of a program";
     /// A cluster of ours, and no way to it.
-    NoWay = "SCRIPT-014", Slipway, "tries again by itself; see that the cluster of the project's settings is there and ready (`slipway why cluster NAME`)";
+    NoWay = "SCRIPT-014", Slipway, "see that the cluster of the project's settings is there and ready (`slipway why cluster NAME`); looks are made again by themselves, ask again for anything else";
     /// This machine could not even try.
-    OurSide = "SCRIPT-013", Slipway, "tries again by itself; see on the server's machine that there are room, memory and file descriptors to spare";
+    OurSide = "SCRIPT-013", Slipway, "see on the server's machine that there are room, memory and file descriptors to spare; looks are made again by themselves, ask again for anything else";
 }
 
 impl From<Error> for driver::Error {

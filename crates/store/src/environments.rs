@@ -516,6 +516,15 @@ fn store_body(tx: &mut dyn Tx, id: EnvironmentId, body: &Body) -> Result<(), Err
     Ok(())
 }
 
+/// Says when somebody is to look at an environment.
+fn look_next(tx: &mut dyn Tx, id: EnvironmentId, due: Option<Timestamp>) -> Result<(), Error> {
+    tx.execute(
+        "UPDATE environment_checks SET due = $2 WHERE environment = $1",
+        &[id.into(), due.into()],
+    )?;
+    Ok(())
+}
+
 /// Forgets sealed values that no setting names any more.
 fn forget_unnamed(tx: &mut dyn Tx, known: &Known, edits: &Edits) -> Result<(), Error> {
     let owner = Owner::Environment(known.id).to_string();

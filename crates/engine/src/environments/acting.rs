@@ -15,6 +15,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 use store::{ActionClaim, ActionEnd, ActionEnded, Recorded};
+use tokio_util::sync::CancellationToken;
 
 /// How long whoever follows a script may take to let go of it.
 const LET_GO_WITHIN: Duration = Duration::from_secs(5);
@@ -26,7 +27,7 @@ const FOLLOW_AGAIN_AFTER: Duration = Duration::from_secs(5);
 const RECORD_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// What is told of something that is not begun yet.
-const WAITS_FOR_INIT: &str = "it waits for the project's script `init` to end";
+pub(super) const WAITS_FOR_INIT: &str = "it waits for the project's script `init` to end";
 
 /// What a look may take besides its script.
 const LOOK_MARGIN: Duration = Duration::from_secs(5);
@@ -53,7 +54,20 @@ pub(super) async fn run<D: Deployer>(shared: Arc<Shared<D>>, claim: ActionClaim,
             let_go(&shared, &claim, &cx).await;
             return;
         }
-        Acted::Lost => lost(&shared, &cx, &work).await,
+        Acted::Lost => {
+            let looked = async {
+                initialised(&shared, &claim.project, &claim.settings).await;
+                lost(&shared, &cx, &work).await
+            };
+            tokio::select! {
+                biased;
+                () = ears.leave.cancelled() => {
+                    let_go(&shared, &claim, &cx).await;
+                    return;
+                }
+                end = looked => end,
+            }
+        }
         Acted::Exited { .. }
         | Acted::Killed { .. }
         | Acted::Unbegun(_)
@@ -71,8 +85,8 @@ pub(super) async fn run<D: Deployer>(shared: Arc<Shared<D>>, claim: ActionClaim,
 /// Has everything been run that comes before it, and says that it is begun here; answers when it is
 /// ended. None where it is not ours to begin, or not now.
 ///
-/// What may have begun is found again however long that takes which comes before; what has not is
-/// ended by whoever calls it off, and our lease with it.
+/// What may have begun is looked for at once, however long that takes which comes before; what has not
+/// is ended by whoever calls it off, and our lease with it.
 async fn set_out<D: Deployer>(
     shared: &Shared<D>,
     claim: &ActionClaim,
@@ -80,6 +94,9 @@ async fn set_out<D: Deployer>(
 ) -> Option<Timestamp> {
     let (action, place) = (claim.action, shared.deployer.place());
     let ready = async {
+        if claim.begun_at.is_some() {
+            return;
+        }
         if !is_initialised(shared, &claim.project, &claim.settings) {
             let now = shared.clock.now();
             let told = shared.store.delay_action(claim, WAITS_FOR_INIT, now).await;
@@ -133,7 +150,13 @@ async fn follow<D: Deployer>(
     let following = Following {
         output: lines,
         end: ears.end.clone(),
+        may_begin: CancellationToken::new(),
     };
+    let early = async {
+        initialised(shared, &claim.project, &claim.settings).await;
+        following.may_begin.cancel();
+    };
+    tokio::pin!(early);
     let acted = AssertUnwindSafe(shared.deployer.act(cx, work, &following)).catch_unwind();
     tokio::pin!(acted);
     let given_up = async {
@@ -150,6 +173,7 @@ async fn follow<D: Deployer>(
                 Acted::Left
             }),
             () = &mut given_up => return Acted::Left,
+            () = &mut early, if !following.may_begin.is_cancelled() => {}
             () = lines.due() => lines.flush(&shared.store, claim).await,
         }
     }
@@ -171,17 +195,17 @@ async fn let_go<D>(shared: &Shared<D>, claim: &ActionClaim, cx: &Context) {
 
 /// What a script that ended leaves to be recorded.
 fn ended(acted: Acted, claim: &ActionClaim) -> ActionEnd {
-    let (ended, exit, error, links) = match acted {
-        Acted::Exited { status: 0, links } => (ActionEnded::Done, Some(0), None, links),
-        Acted::Exited { status, links } => {
+    let (ended, exit, error) = match acted {
+        Acted::Exited { status: 0 } => (ActionEnded::Done, Some(0), None),
+        Acted::Exited { status } => {
             let error = format!("its script exited with status {status}");
-            (ActionEnded::Failed, Some(status), Some(error), links)
+            (ActionEnded::Failed, Some(status), Some(error))
         }
         Acted::Killed {
             because: Because::Cancelled,
         } => {
             let error = "somebody called it off".to_owned();
-            (ActionEnded::Cancelled, None, Some(error), None)
+            (ActionEnded::Cancelled, None, Some(error))
         }
         Acted::Killed { because } => {
             let patience = told(claim.settings.patience.action);
@@ -191,29 +215,29 @@ fn ended(acted: Acted, claim: &ActionClaim) -> ActionEnd {
                     format!("it took longer than {patience} and was ended")
                 }
             };
-            (ActionEnded::Failed, None, Some(error), None)
+            (ActionEnded::Failed, None, Some(error))
         }
-        Acted::Unbegun(error) => (ActionEnded::Unbegun, None, Some(error.to_string()), None),
+        Acted::Unbegun(error) => (ActionEnded::Unbegun, None, Some(error.to_string())),
         Acted::Withdrawn {
             because: Because::Cancelled,
         } => {
             let error = "somebody called it off".to_owned();
-            (ActionEnded::Withdrawn, None, Some(error), None)
+            (ActionEnded::Withdrawn, None, Some(error))
         }
         Acted::Withdrawn { .. } => {
             let error = "its time was over before it began".to_owned();
-            (ActionEnded::Unbegun, None, Some(error), None)
+            (ActionEnded::Unbegun, None, Some(error))
         }
         Acted::Lost | Acted::Left => {
             let error = "nobody knows how it ended".to_owned();
-            (ActionEnded::Lost(Ended::Failed), None, Some(error), None)
+            (ActionEnded::Lost(Ended::Failed), None, Some(error))
         }
     };
     ActionEnd {
         ended,
         exit,
         error,
-        links,
+        links: None,
         look_at: Timestamp::default(),
     }
 }
@@ -265,6 +289,7 @@ async fn record<D>(
     lines: &Lines,
     ears: &Ears,
 ) -> Option<Recorded> {
+    end.links = lines.told_links();
     loop {
         lines.flush(&shared.store, claim).await;
         let now = shared.clock.now();

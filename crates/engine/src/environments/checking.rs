@@ -58,6 +58,8 @@ struct Looks {
     slow: Lane,
     /// Who these others are, and when their next look was due.
     late: BTreeMap<EnvironmentId, Timestamp>,
+    /// Who is looked at, and until when nobody else does.
+    held: BTreeMap<EnvironmentId, Timestamp>,
 }
 
 /// Looks of one kind, and whose they are.
@@ -125,6 +127,7 @@ impl Looks {
         let Ended {
             record, in_time, ..
         } = ended.ok()?;
+        self.held.remove(&record.environment);
         if in_time {
             self.late.remove(&record.environment);
         } else {
@@ -166,6 +169,7 @@ pub(super) async fn run<D: Deployer>(shared: Arc<Shared<D>>, stop: CancellationT
         }
     }
     record(&shared, seen).await;
+    put_off(&shared, looks.held, Duration::ZERO).await;
 }
 
 /// Takes who is due, as many as there is room for; answers whether there may be more.
@@ -188,11 +192,11 @@ async fn take<D: Deployer>(
         }
     };
     let taken = !due.checks.is_empty();
-    let mut early = Vec::new();
+    let mut early = BTreeMap::new();
     for check in due.checks {
         if let Some(settings) = due.settings.get(&check.project) {
             if !is_initialised(shared, &check.project, settings) {
-                early.push(check);
+                early.insert(check.id, check.held);
                 continue;
             }
             let (shared, settings) = (shared.clone(), settings.clone());
@@ -203,13 +207,14 @@ async fn take<D: Deployer>(
                 &mut looks.usual
             };
             let project = check.project.clone();
+            looks.held.insert(check.id, check.held);
             beside.begin(
                 project,
                 look(shared, check, settings, every, stop.child_token()),
             );
         }
     }
-    put_off(shared, &early).await;
+    put_off(shared, early, EARLY_FOR).await;
     taken
 }
 
@@ -235,13 +240,14 @@ async fn forget_gone<D>(shared: &Shared<D>, looks: &mut Looks) {
     }
 }
 
-/// Puts looks off that come before what is to be run before everything else.
-async fn put_off<D>(shared: &Shared<D>, early: &[DueCheck]) {
-    if early.is_empty() {
+/// Has looks be made later that are not made now: they come before what is to be run before everything
+/// else, or after the end.
+async fn put_off<D>(shared: &Shared<D>, held: BTreeMap<EnvironmentId, Timestamp>, pause: Duration) {
+    if held.is_empty() {
         return;
     }
-    let due = shared.clock.now().plus(EARLY_FOR);
-    if let Err(error) = shared.store.put_off_looks(early, due).await {
+    let due = shared.clock.now().plus(pause);
+    if let Err(error) = shared.store.put_off_looks(held, due).await {
         // They are due again when nobody holds them any more.
         tracing::error!(%error, "could not put looks off: {error}");
     }

@@ -9,7 +9,7 @@ use driver::deploy::Deployer;
 use futures_util::FutureExt as _;
 use model::environment::settings::{Deploy, Settings};
 use model::name::Name;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -39,6 +39,8 @@ pub struct Inits {
     cells: Arc<Mutex<BTreeMap<Which, Arc<OnceCell<()>>>>>,
     /// Rung when one has ended.
     bell: Arc<watch::Sender<()>>,
+    /// Completes when it is known whose there are.
+    looked: CancellationToken,
     wanted: Arc<Wanted>,
 }
 
@@ -62,6 +64,18 @@ impl Inits {
         };
         // Whoever rings goes when we do.
         while waits() && bell.changed().await.is_ok() {}
+    }
+
+    /// Has somebody looked whose there are, when this completes.
+    pub(super) async fn looked(&self) {
+        self.looked.cancelled().await;
+    }
+
+    /// Projects of which one has not ended.
+    pub(super) fn early(&self) -> BTreeSet<Name> {
+        let cells = self.lock();
+        let early = cells.iter().filter(|(_, of)| !of.initialized());
+        early.map(|((project, _), _)| project.clone()).collect()
     }
 
     /// Rings when one has ended.
@@ -117,6 +131,7 @@ pub(super) async fn run<D: Deployer>(shared: Arc<Shared<D>>, stop: CancellationT
         news.mark_unchanged();
         while running.try_join_next().is_some() {}
         look(&shared, &stop, &mut known, &mut running).await;
+        shared.inits.looked.cancel();
         let pause = async {
             tokio::time::sleep(LOOK_MIN).await;
             tokio::select! {
@@ -162,6 +177,10 @@ async fn look<D: Deployer>(
         match shared.store.environment_settings(&project).await {
             Ok(Some(row)) => {
                 known.insert(project.clone(), version);
+                if row.settings.deploy == Deploy::Scripts {
+                    // Whoever asks from now on knows that it is to be run.
+                    shared.inits.of(&project, &row.settings);
+                }
                 running.spawn(run_once(
                     shared.clone(),
                     project,
@@ -218,6 +237,7 @@ async fn run_once<D: Deployer>(
     })
     .await;
     shared.inits.bell.send_replace(());
+    shared.bell.notify_one();
 }
 
 async fn record<D: Deployer>(shared: &Shared<D>, project: &Name, error: Option<String>) {

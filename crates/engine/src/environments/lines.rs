@@ -2,6 +2,7 @@
 
 use driver::Clock;
 use driver::deploy::{Output, Stream};
+use model::environment::link::Link;
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -30,6 +31,8 @@ struct State {
     head: VecDeque<Printed>,
     /// Of the rest.
     tail: VecDeque<Printed>,
+    /// Where the environment is reached, where that was told, and whether it is stored.
+    links: Option<(Vec<Link>, bool)>,
 }
 
 impl State {
@@ -46,6 +49,7 @@ impl Lines {
             err,
             head: VecDeque::new(),
             tail: VecDeque::new(),
+            links: None,
         };
         Self {
             clock,
@@ -63,6 +67,7 @@ impl Lines {
     /// Stores what was printed since. What cannot be stored now is stored later: whoever stores a
     /// line twice has stored it once.
     pub(super) async fn flush(&self, store: &Store, claim: &ActionClaim) {
+        self.flush_links(store, claim).await;
         loop {
             let lines = self.copy();
             let Some(upto) = lines.last().map(|line| line.place) else {
@@ -80,6 +85,32 @@ impl Lines {
                 }
             }
         }
+    }
+
+    async fn flush_links(&self, store: &Store, claim: &ActionClaim) {
+        let told = self.lock().links.clone();
+        let Some((links, false)) = told else {
+            return;
+        };
+        match store.note_links(claim, links, self.clock.now()).await {
+            Ok(Recorded::Yes) => {
+                if let Some((_, stored)) = &mut self.lock().links {
+                    *stored = true;
+                }
+            }
+            Ok(Recorded::LeaseLost) => {}
+            Err(error) => {
+                let action = claim.action;
+                tracing::error!(%error, %action, "could not store the links of {action}: {error}");
+                self.bell.notify_one();
+            }
+        }
+    }
+
+    /// Where the environment is reached, where that was told.
+    pub(super) fn told_links(&self) -> Option<Vec<Link>> {
+        let state = self.lock();
+        state.links.as_ref().map(|(links, _)| links.clone())
     }
 
     /// The oldest lines that are not stored.
@@ -145,6 +176,14 @@ impl Output for Lines {
         }
         drop(state);
         self.bell.notify_one();
+    }
+
+    fn links(&self, links: &[Link]) {
+        let mut state = self.lock();
+        if state.links.as_ref().is_none_or(|(known, _)| known != links) {
+            state.links = Some((links.to_vec(), false));
+            self.bell.notify_one();
+        }
     }
 }
 

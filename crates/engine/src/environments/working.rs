@@ -1,7 +1,9 @@
 //! Claim → act → record.
 
-use super::{Shared, acting};
+use super::Shared;
+use super::acting::{self, WAITS_FOR_INIT};
 use driver::deploy::Deployer;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -19,6 +21,12 @@ const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(1);
 pub(super) async fn run<D: Deployer>(shared: Arc<Shared<D>>, stop: CancellationToken) {
     let mut acts = JoinSet::new();
     let mut news = shared.store.subscribe();
+    // Before that nobody knows what is to be left to others.
+    tokio::select! {
+        biased;
+        () = stop.cancelled() => return,
+        () = shared.inits.looked() => {}
+    }
     loop {
         while acts.try_join_next().is_some() {}
         news.mark_unchanged();
@@ -60,7 +68,16 @@ async fn claim<D: Deployer>(
         return 0;
     }
     let by = (settings.worker.as_str(), shared.deployer.place());
-    let claimed = shared.store.claim_actions(by, room, settings.lease, now);
+    // Others may have come further with what is to be run before everything else.
+    let early = if settings.alone {
+        BTreeSet::new()
+    } else {
+        shared.inits.early()
+    };
+    let claimed =
+        shared
+            .store
+            .claim_actions_but((early, WAITS_FOR_INIT), by, room, settings.lease, now);
     match claimed.await {
         Ok(claims) => {
             let count = claims.len();

@@ -160,6 +160,63 @@ async fn what_nobody_knows_of_is_looked_at_and_not_done_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_runs_already_is_followed_while_init_is_run_anew() {
+    let stage = Stage::set().await;
+    let begun = async {
+        stage.create("orange", "v1").await;
+        while stage.world.state().begun.is_empty() {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    };
+    tokio::select! {
+        () = begun => {}
+        () = stage.engine("first", "here", true) => {}
+    }
+    stage.world.state().inits.clear();
+    stage.world.state().init_takes = Some(Duration::from_hours(1));
+    let action = stage.show("orange").await.unwrap().busy.unwrap().action;
+    let followed = async {
+        let ended = stage.ended(action).await;
+        assert_eq!(ended.state, State::Done);
+        assert!(!stage.show("orange").await.unwrap().links.is_empty());
+        assert!(stage.world.state().inits.is_empty());
+    };
+    tokio::select! {
+        () = followed => {}
+        () = stage.engine("second", "here", true) => {}
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_still_runs_init_leaves_work_to_others() {
+    let stage = Stage::set().await;
+    let names = ["orange", "lemon", "lime", "apple", "pear"];
+    let one = stage.engine("one", "here", false);
+    let story = async {
+        let first = stage.create("plum", "v1").await;
+        well(&stage, first).await;
+        stage.world.state().init_takes = Some(Duration::from_hours(1));
+        let two = stage.engine("two", "there", false);
+        let work = async {
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            for name in names {
+                let begun = stage.create(name, "v1").await;
+                well(&stage, begun).await;
+                assert_eq!(stage.world.begun_at(begun.action), Some("here"));
+            }
+        };
+        tokio::select! {
+            () = work => {}
+            () = two => {}
+        }
+    };
+    tokio::select! {
+        () = story => {}
+        () = one => {}
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_a_silent_server_began_can_be_given_up() {
     let stage = Stage::set().await;
     stage

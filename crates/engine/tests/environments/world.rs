@@ -167,12 +167,7 @@ impl World {
             .collect();
         for id in due {
             let run = state.runs.get_mut(&id).unwrap();
-            let url = format!("https://{}.example.org", run.environment);
-            let name = "app".to_owned();
-            run.ended = Some(Acted::Exited {
-                status: run.exit,
-                links: Some(vec![Link { name, url }]),
-            });
+            run.ended = Some(Acted::Exited { status: run.exit });
             let run = run.clone();
             if run.exit == 0 {
                 affect(state, &run);
@@ -305,6 +300,9 @@ impl Hands {
         let mut state = self.world.state();
         self.world.pass(&mut state);
         let run = state.runs.get(&work.action)?;
+        let url = format!("https://{}.example.org", run.environment);
+        let name = "app".to_owned();
+        following.output.links(&[Link { name, url }]);
         let until = if run.ended.is_some() {
             run.ends
         } else {
@@ -357,6 +355,9 @@ impl Deployer for Hands {
 
     async fn act(&self, cx: &Context, work: &Work, following: &Following<'_>) -> Acted {
         self.world.point().await;
+        if self.world.begun_at(work.action).is_none() {
+            following.may_begin.cancelled().await;
+        }
         if let Some(acted) = self.begin(work) {
             return acted;
         }

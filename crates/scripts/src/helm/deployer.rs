@@ -89,6 +89,29 @@ impl Helm {
         self
     }
 
+    /// What a look shows, however long that takes.
+    async fn looked(
+        &self,
+        cx: &Context,
+        subject: &Subject,
+        look: Look,
+    ) -> Result<Looked, driver::Error> {
+        let asker = self.asker(cx, subject).await?;
+        let workloads = asker.workloads(subject.name.as_str()).await?;
+        let (mut seen, mut said) = match look {
+            Look::Up => state::up(&workloads, tag(subject)),
+            Look::Down => state::down(&workloads),
+        };
+        if look == Look::Down && seen == Seen::Good {
+            let pods = asker.pods(&workloads).await?;
+            if pods > 0 {
+                seen = Seen::from_exit(Some(1));
+                said.push_str(&format!("\n{pods} pods are about to end"));
+            }
+        }
+        Ok(Looked { seen, said })
+    }
+
     /// Where an environment is reached now.
     pub async fn links(&self, cx: &Context, subject: &Subject) -> Result<Vec<Link>, driver::Error> {
         let asker = self.asker(cx, subject).await?;
@@ -207,29 +230,20 @@ impl Deployer for Helm {
 
     async fn act(&self, cx: &Context, work: &Work, following: &Following<'_>) -> Acted {
         let Some(verb) = verb(work.deed) else {
-            return Acted::Exited {
-                status: 0,
-                links: None,
-            };
+            return Acted::Exited { status: 0 };
         };
         let acting = Acting { of: self, verb };
         let acted = self.bench.act(cx, work, following, &acting).await;
         let came = matches!(work.deed, Deed::Create | Deed::Update | Deed::Restore);
-        let Acted::Exited { status: 0, .. } = acted else {
-            return acted;
-        };
-        let links = if came {
+        if came && acted == (Acted::Exited { status: 0 }) {
             match self.links(cx, &work.subject).await {
-                Ok(links) => Some(links),
+                Ok(links) => following.output.links(&links),
                 Err(error) => {
                     tracing::warn!(environment = %work.subject.name, %error, "could not learn links");
-                    None
                 }
             }
-        } else {
-            None
-        };
-        Acted::Exited { status: 0, links }
+        }
+        acted
     }
 
     async fn left(&self) -> Vec<ActionId> {
@@ -246,20 +260,14 @@ impl Deployer for Helm {
         subject: &Subject,
         look: Look,
     ) -> Result<Looked, driver::Error> {
-        let asker = self.asker(cx, subject).await?;
-        let workloads = asker.workloads(subject.name.as_str()).await?;
-        let (mut seen, mut said) = match look {
-            Look::Up => state::up(&workloads, tag(subject)),
-            Look::Down => state::down(&workloads),
-        };
-        if look == Look::Down && seen == Seen::Good {
-            let pods = asker.pods(&workloads).await?;
-            if pods > 0 {
-                seen = Seen::from_exit(Some(1));
-                said.push_str(&format!("\n{pods} pods are about to end"));
-            }
-        }
-        Ok(Looked { seen, said })
+        // Those of one namespace wait for each other's questions, too.
+        let patience = subject.settings.patience.check;
+        let looked = tokio::time::timeout(patience, self.looked(cx, subject, look));
+        looked.await.unwrap_or_else(|_| {
+            let seconds = patience.as_secs_f64();
+            let what = format!("the cluster did not answer within {seconds} s");
+            Err(Error::new(Kind::Hung, what).into())
+        })
     }
 
     async fn defaults(

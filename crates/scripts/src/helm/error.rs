@@ -20,7 +20,7 @@ driver::kinds! {
     /// A program that took too long.
     Hung = "HELM-009", Slipway, "asks again by itself; see that the cluster answers, or give it more time in the project's settings";
     /// This machine could not even try.
-    OurSide = "HELM-010", Slipway, "tries again by itself; see on the server's machine that there are room, memory and file descriptors to spare";
+    OurSide = "HELM-010", Slipway, "see on the server's machine that there are room, memory and file descriptors to spare; looks are made again by themselves, ask again for anything else";
 }
 
 impl From<Error> for driver::Error {

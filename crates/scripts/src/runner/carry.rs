@@ -219,7 +219,10 @@ impl<'a> Carrying<'a> {
             (Some(ending), Some(_)) => {
                 let late = ending.killed && Instant::now() > ending.kill_at + self.grace;
                 let members = session::members(self.session);
-                late || members.is_ok_and(|members| members.is_empty())
+                let gone = members.is_ok_and(|members| members.is_empty());
+                // What it printed last is still on its way; whoever left its session may keep that open.
+                let silent = silent || self.linger.is_some_and(|linger| linger <= Instant::now());
+                late || gone && silent
             }
         }
     }

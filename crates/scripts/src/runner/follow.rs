@@ -223,6 +223,7 @@ impl<'a> Follower<'a> {
     pub(crate) async fn follow(&mut self, cx: &Context) -> io::Result<Option<Acted>> {
         let mut asked = false;
         let mut ticks = 1;
+        self.tell_links()?;
         loop {
             // What was printed is written before the end is: in this order nothing is missed.
             let end = self.directory.end()?;
@@ -266,16 +267,14 @@ impl<'a> Follower<'a> {
 
     /// What became of it, when all of its output was passed on.
     pub(crate) async fn conclude(&mut self, end: End) -> io::Result<Acted> {
+        self.tell_links()?;
         self.pass_on_all().await?;
         // It ends right after that, and is not to be left unattended.
         if let Some(mut child) = self.child.take() {
             child.wait().await?;
         }
         Ok(match end {
-            End::Exited(status) => Acted::Exited {
-                status,
-                links: self.directory.links()?,
-            },
+            End::Exited(status) => Acted::Exited { status },
             End::Signal(signal) => Acted::Killed {
                 because: Because::Signal(signal),
             },
@@ -297,10 +296,18 @@ impl<'a> Follower<'a> {
         })
     }
 
+    fn tell_links(&self) -> io::Result<()> {
+        if let Some(links) = self.directory.links()? {
+            self.following.output.links(&links);
+        }
+        Ok(())
+    }
+
     /// The runner died: whatever it has left is ended, and what it wrote is passed on.
     pub(crate) async fn lose(&mut self, began: &Began) -> io::Result<Acted> {
         self.directory.burn();
         clear(began).await?;
+        self.tell_links()?;
         self.pass_on_all().await?;
         Ok(Acted::Lost)
     }

@@ -8,13 +8,11 @@ use model::environment::settings::SecretDelivery;
 use model::environment::status::Deed;
 use std::time::Duration;
 
-fn exited(acted: &Acted) -> (i32, Vec<(&str, &str)>) {
-    let Acted::Exited { status, links } = acted else {
+fn exited(acted: &Acted, heard: &Heard) -> (i32, Vec<String>) {
+    let Acted::Exited { status } = acted else {
         panic!("{acted:?}");
     };
-    let links = links.iter().flatten();
-    let links = links.map(|link| (link.name.as_str(), link.url.as_str()));
-    (*status, links.collect())
+    (*status, heard.links())
 }
 
 #[tokio::test]
@@ -30,7 +28,10 @@ async fn an_environment_is_created_once_and_its_end_is_found_again() {
     let cx = nobody_secret();
     let mut work = world.work(Deed::Create, &cx);
     let (acted, heard) = world.act(&cx, &work).await;
-    assert_eq!(exited(&acted), (3, vec![("app", "https://orange.example")]));
+    assert_eq!(
+        exited(&acted, &heard),
+        (3, vec!["app https://orange.example".to_owned()])
+    );
     assert_eq!(
         heard.lines(Stream::Out),
         [
@@ -44,7 +45,10 @@ async fn an_environment_is_created_once_and_its_end_is_found_again() {
     let heard = Heard::after(1, 1);
     let again = world.again();
     let acted = within(again.act(&cx, &work, &following(&heard))).await;
-    assert_eq!(exited(&acted), (3, vec![("app", "https://orange.example")]));
+    assert_eq!(
+        exited(&acted, &heard),
+        (3, vec!["app https://orange.example".to_owned()])
+    );
     assert_eq!(heard.lines(Stream::Out), [""]);
     assert_eq!(heard.lines(Stream::Err), [""; 0]);
     assert_eq!(world.read("ran"), "ran\n");
@@ -58,7 +62,7 @@ async fn without_links_it_goes_on_and_says_so() {
     world.script("update", "echo done");
     let cx = nobody_secret();
     let (acted, heard) = world.act(&cx, &world.work(Deed::Update, &cx)).await;
-    assert_eq!(exited(&acted), (0, vec![]));
+    assert_eq!(exited(&acted, &heard), (0, vec![]));
     let told = heard.lines(Stream::Err).join("\n");
     assert!(
         told.starts_with("slipway: info: there is no script info in"),
@@ -67,7 +71,7 @@ async fn without_links_it_goes_on_and_says_so() {
     assert_eq!(heard.lines(Stream::Out), ["done"]);
     world.script("archive", "exit 0");
     let (acted, heard) = world.act(&cx, &world.work(Deed::Archive, &cx)).await;
-    assert_eq!(exited(&acted), (0, vec![]));
+    assert_eq!(exited(&acted, &heard), (0, vec![]));
     assert_eq!(heard.lines(Stream::Err), [""; 0]);
 }
 
@@ -91,8 +95,8 @@ async fn what_cannot_be_begun_is_told_and_may_be_tried_again() {
         "{acted:?}"
     );
     world.script("cleanup", "exit 0");
-    let (acted, _) = world.act(&cx, &work).await;
-    assert_eq!(exited(&acted), (0, vec![]));
+    let (acted, heard) = world.act(&cx, &work).await;
+    assert_eq!(exited(&acted, &heard), (0, vec![]));
     let file = world.path("scripts/archive");
     std::fs::write(&file, "#!/nowhere\n").unwrap();
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
@@ -154,6 +158,25 @@ async fn what_takes_too_long_is_ended_with_all_it_started() {
     assert!(told.contains("slipway: it took longer than"), "{told}");
     assert!(!lives(&world.read("same")), "one of its group");
     assert!(!lives(&world.read("other")), "one of a group of its own");
+}
+
+#[tokio::test]
+async fn what_a_script_says_when_it_is_asked_to_end_is_kept() {
+    let world = World::new();
+    let say = "exec seq 1 9000";
+    world.script(
+        "archive",
+        &format!("trap '{say}' TERM; echo begun; while :; do read -t 9 _ <>\"$HERE/fifo\"; done"),
+    );
+    let cx = nobody_secret();
+    for _ in 0..5 {
+        let mut work = world.work(Deed::Archive, &cx);
+        work.deadline = cx.now().plus(Duration::from_secs(1));
+        let (acted, heard) = world.act(&cx, &work).await;
+        world.scripts.forget(work.action).await;
+        assert!(matches!(acted, Acted::Killed { .. }), "{acted:?}");
+        assert_eq!(heard.lines(Stream::Out).len(), 9001);
+    }
 }
 
 #[tokio::test]
@@ -243,7 +266,7 @@ async fn what_a_script_leaves_running_goes_on_and_is_not_waited_for() {
     world.script("create", "sleep 1000 & echo $! >\"$HERE/left\"; echo up");
     let cx = nobody_secret();
     let (acted, heard) = world.act(&cx, &world.work(Deed::Create, &cx)).await;
-    assert_eq!(exited(&acted), (0, vec![]));
+    assert_eq!(exited(&acted, &heard), (0, vec![]));
     assert_eq!(heard.lines(Stream::Out), ["up"]);
     let left = world.read("left");
     assert!(lives(&left));
@@ -298,8 +321,8 @@ async fn nothing_secret_is_left_behind_or_repeated() {
         let work = world.work(Deed::Create, &cx);
         let (acted, heard) = world.act(&cx, &work).await;
         assert_eq!(
-            exited(&acted),
-            (0, vec![("app", "https://***@orange.example")])
+            exited(&acted, &heard),
+            (0, vec!["app https://***@orange.example".to_owned()])
         );
         assert_eq!(heard.lines(Stream::Out), ["***"], "{delivery:?}");
         assert_eq!(

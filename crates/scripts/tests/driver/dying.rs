@@ -5,6 +5,7 @@ use crate::world::{
     Heard, World, ending, following, lives, nobody_secret, open, until, within, work,
 };
 use driver::deploy::{Acted, Because, Deployer as _, Output, Stream};
+use model::environment::link::Link;
 use model::environment::status::Deed;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::OpenOptions;
@@ -28,6 +29,8 @@ impl Output for Written {
         let line = format!("{stream:?} {text}\n");
         self.0.lock().unwrap().write_all(line.as_bytes()).unwrap();
     }
+
+    fn links(&self, _: &[Link]) {}
 }
 
 /// Not a test: a process that follows a script until it is killed. Without its variable nothing.
@@ -101,13 +104,7 @@ async fn who_follows_is_killed_and_another_follows_on() {
     assert_eq!(left, Acted::Left);
     std::fs::write(world.path("on"), "").unwrap();
     let acted = within(world.again().act(&cx, &work, &following(&heard))).await;
-    assert_eq!(
-        acted,
-        Acted::Exited {
-            status: 0,
-            links: None
-        }
-    );
+    assert_eq!(acted, Acted::Exited { status: 0 });
     let lines: Vec<_> = (100..200).map(|i| format!("line {i}")).collect();
     assert_eq!(heard.lines(Stream::Out), lines);
     assert_eq!(heard.lines(Stream::Err), [""; 0]);
@@ -130,13 +127,7 @@ async fn who_follows_dies_and_the_script_ends_meanwhile() {
     let work = world.work(Deed::Archive, &cx);
     until(|| world.runs(&work).join("end.json").exists()).await;
     let (acted, heard) = world.act(&cx, &work).await;
-    assert_eq!(
-        acted,
-        Acted::Exited {
-            status: 7,
-            links: None
-        }
-    );
+    assert_eq!(acted, Acted::Exited { status: 7 });
     assert_eq!(heard.lines(Stream::Out), ["begun", "end"]);
 }
 
@@ -222,13 +213,7 @@ async fn a_late_runner_does_nothing() {
     assert_eq!(world.read("ran"), "", "void");
     // Begun by the next attempt, once.
     let (acted, _) = world.act(&cx, &work).await;
-    assert_eq!(
-        acted,
-        Acted::Exited {
-            status: 0,
-            links: None
-        }
-    );
+    assert_eq!(acted, Acted::Exited { status: 0 });
     assert!(late(&world, &work, 1).success());
     assert!(late(&world, &work, 2).success());
     assert_eq!(world.read("ran"), "ran\n");
@@ -250,10 +235,7 @@ async fn many_runners_begin_a_script_once() {
             c.act(&cx, &work, &following[2]),
         )
     };
-    let good = Acted::Exited {
-        status: 0,
-        links: None,
-    };
+    let good = Acted::Exited { status: 0 };
     assert_eq!(within(all).await, (good.clone(), good.clone(), good));
     assert_eq!(world.read("ran"), "ran\n");
 }
@@ -294,6 +276,8 @@ impl Output for Counted {
         counted.1 += u64::try_from(text.len()).unwrap() + 1;
         text.clone_into(&mut counted.2);
     }
+
+    fn links(&self, _: &[Link]) {}
 }
 
 #[tokio::test]
@@ -310,13 +294,7 @@ async fn a_hundred_megabytes_do_not_fill_the_memory() {
     let before = peak(std::process::id());
     let counted = Counted::default();
     let acted = within(world.scripts.act(&cx, &work, &following(&counted))).await;
-    assert_eq!(
-        acted,
-        Acted::Exited {
-            status: 0,
-            links: None
-        }
-    );
+    assert_eq!(acted, Acted::Exited { status: 0 });
     let (lines, bytes, last) = counted.0.into_inner().unwrap();
     assert!(
         (99_900_000..100_000_200).contains(&bytes),

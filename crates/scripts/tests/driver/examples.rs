@@ -166,11 +166,10 @@ impl Story {
         let work = crate::world::work(self.with(key, value), deed, &self.cx);
         let acted = within(self.scripts.act(&self.cx, &work, &following(&heard))).await;
         self.scripts.forget(work.action).await;
-        let Acted::Exited { status, links } = acted else {
+        let Acted::Exited { status } = acted else {
             panic!("{acted:?}");
         };
-        let links = links.map_or(0, |links| links.len());
-        (status, links, heard.lines(Stream::Out))
+        (status, heard.links().len(), heard.lines(Stream::Out))
     }
 
     async fn look(&self, look: Look, (key, value): (&str, &str)) -> Seen {

@@ -3,6 +3,7 @@
 use crate::testing::{Known, context, subject};
 use driver::Context;
 use driver::deploy::{Acted, Deployer as _, Following, Looked, Output, Stream, Subject, Work};
+use model::environment::link::Link;
 use model::environment::status::{Deed, Look};
 use model::id::{ActionId, Origin};
 use model::time::Timestamp;
@@ -127,15 +128,27 @@ pub(crate) fn nobody_secret() -> Context {
 #[derive(Default)]
 pub(crate) struct Heard {
     lines: Mutex<Vec<(Stream, String)>>,
+    links: Mutex<Vec<Link>>,
     known: [u64; 2],
 }
 
 impl Heard {
     /// Somebody who has heard so many lines of either stream before.
     pub(crate) fn after(out: u64, err: u64) -> Self {
-        let lines = Mutex::default();
         let known = [out, err];
-        Self { lines, known }
+        Self {
+            known,
+            ..Self::default()
+        }
+    }
+
+    /// Where the environment is reached, each a name and an address.
+    pub(crate) fn links(&self) -> Vec<String> {
+        let links = self.links.lock().unwrap();
+        let links = links.iter();
+        links
+            .map(|link| format!("{} {}", link.name, link.url))
+            .collect()
     }
 
     pub(crate) fn lines(&self, of: Stream) -> Vec<String> {
@@ -156,12 +169,19 @@ impl Output for Heard {
     fn line(&self, stream: Stream, text: &str) {
         self.lines.lock().unwrap().push((stream, text.to_owned()));
     }
+
+    fn links(&self, links: &[Link]) {
+        *self.links.lock().unwrap() = links.to_vec();
+    }
 }
 
 pub(crate) fn following(output: &dyn Output) -> Following<'_> {
+    let may_begin = CancellationToken::new();
+    may_begin.cancel();
     Following {
         output,
         end: CancellationToken::new(),
+        may_begin,
     }
 }
 

@@ -132,6 +132,36 @@ async fn a_cluster_that_does_not_answer_is_no_answer() {
 }
 
 #[tokio::test]
+async fn a_cluster_that_hangs_is_no_answer_for_anybody_who_waits() {
+    let test = "a_cluster_that_hangs_is_no_answer_for_anybody_who_waits";
+    let Some(helm) = helm_or_skip(test, lab::helm::VERSIONS[0]) else {
+        return;
+    };
+    let mut world = World::alone(&helm);
+    let conf = world.home.path().join("kubeconfig");
+    std::fs::write(&conf, "apiVersion: v1\nkind: Config\n").unwrap();
+    world.chart().kubeconfig = Some(Kubeconfig::File(conf.display().to_string()));
+    let kubectl = world.home.path().join("kubectl");
+    std::fs::write(&kubectl, "#!/bin/sh\nexec sleep 600\n").unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&kubectl, mode).unwrap();
+    world.programs.kubectl = Some(kubectl);
+    world.helm = world.again();
+    let patience = std::time::Duration::from_secs(2);
+    world.subject.settings.patience.check = patience;
+    let cx = nobody_secret();
+    let look = async |after: u64| {
+        tokio::time::sleep(std::time::Duration::from_millis(after)).await;
+        // Whoever asks waits a little longer than they say.
+        let looked = world.helm.look(&cx, &world.subject, Look::Up);
+        let looked = tokio::time::timeout(patience.mul_f64(1.5), looked).await;
+        let error = looked.expect("it ends in time").unwrap_err().attempted;
+        assert!(error.ends_with("(HELM-009)"), "{error}");
+    };
+    tokio::join!(look(0), look(500), look(1000));
+}
+
+#[tokio::test]
 async fn a_secret_without_a_value_and_contradictions_are_not_begun() {
     let test = "a_secret_without_a_value_and_contradictions_are_not_begun";
     let Some(helm) = helm_or_skip(test, lab::helm::VERSIONS[0]) else {

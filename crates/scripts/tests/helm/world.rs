@@ -5,6 +5,7 @@ use driver::Context;
 use driver::deploy::{Acted, Deployer as _, Following, Looked, Of, Output, Stream, Subject, Work};
 use lab::control_plane::ControlPlane;
 use model::environment::config::{Edit, LevelEdits, effective};
+use model::environment::link::Link;
 use model::environment::settings::{Chart, Deploy, Kubeconfig};
 use model::environment::status::{Deed, Look};
 use model::id::{ActionId, Origin};
@@ -228,11 +229,13 @@ impl World {
     /// Does it well, and answers where the environment is reached.
     pub(crate) async fn done(&self, cx: &Context, deed: Deed) -> Vec<String> {
         let (acted, heard) = self.act(cx, deed).await;
-        let Acted::Exited { status: 0, links } = acted else {
-            panic!("{deed}: {acted:?}\n{}", heard.all());
-        };
-        let links = links.into_iter().flatten();
-        links.map(|link| link.url).collect()
+        assert_eq!(
+            acted,
+            Acted::Exited { status: 0 },
+            "{deed}\n{}",
+            heard.all()
+        );
+        heard.links()
     }
 
     pub(crate) async fn look(&self, look: Look) -> Looked {
@@ -342,11 +345,16 @@ pub(crate) fn nobody_secret() -> Context {
 
 /// What was heard.
 #[derive(Default)]
-pub(crate) struct Heard(Mutex<Vec<String>>);
+pub(crate) struct Heard(Mutex<Vec<String>>, Mutex<Vec<String>>);
 
 impl Heard {
     pub(crate) fn all(&self) -> String {
         self.0.lock().unwrap().join("\n")
+    }
+
+    /// Where the environment is reached.
+    fn links(&self) -> Vec<String> {
+        self.1.lock().unwrap().clone()
     }
 }
 
@@ -358,12 +366,19 @@ impl Output for Heard {
     fn line(&self, _: Stream, text: &str) {
         self.0.lock().unwrap().push(text.to_owned());
     }
+
+    fn links(&self, links: &[Link]) {
+        *self.1.lock().unwrap() = links.iter().map(|link| link.url.clone()).collect();
+    }
 }
 
 pub(crate) fn following(output: &dyn Output) -> Following<'_> {
+    let may_begin = CancellationToken::new();
+    may_begin.cancel();
     Following {
         output,
         end: CancellationToken::new(),
+        may_begin,
     }
 }
 

@@ -4,7 +4,7 @@ use super::claiming::give_up;
 use super::history::action_order;
 use super::{
     Before, EnvironmentError, Known, Order, Rest, enter, forget_unnamed, known_by_id, let_go,
-    note_action, note_change, reporting,
+    look_next, note_action, note_change, reporting,
 };
 use crate::Store;
 use crate::audit::{self, Actor};
@@ -164,7 +164,11 @@ pub(super) fn fall_back(
     (why, because): (Unbegun, &str),
     now: Timestamp,
 ) -> Result<(), Error> {
-    let before = order.and_then(|order| order.before);
+    let Some(order) = order else {
+        // Nobody here can read how it was before; looks tell how it is.
+        return look_next(tx, known.id, Some(now));
+    };
+    let before = order.before;
     let failed = why == Unbegun::Failed;
     if !failed {
         report_forsaken(tx, known, before.as_ref(), now)?;
@@ -199,10 +203,7 @@ pub(super) fn fall_back(
     }
     forget_unnamed(tx, known, &body.edits)?;
     let due = (status != Status::CleanupFailed).then_some(now);
-    tx.execute(
-        "UPDATE environment_checks SET due = $2 WHERE environment = $1",
-        &[known.id.into(), due.into()],
-    )?;
+    look_next(tx, known.id, due)?;
     let was = known.standing.status;
     if status == was {
         return Ok(());

@@ -177,11 +177,16 @@ impl Store {
         self.runner.read(question).await
     }
 
-    /// Puts looks off that nobody can make yet, which says nothing about what they are at.
-    pub async fn put_off_looks(&self, checks: &[DueCheck], due: Timestamp) -> Result<(), Error> {
-        let params = checks
-            .iter()
-            .map(|check| vec![check.id.into(), check.held.into(), due.into()]);
+    /// Puts looks off that nobody makes now, each with until when it is held: that says nothing about
+    /// what they are at.
+    pub async fn put_off_looks(
+        &self,
+        held: BTreeMap<EnvironmentId, Timestamp>,
+        due: Timestamp,
+    ) -> Result<(), Error> {
+        let params = held
+            .into_iter()
+            .map(|(id, held)| vec![id.into(), held.into(), due.into()]);
         let params: Vec<Vec<Value>> = params.collect();
         let question = move |tx: &mut dyn Tx| {
             tx.batch(
@@ -189,6 +194,25 @@ impl Store {
                 &params,
             )?;
             Ok(())
+        };
+        self.runner.write(Scope::Rows, question).await
+    }
+
+    /// Has looks be due that somebody held who is no more: for the start of a process that knows to be
+    /// the only one. Answers how many.
+    pub async fn void_looks(&self, now: Timestamp) -> Result<u32, Error> {
+        let question = move |tx: &mut dyn Tx| {
+            let mut voided = 0;
+            for (project, settings) in settings::of_all(tx)? {
+                // Whoever is not held is due before that, and nobody is kept waiting for long who is.
+                let held = now.plus(settings.patience.every.saturating_mul(2));
+                voided += tx.execute(
+                    "UPDATE environment_checks SET due = $1 WHERE due > $2 AND environment IN (
+                         SELECT id FROM environments WHERE project = $3 AND gone = 0)",
+                    &[now.into(), held.into(), (&project).into()],
+                )?;
+            }
+            Ok(u32::try_from(voided).unwrap_or(u32::MAX))
         };
         self.runner.write(Scope::Rows, question).await
     }

@@ -4,7 +4,7 @@
 //! it is: what was begun there is found there alone, so others leave it alone until it must have
 //! ended. Until then nothing has begun, and whoever calls it off need not wait for anybody.
 
-use super::{Order, note_action, output, settings};
+use super::{Order, look_next, note_action, output, settings};
 use crate::Store;
 use crate::body::{Row, Scope, Tx, Value, first};
 use crate::error::Error;
@@ -85,9 +85,32 @@ impl Store {
         lease: Duration,
         now: Timestamp,
     ) -> Result<Vec<ActionClaim>, Error> {
+        let nobody = (BTreeSet::new(), "");
+        self.claim_actions_but(nobody, (worker, place), room, lease, now)
+            .await
+    }
+
+    /// The same without what is not begun yet of some projects, which is told why it waits.
+    pub async fn claim_actions_but(
+        &self,
+        (early, why): (BTreeSet<Name>, &'static str),
+        (worker, place): (&str, &str),
+        room: u32,
+        lease: Duration,
+        now: Timestamp,
+    ) -> Result<Vec<ActionClaim>, Error> {
         let (worker, place) = (worker.to_owned(), place.to_owned());
-        let question =
-            move |tx: &mut dyn Tx| claim(tx, (&worker, &place), room, now.plus(lease), now);
+        let question = move |tx: &mut dyn Tx| {
+            for project in &early {
+                tx.execute(
+                    "UPDATE environment_actions SET error = $2
+                     WHERE project = $1 AND state = 'waiting' AND begun_at IS NULL AND error IS NULL",
+                    &[project.into(), why.into()],
+                )?;
+            }
+            let by = (worker.as_str(), place.as_str());
+            claim(tx, by, (&early, room), now.plus(lease), now)
+        };
         self.runner.write(Scope::Rows, question).await
     }
 
@@ -320,7 +343,7 @@ fn beat(
 fn claim(
     tx: &mut dyn Tx,
     by: (&str, &str),
-    room: u32,
+    room: (&BTreeSet<Name>, u32),
     until: Timestamp,
     now: Timestamp,
 ) -> Result<Vec<ActionClaim>, Error> {
@@ -350,20 +373,25 @@ struct Lane {
 fn fair(
     tx: &mut dyn Tx,
     (worker, place): (&str, &str),
-    room: u32,
+    (early, room): (&BTreeSet<Name>, u32),
     now: Timestamp,
 ) -> Result<Vec<u64>, Error> {
     let ended: Value = now.minus(ENDED_AFTER).into();
     let due: [Value; 3] = [now.into(), place.into(), ended];
     let sql = format!("SELECT DISTINCT project FROM environment_actions WHERE {DUE}");
     let projects = tx.query(&sql, &due)?;
-    let sql = format!(
-        "SELECT seq FROM environment_actions WHERE {DUE} AND project = $4 ORDER BY seq LIMIT $5
-         FOR UPDATE SKIP LOCKED"
-    );
-    let mut lanes: BTreeMap<String, Lane> = BTreeMap::new();
+    let mut lanes: BTreeMap<Name, Lane> = BTreeMap::new();
     for mut row in projects {
-        let project: String = row.take()?;
+        let project: Name = row.take()?;
+        let begun = if early.contains(&project) {
+            "AND begun_at IS NOT NULL"
+        } else {
+            ""
+        };
+        let sql = format!(
+            "SELECT seq FROM environment_actions WHERE {DUE} {begun} AND project = $4 ORDER BY seq LIMIT $5
+             FOR UPDATE SKIP LOCKED"
+        );
         let more: [Value; 2] = [(&project).into(), room.into()];
         let waiting = tx.query(&sql, &[due.as_slice(), &more].concat())?;
         let waiting = waiting.into_iter().map(|mut row| row.take());
@@ -379,7 +407,7 @@ fn fair(
     let running = "SELECT project, COUNT(*), SUM(CASE WHEN worker = $1 THEN 1 ELSE 0 END)
          FROM environment_actions WHERE state = 'running' GROUP BY project";
     for mut row in tx.query(running, &[worker.into()])? {
-        let (project, running, own): (String, u64, u32) = (row.take()?, row.take()?, row.take()?);
+        let (project, running, own): (Name, u64, u32) = (row.take()?, row.take()?, row.take()?);
         taken += own;
         if let Some(lane) = lanes.get_mut(&project) {
             (lane.running, lane.own) = (running, own);
@@ -427,6 +455,11 @@ fn take(
     let begun_at: Option<String> = row.take()?;
     let (cancel, author, fence) = (row.take()?, row.take()?, row.take::<u64>()?);
     let order: Order = match row.document() {
+        Err(error) if error.is_unreadable() && cancel => {
+            let of = (action, deed, &name);
+            abandon(tx, (&project, environment), of, now)?;
+            return Ok(None);
+        }
         Err(error) if error.is_unreadable() => {
             set_aside(tx, action, &error, now)?;
             return Ok(None);
@@ -462,6 +495,23 @@ fn take(
         fence: fence + 1,
         worker: worker.to_owned(),
     }))
+}
+
+/// Ends an action that another version of the program wrote and somebody called off: nobody here can
+/// follow it, and looks tell what came of it.
+fn abandon(
+    tx: &mut dyn Tx,
+    (project, environment): (&Name, EnvironmentId),
+    (action, deed, name): (ActionId, Deed, &EnvironmentName),
+    now: Timestamp,
+) -> Result<(), Error> {
+    const TOLD: &str = "it was called off, and this version of the program cannot read what it was";
+    tx.execute(
+        "UPDATE environment_actions SET state = 'lost', ended_at = $2, error = $3 WHERE id = $1",
+        &[action.into(), now.into(), TOLD.into()],
+    )?;
+    note_action(tx, project, (action, deed, name), (State::Lost, TOLD), now);
+    look_next(tx, environment, Some(now))
 }
 
 /// Lets an action wait that another version of the program wrote, and says so: others go on.

@@ -207,7 +207,7 @@ pub(super) fn action_order(tx: &mut dyn Tx, action: ActionId) -> Result<Option<O
         "SELECT format, body FROM environment_actions WHERE id = $1",
         &[action.into()],
     )?;
-    row.map(|mut row| row.document()).transpose()
+    row.map_or(Ok(None), |mut row| row.readable())
 }
 
 fn changes(

@@ -75,7 +75,7 @@ impl Store {
 
 fn next(tx: &mut dyn Tx, soon: Duration, after: Timestamp) -> Result<Option<Timestamp>, Error> {
     let mut all = Vec::new();
-    for (project, settings) in projects(tx)? {
+    for (project, settings) in settings::of_all(tx)? {
         all.extend(turns(&settings.hours, after, soon));
         let mut ends = vec![
             ("expires_at", UP, Duration::ZERO),
@@ -112,20 +112,6 @@ fn next_again(tx: &mut dyn Tx, after: Timestamp) -> Result<Option<Timestamp>, Er
         .map(|ended| ended.plus(AGAIN_AFTER)))
 }
 
-/// Projects that say something of environments, and what; not those that this program cannot read.
-fn projects(tx: &mut dyn Tx) -> Result<Vec<(Name, Settings)>, Error> {
-    let sql = "SELECT project FROM environment_settings ORDER BY project";
-    let mut all = Vec::new();
-    for mut row in tx.query(sql, &[])? {
-        let project: Name = row.take()?;
-        match settings::of_project(tx, &project) {
-            Err(error) if error.is_unreadable() => {}
-            read => all.extend(read?.map(|settings| (project, settings))),
-        }
-    }
-    Ok(all)
-}
-
 /// That nothing was begun since an action.
 const LAST: &str = "NOT EXISTS (
     SELECT 1 FROM environment_actions d WHERE d.environment = c.environment AND d.seq > c.seq)";
@@ -159,7 +145,7 @@ fn outlived(
     let room = usize::try_from(limit).unwrap_or(usize::MAX);
     let most = limit.saturating_add(u32::try_from(but.len()).unwrap_or(u32::MAX));
     let mut all = Vec::new();
-    for (project, settings) in projects(tx)? {
+    for (project, settings) in settings::of_all(tx)? {
         for (which, times) in due(&settings, now) {
             let mut params: Vec<Value> = vec![(&project).into(), most.into()];
             params.extend(times.into_iter().map(Value::from));

@@ -5,12 +5,14 @@ use super::history::action_order;
 use super::output::{self, Printed};
 use super::telling::{Happened, tell};
 use super::{
-    ActionClaim, Known, forget_unnamed, known_by_id, let_go, note_action, note_change, store_body,
+    ActionClaim, Known, forget_unnamed, known_by_id, let_go, look_next, note_action, note_change,
+    store_body,
 };
 use crate::Store;
 use crate::audit;
 use crate::body::{Scope, Tx, first};
 use crate::error::Error;
+use crate::events::note;
 use crate::queue::Recorded;
 use model::environment::action::State;
 use model::environment::link::Link;
@@ -99,6 +101,39 @@ impl Store {
                 return Ok(Recorded::LeaseLost);
             }
             output::append(tx, action, &lines)?;
+            Ok(Recorded::Yes)
+        };
+        self.runner.write(Scope::Rows, question).await
+    }
+
+    /// Notes where the environment of an action is reached, before that has ended.
+    pub async fn note_links(
+        &self,
+        claim: &ActionClaim,
+        links: Vec<Link>,
+        now: Timestamp,
+    ) -> Result<Recorded, Error> {
+        let (action, fence, worker) = (claim.action, claim.fence, claim.worker.clone());
+        let environment = claim.environment;
+        let question = move |tx: &mut dyn Tx| {
+            let held = first(
+                tx,
+                "SELECT 1 FROM environment_actions
+                 WHERE id = $1 AND fence = $2 AND worker = $3 AND state = 'running' FOR UPDATE",
+                &[action.into(), fence.into(), (&worker).into()],
+            )?;
+            let known = known_by_id(tx, environment)?;
+            let (Some(_), Some(mut known)) = (held, known) else {
+                return Ok(Recorded::LeaseLost);
+            };
+            if known.body.links != links {
+                known.body.links.clone_from(&links);
+                store_body(tx, environment, &known.body)?;
+                let message = format!("{} is reached by {} links", known.name, links.len());
+                let of = (&known.project, now);
+                let object = super::object(&known.name);
+                note(tx, of, "environment.links", object, message);
+            }
             Ok(Recorded::Yes)
         };
         self.runner.write(Scope::Rows, question).await
@@ -322,10 +357,7 @@ fn stay(
     }
     forget_unnamed(tx, &known, &known.body.edits)?;
     let due = (became != Status::CleanupFailed).then_some(end.look_at);
-    tx.execute(
-        "UPDATE environment_checks SET due = $2 WHERE environment = $1",
-        &[known.id.into(), due.into()],
-    )?;
+    look_next(tx, known.id, due)?;
     if became == was {
         return Ok(());
     }

@@ -85,6 +85,20 @@ pub(super) fn are_several(tx: &mut dyn Tx) -> Result<bool, Error> {
     Ok(projects.len() > 1)
 }
 
+/// Projects that say something of environments, and what; not those that this program cannot read.
+pub(super) fn of_all(tx: &mut dyn Tx) -> Result<Vec<(Name, Settings)>, Error> {
+    let sql = "SELECT project FROM environment_settings ORDER BY project";
+    let mut all = Vec::new();
+    for mut row in tx.query(sql, &[])? {
+        let project: Name = row.take()?;
+        match of_project(tx, &project) {
+            Err(error) if error.is_unreadable() => {}
+            read => all.extend(read?.map(|settings| (project, settings))),
+        }
+    }
+    Ok(all)
+}
+
 /// What a project says, for a question that goes by it.
 pub(super) fn of_project(tx: &mut dyn Tx, project: &Name) -> Result<Option<Settings>, Error> {
     let row = first(

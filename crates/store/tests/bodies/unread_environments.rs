@@ -3,9 +3,11 @@
 
 use crate::behind::Place;
 use crate::fixture::{at, project};
-use crate::habitat::{begin, called, claim, create, due, look_at_all, settings, settle_in, work};
+use crate::habitat::{
+    HERE, begin, called, claim, create, due, look_at_all, settings, settle_in, show, work,
+};
 use expect_test::expect;
-use model::environment::status::Deed;
+use model::environment::status::{Deed, Status};
 use std::fmt::Write as _;
 use store::{EnvironmentFilter, EnvironmentOrder, Page, Store};
 
@@ -105,5 +107,39 @@ async fn environments_that_another_version_wrote_keep_nobody_else() {
             environment_settings body: read, update cannot read what a project says of its environments that is stored, it is not of the form it should have, claimed south, looked at nobody
         "#]]
         .assert_eq(&all);
+    }
+}
+
+#[tokio::test]
+async fn what_another_version_was_to_do_can_be_called_off() {
+    for place in Place::each("what_another_version_was_to_do_can_be_called_off") {
+        let store = place.open();
+        settle_in(&store, settings()).await;
+        create(&store, "east", 1).await;
+        create(&store, "west", 1).await;
+        // Of one somebody says that it is begun.
+        let claims = claim(&store, 2).await;
+        let west = claims.iter().find(|claim| claim.name == called("west"));
+        let west = west.unwrap();
+        let out = store.set_out_action(west, HERE, at(2)).await;
+        out.unwrap().unwrap();
+        place.run("UPDATE environment_actions SET format = 99;");
+        store.void_actions(at(3)).await.unwrap();
+        assert_eq!(claim(&store, 4).await.len(), 0, "both are set aside");
+        for name in ["east", "west"] {
+            let row = show(&store, name).await;
+            let action = row.busy.unwrap().action;
+            let by = "ana".into();
+            let cancelled = store.cancel_action(&project(), action, by, at(5)).await;
+            cancelled.unwrap();
+        }
+        claim(&store, 700).await;
+        for name in ["east", "west"] {
+            let row = show(&store, name).await;
+            assert_eq!((row.busy, row.status), (None, Status::CreatePending));
+        }
+        let looks = due(&store, 701).await;
+        assert_eq!(looks.len(), 2, "looks tell how they are");
+        begin(&store, "west", Deed::Archive, 702).await.unwrap();
     }
 }

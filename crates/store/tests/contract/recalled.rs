@@ -9,6 +9,7 @@ use model::environment::config::Edits;
 use model::environment::status::{Deed, Status};
 use model::environment::taken::Taken;
 use model::id::EnvironmentId;
+use std::collections::BTreeMap;
 use store::{
     ActionDraft, ActionEnded, Begun, Effective, EnvironmentRow, Recorded, Store, TakeOutcome,
 };
@@ -112,7 +113,8 @@ pub(crate) async fn a_look_that_is_put_off_says_nothing(store: &Store) {
     create(store, "orange", 1).await;
     work(store, 1).await;
     let early = due(store, 1).await;
-    store.put_off_looks(&early, at(5)).await.unwrap();
+    let early: BTreeMap<_, _> = early.iter().map(|check| (check.id, check.held)).collect();
+    store.put_off_looks(early.clone(), at(5)).await.unwrap();
     assert_eq!(due(store, 4).await.len(), 0);
     let orange = show(store, "orange").await;
     assert_eq!(
@@ -122,6 +124,15 @@ pub(crate) async fn a_look_that_is_put_off_says_nothing(store: &Store) {
     let again = due(store, 5).await;
     assert_eq!(again.len(), 1);
     // Whoever comes late puts off nothing.
-    store.put_off_looks(&early, at(9)).await.unwrap();
-    assert_eq!(store.next_check().await.unwrap(), Some(again[0].held));
+    store.put_off_looks(early, at(9)).await.unwrap();
+    let held = again[0].held;
+    assert_eq!(store.next_check().await.unwrap(), Some(held));
+    // Whoever held it is no more; what is due soon anyhow stays so.
+    create(store, "lemon", 6).await;
+    work(store, 6).await;
+    assert!(held > at(40));
+    store.void_looks(at(5)).await.unwrap();
+    let looks = due(store, 5).await;
+    assert_eq!(looks.len(), 1);
+    assert_eq!(store.next_check().await.unwrap(), Some(at(6)));
 }
