@@ -46,6 +46,8 @@ impl Question {
 type Flight<T, E> = watch::Receiver<Option<Result<T, E>>>;
 
 struct Slot<T, E> {
+    /// Which script tells it.
+    script: Option<Question>,
     told: Option<(T, Timestamp)>,
     flight: Option<Flight<T, E>>,
 }
@@ -53,6 +55,16 @@ struct Slot<T, E> {
 struct Shelf<T, E> {
     slots: BTreeMap<Question, Slot<T, E>>,
     flights: JoinSet<()>,
+}
+
+impl<T, E> Slot<T, E> {
+    const fn of(script: Option<Question>) -> Self {
+        Self {
+            script,
+            told: None,
+            flight: None,
+        }
+    }
 }
 
 /// Answers of scripts, by what was asked.
@@ -73,17 +85,23 @@ impl<T, E> Default for Cache<T, E> {
 }
 
 impl<T: Clone + Send + Sync + 'static, E: Failure> Cache<T, E> {
-    /// The answer to a question; `ask` is polled only if nobody knows it or asks already.
+    /// The answer to a question; `ask` is polled only if nobody knows it or asks already. What was told
+    /// by another script than is there now counts no more; while there is none, it does.
     pub(crate) async fn get(
         &self,
         cx: &Context,
-        question: Question,
+        (question, script): (Question, Option<Question>),
         ask: impl Future<Output = Result<T, E>> + Send + 'static,
     ) -> Result<T, E> {
         let mut flight = {
             let mut shelf = lock(&self.0);
             let now = cx.now();
             shelf.forget(now);
+            if let (Some(_), Some(slot)) = (script, shelf.slots.get_mut(&question))
+                && slot.script != script
+            {
+                *slot = Slot::of(script);
+            }
             let slot = shelf.slots.get(&question);
             let told = slot.and_then(|slot| slot.told.clone());
             if let Some((told, at)) = &told
@@ -94,7 +112,8 @@ impl<T: Clone + Send + Sync + 'static, E: Failure> Cache<T, E> {
             let flight = slot.and_then(|slot| slot.flight.clone());
             // Whoever asked may have broken down; then nobody answers.
             let flight = flight.filter(|flight| flight.has_changed().is_ok());
-            let flight = flight.unwrap_or_else(|| self.fly(&mut shelf, cx, question, ask));
+            let flight =
+                flight.unwrap_or_else(|| self.fly(&mut shelf, cx, (question, script), ask));
             match told {
                 Some((told, _)) => return Ok(told),
                 None => flight,
@@ -113,15 +132,13 @@ impl<T: Clone + Send + Sync + 'static, E: Failure> Cache<T, E> {
         &self,
         shelf: &mut Shelf<T, E>,
         cx: &Context,
-        question: Question,
+        (question, script): (Question, Option<Question>),
         ask: impl Future<Output = Result<T, E>> + Send + 'static,
     ) -> Flight<T, E> {
         while shelf.flights.try_join_next().is_some() {}
         let (arrive, flight) = watch::channel(None);
-        let slot = shelf.slots.entry(question).or_insert(Slot {
-            told: None,
-            flight: None,
-        });
+        let slot = shelf.slots.entry(question);
+        let slot = slot.or_insert_with(|| Slot::of(script));
         slot.flight = Some(flight.clone());
         // Whoever holds the shelf holds the flight: it must not hold the shelf in turn.
         let (shelf_of, cx) = (Arc::downgrade(&self.0), cx.clone());
@@ -130,7 +147,7 @@ impl<T: Clone + Send + Sync + 'static, E: Failure> Cache<T, E> {
             if let Err(error) = &answer {
                 tracing::warn!(%error, "a script did not tell what it should");
             }
-            land(&shelf_of, question, &answer, cx.now());
+            land(&shelf_of, (question, script), &answer, cx.now());
             arrive.send_replace(Some(answer));
         });
         flight
@@ -140,7 +157,7 @@ impl<T: Clone + Send + Sync + 'static, E: Failure> Cache<T, E> {
 /// Puts an answer on the shelf; a failure leaves there what was told before.
 fn land<T: Clone, E>(
     shelf: &Weak<Mutex<Shelf<T, E>>>,
-    question: Question,
+    (question, script): (Question, Option<Question>),
     answer: &Result<T, E>,
     now: Timestamp,
 ) {
@@ -151,6 +168,9 @@ fn land<T: Clone, E>(
     let Some(slot) = shelf.slots.get_mut(&question) else {
         return;
     };
+    if script.is_some() && slot.script != script {
+        return;
+    }
     slot.flight = None;
     match answer {
         Ok(told) => slot.told = Some((told.clone(), now)),

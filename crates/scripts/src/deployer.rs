@@ -234,7 +234,11 @@ impl Deployer for Scripts {
 }
 
 /// Which of two scripts is asked, what it is told, and what its answer depends on.
-fn asked(settings: &Settings, of: Of<'_>, scripts: [Script; 2]) -> (Question, Script, Vec<String>) {
+fn asked(
+    settings: &Settings,
+    of: Of<'_>,
+    scripts: [Script; 2],
+) -> ((Question, Option<Question>), Script, Vec<String>) {
     let [of_deployment, of_application] = scripts;
     let (script, words) = match of {
         Of::Deployment => (of_deployment, contract::service(settings)),
@@ -248,8 +252,10 @@ fn asked(settings: &Settings, of: Of<'_>, scripts: [Script; 2]) -> (Question, Sc
         .cluster
         .as_ref()
         .map_or("", |name| name.as_str());
-    let state = process::state(settings, script);
-    let first = [script.name(), settings.scripts.as_str(), cluster, &state];
+    let first = [script.name(), settings.scripts.as_str(), cluster];
     let all = first.into_iter().chain(words.iter().map(String::as_str));
-    (Question::new(all), script, words)
+    let question = Question::new(all);
+    let file = process::state(settings, script);
+    let file = file.map(|state| Question::new([state.as_str()]));
+    ((question, file), script, words)
 }

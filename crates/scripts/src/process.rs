@@ -164,15 +164,14 @@ pub fn find(settings: &Settings, script: Script) -> Result<PathBuf, Error> {
     find_in(Path::new(&settings.scripts), script)
 }
 
-/// What tells the file of a script from another one that was there before, or will be.
-pub(crate) fn state(settings: &Settings, script: Script) -> String {
+/// What tells the file of a script from another one that was there before, or will be; none where there is none.
+pub(crate) fn state(settings: &Settings, script: Script) -> Option<String> {
     use std::os::unix::fs::MetadataExt as _;
-    let found = find(settings, script).ok();
-    let file = found.and_then(|file| Some((std::fs::metadata(&file).ok()?, file)));
-    file.map_or_else(String::new, |(is, file)| {
-        let (name, node, size) = (file.display(), is.ino(), is.size());
-        format!("{name} {node} {size} {} {}", is.mtime(), is.mtime_nsec())
-    })
+    let file = find(settings, script).ok()?;
+    let is = std::fs::metadata(&file).ok()?;
+    let (name, node, size) = (file.display(), is.ino(), is.size());
+    let changed = (is.mtime(), is.mtime_nsec());
+    Some(format!("{name} {node} {size} {changed:?}"))
 }
 
 /// Finds the file of a script in a directory.

@@ -110,6 +110,7 @@ async fn make(store: Arc<Store>, number: usize) -> Result<(), Failed> {
         effective: Effective::default(),
         actor: "bench".into(),
         origin: None,
+        follows: false,
     };
     store.create_environment(draft, now()).await?;
     Ok(())

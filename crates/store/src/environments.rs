@@ -576,10 +576,10 @@ fn let_go(tx: &mut dyn Tx, known: &Known, because: &str, now: Timestamp) -> Resu
         "DELETE FROM environment_ends_told WHERE environment = $1",
         "DELETE FROM environment_output WHERE action IN (SELECT id FROM environment_actions
              WHERE environment = $1
-             AND seq < (SELECT MAX(seq) FROM environment_actions WHERE environment = $1))",
+             AND seq < (SELECT MAX(seq) FROM environment_actions WHERE environment = $1 AND deed <> 'delete'))",
         "DELETE FROM environment_output_lengths WHERE action IN (SELECT id FROM environment_actions
              WHERE environment = $1
-             AND seq < (SELECT MAX(seq) FROM environment_actions WHERE environment = $1))",
+             AND seq < (SELECT MAX(seq) FROM environment_actions WHERE environment = $1 AND deed <> 'delete'))",
     ] {
         tx.execute(sql, &[known.id.into()])?;
     }

@@ -104,8 +104,7 @@ pub(crate) fn environment(
         say("ends", ago(end, now));
     }
     if let Some(origin) = &view.origin {
-        say("request", request(origin));
-        say("request", origin.url.clone());
+        say("request", format!("{}, {}", request(origin), origin.url));
     }
     say("created", ago(view.created_at, now));
     say("generation", view.generation.to_string());

@@ -68,10 +68,12 @@ pub(super) async fn run<D: Deployer>(shared: Arc<Shared<D>>, claim: ActionClaim,
                 end = looked => end,
             }
         }
-        Acted::Exited { .. }
-        | Acted::Killed { .. }
-        | Acted::Unbegun(_)
-        | Acted::Withdrawn { .. } => ended(acted, &claim),
+        Acted::Exited { .. } | Acted::Killed { .. } => ended(acted, &claim),
+        Acted::Unbegun(_) | Acted::Withdrawn { .. } => {
+            // It is reached as it was before.
+            lines.forget_links();
+            ended(acted, &claim)
+        }
     };
     let recorded = record(&shared, &claim, end, &lines, &ears).await;
     // What has ended has no lease to lose.
@@ -152,12 +154,19 @@ async fn follow<D: Deployer>(
         end: ears.end.clone(),
         may_begin: CancellationToken::new(),
     };
-    let early = async {
+    let ready = async {
         initialised(shared, &claim.project, &claim.settings).await;
         following.may_begin.cancel();
+        std::future::pending().await
     };
-    tokio::pin!(early);
-    let acted = AssertUnwindSafe(shared.deployer.act(cx, work, &following)).catch_unwind();
+    let acted = async {
+        tokio::select! {
+            biased;
+            acted = shared.deployer.act(cx, work, &following) => acted,
+            never = ready => never,
+        }
+    };
+    let acted = AssertUnwindSafe(acted).catch_unwind();
     tokio::pin!(acted);
     let given_up = async {
         ears.leave.cancelled().await;
@@ -173,7 +182,6 @@ async fn follow<D: Deployer>(
                 Acted::Left
             }),
             () = &mut given_up => return Acted::Left,
-            () = &mut early, if !following.may_begin.is_cancelled() => {}
             () = lines.due() => lines.flush(&shared.store, claim).await,
         }
     }

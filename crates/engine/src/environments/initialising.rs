@@ -23,6 +23,9 @@ const LOOK_MIN: Duration = Duration::from_millis(250);
 /// The longest: what changes is news.
 const LOOK_EVERY: Duration = Duration::from_mins(5);
 
+/// The pause after a look that did not succeed.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
 /// How long to wait before an end is recorded again.
 const RECORD_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
@@ -130,14 +133,18 @@ pub(super) async fn run<D: Deployer>(shared: Arc<Shared<D>>, stop: CancellationT
     loop {
         news.mark_unchanged();
         while running.try_join_next().is_some() {}
-        look(&shared, &stop, &mut known, &mut running).await;
-        shared.inits.looked.cancel();
+        let every = if look(&shared, &stop, &mut known, &mut running).await {
+            shared.inits.looked.cancel();
+            LOOK_EVERY
+        } else {
+            LOOK_AGAIN_AFTER
+        };
         let pause = async {
             tokio::time::sleep(LOOK_MIN).await;
             tokio::select! {
                 biased;
                 _ = news.changed() => {}
-                () = tokio::time::sleep(LOOK_EVERY) => {}
+                () = tokio::time::sleep(every) => {}
             }
         };
         let asked = async {
@@ -157,17 +164,18 @@ pub(super) async fn run<D: Deployer>(shared: Arc<Shared<D>>, stop: CancellationT
     }
 }
 
+/// Has those be run that were not; answers whether it is known whose there are.
 async fn look<D: Deployer>(
     shared: &Arc<Shared<D>>,
     stop: &CancellationToken,
     known: &mut BTreeMap<Name, u64>,
     running: &mut JoinSet<()>,
-) {
+) -> bool {
     let versions = match shared.store.environment_settings_versions().await {
         Ok(versions) => versions,
         Err(error) => {
             tracing::error!(%error, "could not read what projects say of environments: {error}");
-            return;
+            return false;
         }
     };
     for (project, version) in versions {
@@ -196,6 +204,7 @@ async fn look<D: Deployer>(
             }
         }
     }
+    true
 }
 
 /// Whether it has been run, here and for these settings, or need not be.

@@ -113,6 +113,11 @@ impl Lines {
         state.links.as_ref().map(|(links, _)| links.clone())
     }
 
+    /// Forgets where it would have been reached.
+    pub(super) fn forget_links(&self) {
+        self.lock().links = None;
+    }
+
     /// The oldest lines that are not stored.
     pub(super) fn copy(&self) -> Vec<Printed> {
         self.lock().oldest().take(AT_ONCE).cloned().collect()

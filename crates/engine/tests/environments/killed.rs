@@ -256,7 +256,7 @@ async fn what_a_silent_server_began_can_be_given_up() {
         };
         let why = busy.waits.unwrap();
         assert!(
-            why.starts_with("the server that began it fell silent"),
+            why.starts_with("it waits for the server that began it"),
             "{why}"
         );
         assert_eq!(cancel(false).await, State::Waiting);

@@ -95,6 +95,7 @@ impl Stage {
             sealed: Vec::new(),
             actor: "ana".into(),
             origin: None,
+            follows: false,
         };
         self.store
             .create_environment(draft, self.now())

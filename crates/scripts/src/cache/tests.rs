@@ -30,6 +30,17 @@ impl World {
 
     /// Asks; the script answers after a second how often it was asked, or fails.
     async fn get(&self, question: &str, well: bool) -> Result<usize, Error> {
+        self.get_of(None, question, well).await
+    }
+
+    /// The same of a script that is there, or of none.
+    async fn get_of(
+        &self,
+        script: Option<&str>,
+        question: &str,
+        well: bool,
+    ) -> Result<usize, Error> {
+        let script = script.map(|script| Question::new([script]));
         let asked = Arc::clone(&self.asked);
         let ask = async move {
             let count = asked.fetch_add(1, Ordering::Relaxed) + 1;
@@ -41,7 +52,7 @@ impl World {
             }
         };
         self.cache
-            .get(&self.cx, Question::new([question]), ask)
+            .get(&self.cx, (Question::new([question]), script), ask)
             .await
     }
 
@@ -62,6 +73,23 @@ async fn what_is_stale_is_given_while_the_script_is_asked_again() {
     world.later(2).await;
     assert_eq!(world.get("a", true).await, Ok(2));
     assert_eq!(world.asked.load(Ordering::Relaxed), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_script_is_asked_at_once_and_none_leaves_what_was_told() {
+    let world = World::new();
+    assert_eq!(world.get_of(Some("one"), "a", true).await, Ok(1));
+    assert_eq!(world.get_of(Some("one"), "a", true).await, Ok(1));
+    assert_eq!(world.get_of(Some("two"), "a", true).await, Ok(2));
+    world.later(700).await;
+    assert_eq!(world.get_of(None, "a", false).await, Ok(2));
+    world.later(2).await;
+    assert_eq!(
+        world.get_of(None, "a", false).await,
+        Ok(2),
+        "nobody told it anew"
+    );
+    assert!(world.get_of(Some("three"), "a", false).await.is_err());
 }
 
 #[tokio::test(start_paused = true)]

@@ -152,7 +152,7 @@ impl Helm {
         let question = Question::new([&program, chart.path.as_str(), &chart.fingerprint]);
         let (of, by, settings) = (chart.clone(), helm.path.clone(), settings.clone());
         let ask = async move { Ok(Arc::new(of.facts(&by, &settings, &variables).await?)) };
-        let facts = self.facts.get(cx, question, ask).await?;
+        let facts = self.facts.get(cx, (question, None), ask).await?;
         Ok((facts, chart, helm))
     }
 }

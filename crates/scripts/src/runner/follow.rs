@@ -223,7 +223,6 @@ impl<'a> Follower<'a> {
     pub(crate) async fn follow(&mut self, cx: &Context) -> io::Result<Option<Acted>> {
         let mut asked = false;
         let mut ticks = 1;
-        self.tell_links()?;
         loop {
             // What was printed is written before the end is: in this order nothing is missed.
             let end = self.directory.end()?;
@@ -267,7 +266,6 @@ impl<'a> Follower<'a> {
 
     /// What became of it, when all of its output was passed on.
     pub(crate) async fn conclude(&mut self, end: End) -> io::Result<Acted> {
-        self.tell_links()?;
         self.pass_on_all().await?;
         // It ends right after that, and is not to be left unattended.
         if let Some(mut child) = self.child.take() {
@@ -307,7 +305,6 @@ impl<'a> Follower<'a> {
     pub(crate) async fn lose(&mut self, began: &Began) -> io::Result<Acted> {
         self.directory.burn();
         clear(began).await?;
-        self.tell_links()?;
         self.pass_on_all().await?;
         Ok(Acted::Lost)
     }
@@ -340,9 +337,12 @@ impl<'a> Follower<'a> {
     /// Passes on what has come; answers whether there may be more.
     fn pass_on(&mut self) -> io::Result<bool> {
         // What is there before it began is rewritten if it is prepared again.
-        self.began = self.began || self.directory.began()?.is_some();
         if !self.began {
-            return Ok(false);
+            if self.directory.began()?.is_none() {
+                return Ok(false);
+            }
+            self.began = true;
+            self.tell_links()?;
         }
         let output = self.following.output;
         let tails = [(&mut self.out, Stream::Out), (&mut self.err, Stream::Err)];

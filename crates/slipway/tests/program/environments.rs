@@ -6,6 +6,9 @@ mod git;
 mod import;
 mod killed;
 mod secret;
+mod several;
+mod told;
+mod verbs;
 mod walk;
 mod wire;
 
@@ -94,6 +97,13 @@ impl House {
         let output = self.server.client(&words);
         assert!(!output.status.success(), "{}", said(&output));
         (output.status.code(), said(&output))
+    }
+
+    /// What opens the API to whoever asks it without the command line.
+    fn bearer(&self) -> (&'static str, String) {
+        let token = self.directory.path().join("data/admin.token");
+        let token = std::fs::read_to_string(token).unwrap();
+        ("authorization", format!("Bearer {}", token.trim()))
     }
 
     /// All that is known of an environment, for programs.

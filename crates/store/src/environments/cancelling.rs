@@ -80,7 +80,8 @@ pub(super) fn cancel(
         tx.execute(
             // Of several who call it off the first did.
             "UPDATE environment_actions SET cancel = 1, cancelled_by = COALESCE(cancelled_by, $2),
-                 cancelled_at = COALESCE(cancelled_at, $3) WHERE id = $1",
+                 cancelled_at = COALESCE(cancelled_at, $3),
+                 not_before = CASE WHEN state = 'waiting' THEN $3 ELSE not_before END WHERE id = $1",
             &[action.into(), (&actor.name).into(), now.into()],
         )?;
         // Whoever is at it is told by its next heartbeat, and makes it soon when there is news.

@@ -108,6 +108,13 @@ impl Store {
                     &[project.into(), why.into()],
                 )?;
             }
+            if early.is_empty() && !why.is_empty() {
+                tx.execute(
+                    "UPDATE environment_actions SET error = NULL
+                     WHERE state = 'waiting' AND begun_at IS NULL AND error = $1",
+                    &[why.into()],
+                )?;
+            }
             let by = (worker.as_str(), place.as_str());
             claim(tx, by, (&early, room), now.plus(lease), now)
         };
@@ -216,10 +223,9 @@ impl Store {
         let question = move |tx: &mut dyn Tx| {
             let rows = tx.query(
                 &format!(
-                    "{GIVE_BACK}, not_before = $1, error = CASE WHEN begun_at IS NULL THEN NULL ELSE $2 END
-                     WHERE state = 'running' AND lease_until <= $1 {RETURNED}"
+                    "{GIVE_BACK}, not_before = $1 WHERE state = 'running' AND lease_until <= $1 {RETURNED}"
                 ),
-                &[now.into(), SILENT.into()],
+                &[now.into()],
             )?;
             told(tx, rows, "the worker fell silent", now)
         };
@@ -251,12 +257,12 @@ impl Store {
     }
 }
 
-/// What is told of something that was begun by somebody who is not heard of any more.
-const SILENT: &str = "the server that began it fell silent: its script goes on there, and is followed \
-    again when that server is back, or judged by a look when its time is over";
-
+/// What is begun is found by whoever began it, or judged by others in the end.
 const GIVE_BACK: &str =
-    "UPDATE environment_actions SET state = 'waiting', lease_until = NULL, worker = NULL";
+    "UPDATE environment_actions SET state = 'waiting', lease_until = NULL, worker = NULL,
+     error = CASE WHEN begun_at IS NOT NULL THEN 'it waits for the server that began it: its script goes on there, \
+     and is followed again when that server is back, or judged by a look when its time is over; `cancel` by force has \
+     it judged now' END";
 
 const RETURNED: &str = "RETURNING id, project, name, deed";
 
@@ -296,11 +302,11 @@ pub(crate) fn doubt(tx: &mut dyn Tx, now: Timestamp) -> Result<(), Error> {
     Ok(())
 }
 
-/// Waits no longer for whoever began an action, if nobody follows it: it counts as ended, nobody knows how.
+/// Waits no longer for whoever began an action, once nobody follows it: it counts as ended, nobody knows how.
 pub(super) fn give_up(tx: &mut dyn Tx, action: ActionId, now: Timestamp) -> Result<(), Error> {
     tx.execute(
         "UPDATE environment_actions SET deadline = $2, not_before = $3
-         WHERE id = $1 AND state = 'waiting' AND begun_at IS NOT NULL AND deadline > $2",
+         WHERE id = $1 AND begun_at IS NOT NULL AND deadline > $2",
         &[action.into(), now.minus(ENDED_AFTER).into(), now.into()],
     )?;
     Ok(())
@@ -442,7 +448,7 @@ fn take(
 ) -> Result<Option<ActionClaim>, Error> {
     let row = first(
         tx,
-        "SELECT id, environment, project, name, deed, begun_at, cancel, author, fence, format, body
+        "SELECT id, environment, project, name, deed, begun_at, cancel, author, fence, deadline, format, body
          FROM environment_actions WHERE seq = $1",
         &[seq.into()],
     )?;
@@ -454,8 +460,10 @@ fn take(
         (row.take()?, row.take()?, row.take()?);
     let begun_at: Option<String> = row.take()?;
     let (cancel, author, fence) = (row.take()?, row.take()?, row.take::<u64>()?);
+    let deadline: Option<Timestamp> = row.take()?;
+    let over = deadline.is_some_and(|deadline| deadline <= now.minus(ENDED_AFTER));
     let order: Order = match row.document() {
-        Err(error) if error.is_unreadable() && cancel => {
+        Err(error) if error.is_unreadable() && cancel && over => {
             let of = (action, deed, &name);
             abandon(tx, (&project, environment), of, now)?;
             return Ok(None);

@@ -41,8 +41,10 @@ pub struct EnvironmentDraft {
     pub effective: Effective,
     /// Who asks.
     pub actor: Actor,
-    /// Where it comes from, where it follows a request.
+    /// Which request it is of, or a copy of one that is.
     pub origin: Option<git::Origin>,
+    /// Whether it is made for that request; a copy is not.
+    pub follows: bool,
 }
 
 impl Store {
@@ -130,7 +132,7 @@ pub(super) fn create(
     for row in &draft.sealed {
         sealed::store(tx, row, &draft.actor, now)?;
     }
-    if let Some(origin) = &draft.origin {
+    if let Some(origin) = draft.origin.as_ref().filter(|_| draft.follows) {
         made_for(tx, project, origin, known.id)?;
     }
     let of = (known.id, project, name);

@@ -370,7 +370,6 @@ pub(super) fn made_for(
     environment: EnvironmentId,
 ) -> Result<(), Error> {
     tx.execute(
-        // A copy that somebody makes of an environment has its origin, and does not follow it.
         "UPDATE git_requests SET environment = $4 WHERE project = $1 AND source = $2 AND number = $3
          AND NOT EXISTS (SELECT 1 FROM environments e WHERE e.id = git_requests.environment AND e.gone = 0)",
         &[

@@ -125,7 +125,7 @@ pub struct EnvironmentRow {
     pub used_at: Timestamp,
     /// Why it rests, or is about to, where nobody asked for it.
     pub asleep: Option<Sleep>,
-    /// Where it comes from, where it follows a request.
+    /// Which request it is of, or a copy of one that is.
     pub origin: Option<git::Origin>,
 }
 

@@ -133,13 +133,16 @@ async fn what_another_version_was_to_do_can_be_called_off() {
             let cancelled = store.cancel_action(&project(), action, by, at(5)).await;
             cancelled.unwrap();
         }
+        // Its script may run until its time is over.
         claim(&store, 700).await;
+        assert!(show(&store, "west").await.busy.is_some());
+        claim(&store, 100_000).await;
         for name in ["east", "west"] {
             let row = show(&store, name).await;
             assert_eq!((row.busy, row.status), (None, Status::CreatePending));
         }
-        let looks = due(&store, 701).await;
+        let looks = due(&store, 100_001).await;
         assert_eq!(looks.len(), 2, "looks tell how they are");
-        begin(&store, "west", Deed::Archive, 702).await.unwrap();
+        begin(&store, "west", Deed::Archive, 100_002).await.unwrap();
     }
 }

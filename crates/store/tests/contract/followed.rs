@@ -153,7 +153,7 @@ pub(crate) async fn a_request_waits_while_its_environment_is_busy_or_rests(store
     settle_in(store, settings()).await;
     told(store, "one", event(10, 'a'), 10).await;
     let mut coming = draft(store, &project(), "basket", &["image.tag=v1"]).await;
-    coming.origin = Some(origin(false));
+    (coming.origin, coming.follows) = (Some(origin(false)), true);
     let begun = store.create_environment(coming, at(10)).await.unwrap();
     assert_eq!(waiting(store, 11).await, [], "it is made");
     work(store, 12).await;
@@ -189,7 +189,7 @@ pub(crate) async fn an_environment_of_a_fork_has_no_secrets(store: &Store) {
     secret.sealed = vec![crate::habitat::sealed_for(
         secret.id, "password", key, "noise",
     )];
-    secret.origin = Some(origin(true));
+    (secret.origin, secret.follows) = (Some(origin(true)), true);
     let refused = store.create_environment(secret.clone(), at(10)).await;
     assert_eq!(
         refused.unwrap_err().to_string(),
@@ -219,6 +219,14 @@ pub(crate) async fn an_environment_of_a_fork_has_no_secrets(store: &Store) {
         Some(first.id),
         "a copy does not follow"
     );
+    let mut gone = crate::habitat::action("basket", Deed::Delete);
+    gone.force = true;
+    store.begin_action(gone, at(20)).await.unwrap();
+    let mut copy = draft(store, &project(), "copy", &["image.tag=v1"]).await;
+    copy.origin = Some(origin(true));
+    store.create_environment(copy, at(21)).await.unwrap();
+    let request = store.git_request(of, 12).await.unwrap().unwrap();
+    assert_eq!(request.environment, Some(first.id), "nor when that is gone");
 }
 
 pub(crate) async fn requests_of_which_nothing_is_heard_are_swept(store: &Store) {
@@ -286,7 +294,7 @@ pub(crate) async fn what_was_called_off_was_not_deployed(store: &Store) {
     settle_in(store, telling()).await;
     told(store, "one", event(10, 'a'), 10).await;
     let mut coming = draft(store, &project(), "basket", &["image.tag=v1"]).await;
-    coming.origin = Some(origin(false));
+    (coming.origin, coming.follows) = (Some(origin(false)), true);
     let made = store.create_environment(coming.clone(), at(10)).await;
     let own = project();
     let cancel = |action, seconds| store.cancel_action(&own, action, "bob".into(), at(seconds));
@@ -330,7 +338,7 @@ pub(crate) async fn a_service_is_told_how_the_environment_of_a_commit_is(store: 
     settle_in(store, telling()).await;
     let request = told(store, "one", event(10, 'a'), 10).await;
     let mut coming = draft(store, &project(), "basket", &["image.tag=v1"]).await;
-    coming.origin = Some(origin(false));
+    (coming.origin, coming.follows) = (Some(origin(false)), true);
     store.create_environment(coming, at(10)).await.unwrap();
     let mut picture = reported(store, 10).await;
     work(store, 11).await;

@@ -105,6 +105,7 @@ pub(crate) async fn draft(
         sealed: Vec::new(),
         actor: "ana".into(),
         origin: None,
+        follows: false,
     }
 }
 

@@ -166,6 +166,7 @@ impl<D: Deployer> Hand<'_, D> {
             effective,
             actor: self.actor.clone(),
             origin: Some(self.source.origin(event)),
+            follows: true,
         };
         let created = shared.store.create_environment(draft, shared.clock.now());
         created.await.map_err(|error| failed(&error))?;

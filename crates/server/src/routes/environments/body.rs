@@ -30,10 +30,10 @@ impl<S: Send + Sync, T: Body> FromRequest<S> for Whispered<T> {
         serde_json::from_slice(body.expose())
             .map(Self)
             .map_err(|error| {
-                // What the tree cannot tell; its own words may repeat a value.
+                // Its own words may repeat a value.
                 let (line, column) = (error.line(), error.column());
                 Problem::body(format!(
-                    "a field is given more than once, see line {line} column {column}"
+                    "something is not as it should be at line {line} column {column}"
                 ))
             })
     }

@@ -167,6 +167,7 @@ async fn come(app: &App, caller: &Caller, coming: Coming, dry: bool) -> Result<R
             effective: effective.clone(),
             actor: caller.actor.clone(),
             origin: origin.clone(),
+            follows: false,
         };
         let ask = Ask::Create(Box::new(draft));
         match environments::once(app, &project, ask, repeat.as_ref()).await {

@@ -368,6 +368,7 @@ async fn made(world: &World, name: &str, fork: bool) {
         effective: store::Effective::default(),
         actor: "git/shop".into(),
         origin: Some(origin),
+        follows: true,
     };
     let created = world.store.create_environment(draft, world.now()).await;
     created.unwrap();

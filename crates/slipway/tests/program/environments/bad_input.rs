@@ -6,7 +6,7 @@ use super::House;
 use std::os::unix::fs::PermissionsExt as _;
 
 /// Puts another script in the place of one.
-fn script(house: &House, name: &str, text: &str) {
+pub(super) fn script(house: &House, name: &str, text: &str) {
     let path = house.directory.path().join("scripts").join(name);
     std::fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();

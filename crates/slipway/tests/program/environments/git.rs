@@ -4,10 +4,8 @@
 use super::wire::{self, Service};
 use super::{EXAMPLES, House};
 use crate::secrets::{done, drawn, until};
-use hmac::{Hmac, KeyInit as _, Mac as _};
 use lab::traces::{found, traces};
 use serde_json::{Value, json};
-use sha2::Sha256;
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -190,10 +188,7 @@ fn merge(what: &str, number: u64, sha: &str, second: u32) -> Value {
 
 /// What each service sends before its body.
 fn headers(service: &str, secret: &str, delivery: &str, body: &str) -> Vec<(&'static str, String)> {
-    let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).unwrap();
-    mac.update(body.as_bytes());
-    let digits = mac.finalize().into_bytes();
-    let signed: String = digits.iter().map(|byte| format!("{byte:02x}")).collect();
+    let signed = wire::signed(secret, body);
     let delivery = format!("72d3162e-cc78-11e3-81ab-{delivery:0>12}");
     let of_github = [
         ("x-github-event", "pull_request".to_owned()),

@@ -65,9 +65,7 @@ fn check_variables(house: &House, told: &[Vec<u8>], delivery: &str) {
 
 /// Whatever the API answers about environments and what is around them, as it comes.
 fn asked(house: &mut House) -> String {
-    let token = house.directory.path().join("data/admin.token");
-    let token = std::fs::read_to_string(token).unwrap();
-    let bearer = [("authorization", format!("Bearer {}", token.trim()))];
+    let bearer = [house.bearer()];
     let address = house.server.address();
     let get = |path: &str| {
         let (status, body) = super::wire::send(&address, ("GET", path), &bearer, "");
