@@ -10,6 +10,7 @@ use model::environment::settings::Settings;
 
 use crate::contract::{self, Script};
 use crate::error::{Error, Kind};
+use crate::home;
 use crate::output::{self, Redactor, Unreadable};
 use crate::process::{self, Call, Ended, GRACE, How, Keep};
 use crate::secrets::Opened;
@@ -46,13 +47,19 @@ impl Asking {
     ) -> Result<Ended, Error> {
         let settings = &subject.settings;
         let program = process::find(settings, script)?;
-        let mut variables = self.surroundings.of(settings, opened);
+        let mut variables = self.variables(settings, opened);
         let passed = self.pass(opened)?;
         if let Some((directory, _)) = &passed {
             variables.extend(opened.leading(directory));
         }
         let words = contract::lifecycle(subject, opened);
         run(settings, &program, &words, &variables, keep).await
+    }
+
+    fn variables(&self, settings: &Settings, opened: &Opened) -> Vec<(OsString, OsString)> {
+        let mut variables = self.surroundings.of(settings, opened);
+        variables.push(home::mark(&self.passing));
+        variables
     }
 
     /// Puts what is secret where the script finds it, until the answer is dropped.
@@ -80,7 +87,7 @@ impl Asking {
         read: fn(&[u8]) -> Result<T, Unreadable>,
     ) -> Result<T, Error> {
         let program = process::find(settings, script)?;
-        let variables = self.surroundings.of(settings, &Opened::none());
+        let variables = self.variables(settings, &Opened::none());
         let keep = Keep::First(output::BYTES_MAX);
         let ended = run(settings, &program, words, &variables, keep).await?;
         // It is given nothing that is secret.
@@ -124,7 +131,7 @@ impl Asking {
             Err(error) if error.kind == Kind::Missing => return Ok(Notified::Nobody),
             found => found?,
         };
-        let variables = self.surroundings.of(settings, &Opened::none());
+        let variables = self.variables(settings, &Opened::none());
         let call = Call {
             program: &program,
             arguments: words,

@@ -159,7 +159,8 @@ impl Bench {
                     }
                 }
             }
-            if let Some(acted) = follower.follow(cx).await? {
+            let over = work.deadline.since(cx.now());
+            if let Some(acted) = follower.follow(cx, over, self.grace).await? {
                 return Ok(acted);
             }
         }

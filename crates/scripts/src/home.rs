@@ -2,10 +2,13 @@
 //!
 //! Several processes may share it: what one of them has begun, each of them finds.
 
+use std::ffi::OsString;
 use std::fs::{DirBuilder, File, TryLockError};
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
+
+use crate::runner::session;
 
 /// What whoever locks it has for itself.
 const LOCK: &str = "lock";
@@ -33,6 +36,12 @@ pub(crate) fn open(home: &Path) -> io::Result<Home> {
     })
 }
 
+/// What whoever looks or tells carries, so that nobody is left who does so for a process that was killed: a
+/// variable, and this process by where it passes secrets through.
+pub(crate) fn mark(passing: &Path) -> (OsString, OsString) {
+    ("SLIPWAY_LOOK".into(), passing.into())
+}
+
 fn private() -> DirBuilder {
     let mut builder = DirBuilder::new();
     builder.recursive(true).mode(0o700);
@@ -45,6 +54,8 @@ fn passing(above: &Path) -> io::Result<(PathBuf, File)> {
     for entry in std::fs::read_dir(above)? {
         let left = entry?.path();
         if is_free(&left.join(LOCK))? {
+            // What looked or told for them still does.
+            session::end_marked(&mark(&left));
             std::fs::remove_dir_all(&left)?;
         }
     }
@@ -86,7 +97,30 @@ fn place(home: &Path) -> io::Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::open;
+    use super::{mark, open};
+    use std::os::unix::process::CommandExt as _;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn what_looked_for_a_process_that_is_gone_is_ended() {
+        let above = tempfile::tempdir().unwrap();
+        let home = above.path().join("scripts");
+        let looks = |passing: &std::path::Path| {
+            let (name, value) = mark(passing);
+            let mut command = Command::new("sleep");
+            command.arg("600").env(name, value).process_group(0);
+            command.stdin(Stdio::null()).spawn().unwrap()
+        };
+        let first = open(&home).unwrap();
+        let second = open(&home).unwrap();
+        let (mut left, mut other) = (looks(&first.passing), looks(&second.passing));
+        drop(first);
+        let _third = open(&home).unwrap();
+        assert!(!left.wait().unwrap().success());
+        assert!(other.try_wait().unwrap().is_none(), "somebody waits for it");
+        other.kill().unwrap();
+        other.wait().unwrap();
+    }
 
     #[test]
     fn processes_share_a_place_and_leave_each_other_what_passes_through() {

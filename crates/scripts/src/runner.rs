@@ -23,7 +23,7 @@
 mod carry;
 mod directory;
 mod follow;
-mod session;
+pub(crate) mod session;
 mod stream;
 mod tail;
 

@@ -367,7 +367,7 @@ impl Problem {
             "INPUT-003",
             "body too large",
             format!("the body has more than {limit} bytes"),
-            "send less; a manifest can be split, because clusters that share nothing may live in manifests of their own",
+            "send less; a manifest can be split, because clusters that share nothing may live in manifests of their own, and of an environment a part can be set at a time",
         )
     }
 
@@ -378,7 +378,7 @@ impl Problem {
             "INPUT-003",
             "body too large",
             format!("the body with the values has more than {limit} bytes"),
-            format!("one value may have {value} bytes; set the entries one by one"),
+            format!("one value may have {value} bytes; set what there is one by one"),
         )
     }
 

@@ -37,7 +37,7 @@ A database address may hold a password: keep the file, or the file with the vari
 ";
 
 /// Variables that no option stands for: their name, and what they do.
-const VARIABLES: [(&str, &str); 11] = [
+const VARIABLES: [(&str, &str); 12] = [
     (
         "NO_COLOR",
         "any value: answers of the command line are not coloured",
@@ -59,6 +59,11 @@ const VARIABLES: [(&str, &str); 11] = [
         "SLIPWAY_LOG",
         "what the server's log tells, by severity (`info` when not set) or in the notation of \
          Rust's `env_filter`: `debug`, `warn,engine=debug`",
+    ),
+    (
+        "SLIPWAY_LOOK",
+        "set by Slipway for control scripts that look or tell: for which process they do; what is left of them when that was \
+         killed is ended at the next start",
     ),
     (
         "SLIPWAY_NODE",

@@ -110,7 +110,7 @@ async fn make(store: Arc<Store>, number: usize) -> Result<(), Failed> {
         effective: Effective::default(),
         actor: "bench".into(),
         origin: None,
-        follows: false,
+        step: None,
     };
     store.create_environment(draft, now()).await?;
     Ok(())

@@ -41,7 +41,7 @@ pub use creating::EnvironmentDraft;
 pub(crate) use delivering::doubt_deliveries;
 pub use delivering::{DeliveryClaim, DeliveryEnd};
 pub(crate) use following::Request;
-pub use following::{GitEnd, GitRequest, GitState, TakenIn};
+pub use following::{GitEnd, GitRequest, GitState, GitStep, TakenIn};
 pub use history::{ActionRow, EnvironmentChange};
 pub use initialising::InitRow;
 pub use listing::{Busy, CalledOff, Checked, EnvironmentFilter, EnvironmentOrder, EnvironmentRow};
@@ -163,6 +163,9 @@ pub enum EnvironmentError {
     /// What was seen or sealed is of another life of that name: begin again.
     #[error("it is another environment of that name")]
     Elsewhere,
+    /// Something was told meanwhile of the request that it is done for.
+    #[error("something later was told of the request")]
+    Overtaken,
     /// A setting is said to be secret, and no value is sealed for it.
     #[error("the {} setting `{key}` is secret and has no value", level.as_str())]
     Unsealed {

@@ -66,8 +66,8 @@ pub use environments::{
     Begun, Busy, CalledOff, Cancelled, Checked, DeliveryClaim, DeliveryDraft, DeliveryEnd,
     DeliveryError, DeliveryFilter, DeliveryRow, DueCheck, DueChecks, Effective, EnvironmentAnswer,
     EnvironmentChange, EnvironmentDraft, EnvironmentError, EnvironmentFilter, EnvironmentOrder,
-    EnvironmentRow, GitEnd, GitRequest, GitState, InitRow, LookPlaces, LookRecord, LookRoom,
-    LooksRecorded, OUTPUT_HEAD, OUTPUT_TAIL, Outlived, OutputLine, OutputStream, Printed,
+    EnvironmentRow, GitEnd, GitRequest, GitState, GitStep, InitRow, LookPlaces, LookRecord,
+    LookRoom, LooksRecorded, OUTPUT_HEAD, OUTPUT_TAIL, Outlived, OutputLine, OutputStream, Printed,
     SettingsRow, TakeOutcome, TakenIn, TookOver, Undertaken,
 };
 pub use error::Error;

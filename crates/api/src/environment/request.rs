@@ -376,7 +376,7 @@ pub struct CloneRequest {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ExtendRequest {
     /// For so long, from now on; null means without end.
-    #[serde(default)]
+    #[schema(required)]
     pub seconds: Option<u32>,
 }
 

@@ -268,6 +268,7 @@ async fn begin<D>(
         actor: Actor::new(NOBODY, one.cause.as_str()),
         cause: Some(one.cause),
         origin: None,
+        step: None,
     };
     match shared.store.begin_action(draft, shared.clock.now()).await {
         Ok(_) => Ok(true),

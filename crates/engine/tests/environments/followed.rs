@@ -477,6 +477,7 @@ async fn a_fork_is_given_no_secret_now_or_later() {
             actor: "root".into(),
             cause: None,
             origin: None,
+            step: None,
         };
         // Even a value that is sealed for it.
         let entry = model::environment::config::Edits::entry(

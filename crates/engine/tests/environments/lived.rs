@@ -227,6 +227,7 @@ async fn whoever_looks_is_told_what_was_deployed_whatever_the_defaults_are_by_no
             actor: "ana".into(),
             cause: None,
             origin: None,
+            step: None,
         };
         let again = stage.store.begin_action(again, stage.now()).await.unwrap();
         well(&stage, again).await;
@@ -432,6 +433,7 @@ async fn what_helm_wakes_is_what_it_was_whatever_the_defaults_are_by_now() {
             actor: "ana".into(),
             cause: None,
             origin: None,
+            step: None,
         };
         let again = stage.store.begin_action(again, stage.now()).await.unwrap();
         well(&stage, again).await;

@@ -95,7 +95,7 @@ impl Stage {
             sealed: Vec::new(),
             actor: "ana".into(),
             origin: None,
-            follows: false,
+            step: None,
         };
         self.store
             .create_environment(draft, self.now())
@@ -122,6 +122,7 @@ impl Stage {
             actor: "ana".into(),
             cause: None,
             origin: None,
+            step: None,
         };
         self.store.begin_action(draft, self.now()).await.unwrap()
     }

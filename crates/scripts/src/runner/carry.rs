@@ -287,7 +287,11 @@ impl<'a> Carrying<'a> {
             };
         };
         let why = match &ending.because {
-            End::TimedOut => format!("it took longer than {} s", self.patience.as_secs()),
+            End::TimedOut => {
+                // What is left of it when it begins is a little less than what people said.
+                let seconds = self.patience.as_secs_f64().ceil();
+                format!("it took longer than {seconds} s")
+            }
             End::Cancelled => "it was cancelled".to_owned(),
             End::Signal(_) | End::Exited(_) | End::Unstarted { .. } => {
                 "the machine wanted it to end".to_owned()

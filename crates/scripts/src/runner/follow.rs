@@ -31,6 +31,9 @@ const TICKS_OF_LOCK: u32 = 10;
 /// How many pieces of output are passed on before anything else is looked at.
 const PIECES_MAX: usize = 16;
 
+/// How long a runner may take, besides what its script is given to end, to end it when it should.
+const HEED_WITHIN: Duration = Duration::from_secs(10);
+
 /// How long processes may take to be gone that were killed.
 const KILLED_WAIT: Duration = Duration::from_secs(5);
 
@@ -219,8 +222,15 @@ impl<'a> Follower<'a> {
     }
 
     /// Follows it until it has ended or nobody wants to know; nothing if it must be looked for
-    /// again.
-    pub(crate) async fn follow(&mut self, cx: &Context) -> io::Result<Option<Acted>> {
+    /// again. Its runner ends it when its time is `over`; one that does not even do that is ended itself.
+    pub(crate) async fn follow(
+        &mut self,
+        cx: &Context,
+        over: Duration,
+        grace: Duration,
+    ) -> io::Result<Option<Acted>> {
+        let heeds_within = grace * 2 + HEED_WITHIN;
+        let mut overdue = Instant::now() + over + heeds_within;
         let mut asked = false;
         let mut ticks = 1;
         loop {
@@ -250,6 +260,10 @@ impl<'a> Follower<'a> {
                     Found::Free(_) => return Ok(None),
                 }
             }
+            if Instant::now() > overdue {
+                overdue = Instant::now() + HEED_WITHIN;
+                self.end_runner()?;
+            }
             ticks += 1;
             let pause = if more { Duration::ZERO } else { TICK };
             tokio::select! {
@@ -257,6 +271,7 @@ impl<'a> Follower<'a> {
                 () = cx.cancelled() => return Ok(Some(Acted::Left)),
                 () = self.following.end.cancelled(), if !asked => {
                     asked = true;
+                    overdue = overdue.min(Instant::now() + heeds_within);
                     self.directory.cancel()?;
                 }
                 () = sleep(pause) => {}
@@ -292,6 +307,19 @@ impl<'a> Follower<'a> {
                 Acted::Unbegun(Error::new(kind, what).into())
             }
         })
+    }
+
+    /// Ends a runner that neither ends its script nor itself; what it leaves is found as of one that died.
+    fn end_runner(&mut self) -> io::Result<()> {
+        tracing::warn!(directory = %self.directory.path().display(), "a runner does not heed, and is ended");
+        if let Some(child) = &mut self.child {
+            child.start_kill()?;
+        } else if let Some(began) = self.directory.began()?
+            && began.boot == session::boot()?
+        {
+            session::end_leader(began.session);
+        }
+        Ok(())
     }
 
     fn tell_links(&self) -> io::Result<()> {

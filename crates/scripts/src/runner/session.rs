@@ -3,9 +3,15 @@
 //! A process leaves the session of its parent only if it says so itself. What changed its group is
 //! found here all the same.
 
+use std::ffi::OsString;
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, getpid, kill_process};
+
+/// How long those may take to be gone that were ended.
+const GONE_WITHIN: Duration = Duration::from_secs(5);
 
 /// Which start of the machine this is: numbers of processes mean nothing after another one.
 pub(super) fn boot() -> io::Result<String> {
@@ -15,8 +21,15 @@ pub(super) fn boot() -> io::Result<String> {
 
 /// Who is in a session, without this process.
 pub(super) fn members(session: i32) -> io::Result<Vec<Pid>> {
+    let all = all()?.into_iter();
+    let members = all.filter(|(_, stat)| is_of(stat, session));
+    Ok(members.map(|(pid, _)| pid).collect())
+}
+
+/// Every process but this one, with what its file in /proc says.
+fn all() -> io::Result<Vec<(Pid, String)>> {
     let own = getpid();
-    let mut members = Vec::new();
+    let mut all = Vec::new();
     for entry in std::fs::read_dir("/proc")? {
         let name = entry?.file_name();
         let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) else {
@@ -27,13 +40,9 @@ pub(super) fn members(session: i32) -> io::Result<Vec<Pid>> {
             continue;
         };
         let pid = Pid::from_raw(pid).filter(|pid| *pid != own);
-        if let Some(pid) = pid
-            && is_of(&stat, session)
-        {
-            members.push(pid);
-        }
+        all.extend(pid.map(|pid| (pid, stat)));
     }
-    Ok(members)
+    Ok(all)
 }
 
 /// Whether a process lives and is of a session, as its file in /proc says.
@@ -62,18 +71,46 @@ pub(super) fn clear(session: i32, mark: &str) -> bool {
         tracing::warn!(%cause, "could not list processes");
         Vec::new()
     });
-    let marked = members.into_iter().filter(|pid| is_marked(*pid, mark));
+    let marked = members
+        .into_iter()
+        .filter(|pid| is_marked(*pid, mark.as_bytes()));
     marked.map(|pid| send(pid, Signal::KILL)).count() > 0
 }
 
+/// Ends who leads a session, if somebody still does.
+pub(super) fn end_leader(session: i32) {
+    if let Some(leader) = Pid::from_raw(session)
+        && members(session).is_ok_and(|members| members.contains(&leader))
+    {
+        send(leader, Signal::KILL);
+    }
+}
+
+/// Ends all that carry a mark, whatever their session.
+pub(crate) fn end_marked((name, value): &(OsString, OsString)) {
+    let mark = [name.as_bytes(), b"=", value.as_bytes()].concat();
+    let until = Instant::now() + GONE_WITHIN;
+    loop {
+        let all = all().unwrap_or_else(|cause| {
+            tracing::warn!(%cause, "could not list processes");
+            Vec::new()
+        });
+        let marked = all.into_iter().filter(|(pid, _)| is_marked(*pid, &mark));
+        if marked.map(|(pid, _)| send(pid, Signal::KILL)).count() == 0 || Instant::now() > until {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 /// Whether a process has a variable.
-fn is_marked(pid: Pid, mark: &str) -> bool {
+fn is_marked(pid: Pid, mark: &[u8]) -> bool {
     let file = format!("/proc/{}/environ", pid.as_raw_nonzero());
     let Ok(variables) = std::fs::read(file) else {
         return false;
     };
     let mut variables = variables.split(|byte| *byte == 0);
-    variables.any(|variable| variable == mark.as_bytes())
+    variables.any(|variable| variable == mark)
 }
 
 /// Sends a signal to one process; one that is gone needs none.

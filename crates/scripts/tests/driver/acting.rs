@@ -180,6 +180,38 @@ async fn what_a_script_says_when_it_is_asked_to_end_is_kept() {
 }
 
 #[tokio::test]
+async fn a_runner_that_is_frozen_is_ended_with_its_script() {
+    let world = World::new();
+    world.script(
+        "archive",
+        "echo $PPID >\"$HERE/runner\"; echo $$ >\"$HERE/pid\"; exec sleep 600",
+    );
+    let cx = nobody_secret();
+    let mut work = world.work(Deed::Archive, &cx);
+    let heard = Heard::default();
+    let following = following(&heard);
+    let frozen = async {
+        until(|| world.path("pid").exists() && lives(&world.read("pid"))).await;
+        let runner = world.read("runner").trim().to_owned();
+        let mut stop = std::process::Command::new("kill");
+        assert!(stop.args(["-STOP", &runner]).status().unwrap().success());
+        following.end.cancel();
+    };
+    let (acted, ()) = tokio::join!(world.scripts.act(&cx, &work, &following), frozen);
+    assert_eq!(acted, Acted::Lost);
+    assert!(!lives(&world.read("pid")));
+    // The same where another server has begun it.
+    work.begun_at = Some(world.scripts.place().to_owned());
+    let again = within(
+        world
+            .again()
+            .act(&cx, &work, &crate::world::following(&heard)),
+    )
+    .await;
+    assert_eq!(again, Acted::Lost);
+}
+
+#[tokio::test]
 async fn what_does_not_heed_is_killed() {
     let world = World::new();
     world.script(

@@ -153,7 +153,11 @@ static REDEPLOY: [Field; 2] = [
 
 static CLONE: [Field; 1] = [field("name", Want::Text)];
 
-static EXTEND: [Field; 1] = [optional("seconds", Want::Number)];
+// Whoever forgot it would take away an end that somebody set.
+static EXTEND: [Field; 1] = [Field {
+    nullable: true,
+    ..field("seconds", Want::Number)
+}];
 
 static IMPORT: [Field; 1] = [field(
     "environments",
@@ -285,8 +289,15 @@ mod tests {
         let tree = serde_json::from_str(change).unwrap();
         assert_eq!(EnvironmentChangeRequest::faults(&tree), []);
         assert!(serde_json::from_str::<EnvironmentChangeRequest>(change).is_ok());
-        let extend = serde_json::from_str("{}").unwrap();
-        assert_eq!(ExtendRequest::faults(&extend), []);
-        assert!(serde_json::from_str::<ExtendRequest>("{}").is_ok());
+        for (extend, faults) in [
+            (r#"{"seconds": null}"#, 0),
+            (r#"{"seconds": 60}"#, 0),
+            ("{}", 1),
+        ] {
+            let tree = serde_json::from_str(extend).unwrap();
+            assert_eq!(ExtendRequest::faults(&tree).len(), faults, "{extend}");
+            let read = serde_json::from_str::<ExtendRequest>(extend);
+            assert!(read.is_ok(), "{extend}");
+        }
     }
 }

@@ -137,7 +137,7 @@ impl Problem {
         let hint = if *project == Name::default_project() {
             "remove another project; limits keep this one from being used"
         } else {
-            "delete its manifests and secrets, wait until its clusters are gone, revoke its tokens, then try again"
+            "delete its manifests, environments and secrets, wait until its clusters are gone, revoke its tokens, then try again"
         };
         Self::new(
             StatusCode::CONFLICT,

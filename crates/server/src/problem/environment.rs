@@ -106,7 +106,7 @@ impl Problem {
             "ENV-007",
             "too many environments",
             detail,
-            "archive or remove what nobody needs, or let an operator raise it: `slipway env settings set --up-max`, or `slipway project quota`",
+            "remove what nobody needs, or archive it where only those count that are up; or let an operator raise the limit: that of the quota with `slipway project quota`, that of those that are up with `slipway env settings set --up-max`",
         )
     }
 
@@ -362,6 +362,7 @@ impl Problem {
             | EnvironmentError::SealedSince { .. }
             | EnvironmentError::Fork { .. }
             | EnvironmentError::Elsewhere
+            | EnvironmentError::Overtaken
             | EnvironmentError::KeyGone { .. }
             | EnvironmentError::NoAction { .. }
             | EnvironmentError::Ended { .. } => {
@@ -392,7 +393,9 @@ impl Problem {
             EnvironmentError::Unsealed { .. } => Self::no_secret_value(detail),
             EnvironmentError::SealedSince { .. } => Self::sealed_since(name, &detail),
             EnvironmentError::Fork { .. } => Self::git_fork(name, &detail),
-            EnvironmentError::Elsewhere | EnvironmentError::KeyGone { .. } => {
+            EnvironmentError::Elsewhere
+            | EnvironmentError::Overtaken
+            | EnvironmentError::KeyGone { .. } => {
                 Self::busy("others changed the same things; try again")
             }
             EnvironmentError::NoAction { action } => Self::no_action(name, action),

@@ -181,7 +181,7 @@ async fn a_project_goes_when_it_has_nothing_left() {
     let told: String = told.iter().map(Answer::picture).collect();
     expect![[r#"
         409 PROJECT-003: project lab still has 1 token
-          hint: delete its manifests and secrets, wait until its clusters are gone, revoke its tokens, then try again
+          hint: delete its manifests, environments and secrets, wait until its clusters are gone, revoke its tokens, then try again
         404 PROJECT-001: there is no project `lab`
           hint: list them with `slipway get projects`; an administrator makes one with `slipway project create`
         409 PROJECT-003: project default still has to be there: it is where everything goes that names no project

@@ -164,11 +164,11 @@ async fn bodies_of_the_wrong_kind_or_size_are_problems() {
            [type] found a list, allowed: an object with cluster, wish, reason, expiresInSeconds
           hint: compare the body with /openapi.json
         413 INPUT-003: the body has more than 1048576 bytes
-          hint: send less; a manifest can be split, because clusters that share nothing may live in manifests of their own
+          hint: send less; a manifest can be split, because clusters that share nothing may live in manifests of their own, and of an environment a part can be set at a time
         413 INPUT-003: the body has more than 1048576 bytes
-          hint: send less; a manifest can be split, because clusters that share nothing may live in manifests of their own
+          hint: send less; a manifest can be split, because clusters that share nothing may live in manifests of their own, and of an environment a part can be set at a time
         413 INPUT-003: the body has more than 1048576 bytes
-          hint: send less; a manifest can be split, because clusters that share nothing may live in manifests of their own
+          hint: send less; a manifest can be split, because clusters that share nothing may live in manifests of their own, and of an environment a part can be set at a time
     "#]].assert_eq(&told);
 }
 

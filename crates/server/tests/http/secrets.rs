@@ -165,7 +165,7 @@ async fn a_bad_value_is_refused_by_its_place_alone() {
         415 API-006: found `text/plain`, allowed: application/json
           hint: set the Content-Type of the request
         413 INPUT-003: the body with the values has more than 4194304 bytes
-          hint: one value may have 1048576 bytes; set the entries one by one
+          hint: one value may have 1048576 bytes; set what there is one by one
     "#]]
     .assert_eq(&told);
     let nothing = ask(&world, Method::GET, "cloud", Value::Null).await;

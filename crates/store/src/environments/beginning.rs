@@ -1,5 +1,6 @@
 //! What is begun with environments that are there.
 
+use super::following::{GitStep, stepped};
 use super::{
     Before, Effective, EnvironmentError, Known, Order, Rest, enter, following, known_by_name,
     let_go, note_action, note_change, sealed_entries, settings,
@@ -50,6 +51,8 @@ pub struct ActionDraft {
     pub cause: Option<Cause>,
     /// Where it comes from from now on; none leaves that as it is.
     pub origin: Option<git::Origin>,
+    /// What is made of a request by it, where it is done for one.
+    pub step: Option<GitStep>,
 }
 
 /// What was begun.
@@ -174,6 +177,9 @@ pub(super) fn begin(
         now,
     );
     known.body.edits = edits;
+    if let Some(step) = &draft.step {
+        stepped(tx, &draft.project, step, None)?;
+    }
     let action = store_action(tx, &known, (draft.deed, &draft.actor), &order, now)?;
     let state = set_out(tx, &mut known, action, draft, now)?;
     Ok(Begun {

@@ -1,7 +1,7 @@
 //! Environments that come, each with its first action.
 
 use super::beginning::{Begun, UP, audited, check_lent, check_sealed, store_action, told, within};
-use super::following::made_for;
+use super::following::{GitStep, stepped};
 use super::{
     About, Body, Effective, EnvironmentError, Known, Order, enter, given, note_change, settings,
 };
@@ -43,8 +43,8 @@ pub struct EnvironmentDraft {
     pub actor: Actor,
     /// Which request it is of, or a copy of one that is.
     pub origin: Option<git::Origin>,
-    /// Whether it is made for that request; a copy is not.
-    pub follows: bool,
+    /// What is made of that request by it; a copy is not made for one.
+    pub step: Option<GitStep>,
 }
 
 impl Store {
@@ -132,8 +132,8 @@ pub(super) fn create(
     for row in &draft.sealed {
         sealed::store(tx, row, &draft.actor, now)?;
     }
-    if let Some(origin) = draft.origin.as_ref().filter(|_| draft.follows) {
-        made_for(tx, project, origin, known.id)?;
+    if let Some(step) = &draft.step {
+        stepped(tx, project, step, Some(known.id))?;
     }
     let of = (known.id, project, name);
     let because = format!("{} asked for it", draft.actor.name);

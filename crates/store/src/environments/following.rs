@@ -6,7 +6,7 @@
 //! **Invariant:** what is told late changes nothing, and what was made of an earlier state of a
 //! request is not written down as made of a later one.
 
-use super::reporting;
+use super::{EnvironmentError, reporting};
 use crate::Store;
 use crate::audit;
 use crate::body::{FORMAT, Row, Scope, Tx, Value, encode, first};
@@ -74,6 +74,31 @@ pub(crate) struct Request {
     event: Event,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     settled: Option<Settled>,
+}
+
+/// What is made of a request by what is done to its environment: both are stored, or neither.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GitStep {
+    /// Which source told of it.
+    pub source: Name,
+    /// Its number there.
+    pub request: u64,
+    /// Which state of it somebody has seen; whatever was told since then is heeded first.
+    pub version: u64,
+    /// What is made of it.
+    pub settled: Settled,
+}
+
+impl GitRequest {
+    /// That this is made of it, as it is now.
+    pub fn step(&self, settled: Settled) -> GitStep {
+        GitStep {
+            source: self.source.clone(),
+            request: self.event.request,
+            version: self.version,
+            settled,
+        }
+    }
 }
 
 /// What became of something that was told.
@@ -362,20 +387,31 @@ fn settle(
     Ok(changed > 0)
 }
 
-/// Writes down with an environment that comes for which request that is: nobody makes another.
-pub(super) fn made_for(
+/// Writes down what is made of a request, with what is done to its environment, or with the
+/// environment that comes for it.
+pub(super) fn stepped(
     tx: &mut dyn Tx,
     project: &Name,
-    origin: &Origin,
-    environment: EnvironmentId,
-) -> Result<(), Error> {
+    step: &GitStep,
+    made: Option<EnvironmentId>,
+) -> Result<(), EnvironmentError> {
+    let before = known(tx, (project, &step.source), step.request, " FOR UPDATE")?;
+    let before = before.filter(|before| before.version == step.version);
+    let before = before.ok_or(EnvironmentError::Overtaken)?;
+    let body = Request {
+        event: before.event,
+        settled: Some(step.settled.clone()),
+    };
+    let environment = made.or(before.environment);
     tx.execute(
-        "UPDATE git_requests SET environment = $4 WHERE project = $1 AND source = $2 AND number = $3
-         AND NOT EXISTS (SELECT 1 FROM environments e WHERE e.id = git_requests.environment AND e.gone = 0)",
+        "UPDATE git_requests SET format = $4, body = $5, environment = $6
+         WHERE project = $1 AND source = $2 AND number = $3",
         &[
             project.into(),
-            (&origin.source).into(),
-            origin.request.into(),
+            (&step.source).into(),
+            step.request.into(),
+            FORMAT.into(),
+            encode(&body)?,
             environment.into(),
         ],
     )?;

@@ -10,7 +10,7 @@ use model::id::ActionId;
 use model::name::Name;
 use plan::environment::git::Settled;
 use std::time::Duration;
-use store::{Cancelled, EnvironmentError, GitEnd, GitRequest, GitState, Store, TakenIn};
+use store::{Cancelled, EnvironmentError, GitEnd, GitRequest, GitState, GitStep, Store, TakenIn};
 
 fn shop() -> Name {
     name("shop")
@@ -52,6 +52,16 @@ fn origin(fork: bool) -> Origin {
         url: "https://git.example.org/12".to_owned(),
         fork,
     }
+}
+
+/// That a request is made what it says.
+async fn step(store: &Store) -> Option<GitStep> {
+    let request = store
+        .git_request((&project(), &shop()), 12)
+        .await
+        .unwrap()?;
+    let (up, sha, owed) = (true, request.event.sha.clone(), false);
+    Some(request.step(Settled { up, sha, owed }))
 }
 
 async fn tell(store: &Store, delivery: &str, event: Event, seconds: i64) -> TakenIn {
@@ -153,7 +163,7 @@ pub(crate) async fn a_request_waits_while_its_environment_is_busy_or_rests(store
     settle_in(store, settings()).await;
     told(store, "one", event(10, 'a'), 10).await;
     let mut coming = draft(store, &project(), "basket", &["image.tag=v1"]).await;
-    (coming.origin, coming.follows) = (Some(origin(false)), true);
+    (coming.origin, coming.step) = (Some(origin(false)), step(store).await);
     let begun = store.create_environment(coming, at(10)).await.unwrap();
     assert_eq!(waiting(store, 11).await, [], "it is made");
     work(store, 12).await;
@@ -189,7 +199,7 @@ pub(crate) async fn an_environment_of_a_fork_has_no_secrets(store: &Store) {
     secret.sealed = vec![crate::habitat::sealed_for(
         secret.id, "password", key, "noise",
     )];
-    (secret.origin, secret.follows) = (Some(origin(true)), true);
+    (secret.origin, secret.step) = (Some(origin(true)), step(store).await);
     let refused = store.create_environment(secret.clone(), at(10)).await;
     assert_eq!(
         refused.unwrap_err().to_string(),
@@ -227,6 +237,46 @@ pub(crate) async fn an_environment_of_a_fork_has_no_secrets(store: &Store) {
     store.create_environment(copy, at(21)).await.unwrap();
     let request = store.git_request(of, 12).await.unwrap().unwrap();
     assert_eq!(request.environment, Some(first.id), "nor when that is gone");
+}
+
+pub(crate) async fn what_is_done_for_a_request_is_written_down_with_it_or_not_done(store: &Store) {
+    settle_in(store, settings()).await;
+    let opened = told(store, "one", event(10, 'a'), 10).await;
+    let mut coming = draft(store, &project(), "basket", &["image.tag=v1"]).await;
+    (coming.origin, coming.step) = (Some(origin(false)), step(store).await);
+    store.create_environment(coming, at(10)).await.unwrap();
+    work(store, 11).await;
+    look_at_all(store, 0, 12).await;
+    let sha = opened.event.sha.clone();
+    let down = |request: &GitRequest| {
+        request.step(Settled {
+            up: false,
+            sha: sha.clone(),
+            owed: false,
+        })
+    };
+    let mut archive = crate::habitat::action("basket", Deed::Archive);
+    archive.step = Some(down(&opened));
+    let closed = Event {
+        open: false,
+        ..event(20, 'a')
+    };
+    let closed = told(store, "two", closed, 20).await;
+    let late = store.begin_action(archive.clone(), at(21)).await;
+    assert!(matches!(late, Err(EnvironmentError::Overtaken)));
+    assert!(show(store, "basket").await.busy.is_none(), "it is not done");
+    archive.step = Some(down(&closed));
+    store.begin_action(archive, at(22)).await.unwrap();
+    // Opened again before anybody has written more down.
+    told(store, "three", event(30, 'a'), 30).await;
+    assert!(!settle(store, &closed, GitEnd::Settled(None), 31).await);
+    let of = (&project(), &shop());
+    let request = store.git_request(of, 12).await.unwrap().unwrap();
+    assert_eq!(
+        (request.state, request.settled.unwrap().up),
+        (GitState::Waiting, false),
+        "it is known to rest because of the request"
+    );
 }
 
 pub(crate) async fn requests_of_which_nothing_is_heard_are_swept(store: &Store) {
@@ -294,7 +344,7 @@ pub(crate) async fn what_was_called_off_was_not_deployed(store: &Store) {
     settle_in(store, telling()).await;
     told(store, "one", event(10, 'a'), 10).await;
     let mut coming = draft(store, &project(), "basket", &["image.tag=v1"]).await;
-    (coming.origin, coming.follows) = (Some(origin(false)), true);
+    (coming.origin, coming.step) = (Some(origin(false)), step(store).await);
     let made = store.create_environment(coming.clone(), at(10)).await;
     let own = project();
     let cancel = |action, seconds| store.cancel_action(&own, action, "bob".into(), at(seconds));
@@ -338,7 +388,7 @@ pub(crate) async fn a_service_is_told_how_the_environment_of_a_commit_is(store: 
     settle_in(store, telling()).await;
     let request = told(store, "one", event(10, 'a'), 10).await;
     let mut coming = draft(store, &project(), "basket", &["image.tag=v1"]).await;
-    (coming.origin, coming.follows) = (Some(origin(false)), true);
+    (coming.origin, coming.step) = (Some(origin(false)), step(store).await);
     store.create_environment(coming, at(10)).await.unwrap();
     let mut picture = reported(store, 10).await;
     work(store, 11).await;

@@ -105,7 +105,7 @@ pub(crate) async fn draft(
         sealed: Vec::new(),
         actor: "ana".into(),
         origin: None,
-        follows: false,
+        step: None,
     }
 }
 
@@ -129,6 +129,7 @@ pub(crate) fn action(called_so: &str, deed: Deed) -> ActionDraft {
         actor: "ana".into(),
         cause: None,
         origin: None,
+        step: None,
     }
 }
 

@@ -81,6 +81,7 @@ contract! {
         requests_of_one_project_keep_none_of_another_behind,
         a_request_waits_while_its_environment_is_busy_or_rests,
         an_environment_of_a_fork_has_no_secrets,
+        what_is_done_for_a_request_is_written_down_with_it_or_not_done,
         requests_of_which_nothing_is_heard_are_swept,
         a_service_is_told_how_the_environment_of_a_commit_is,
         what_was_called_off_was_not_deployed;

@@ -19,8 +19,8 @@ use plan::environment::as_deployed;
 use plan::environment::git::{Decision, Settled, There, decide};
 use std::sync::Arc;
 use store::{
-    About, ActionDraft, Actor, Amendment, Effective, EnvironmentDraft, EnvironmentRow, GitRequest,
-    SealedRow,
+    About, ActionDraft, Actor, Amendment, Effective, EnvironmentDraft, EnvironmentError,
+    EnvironmentRow, GitRequest, GitStep, SealedRow,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -35,7 +35,7 @@ pub(super) enum Carried {
     Begun(Settled, String),
     /// It waits for somebody to bring its environment back.
     Held(String),
-    /// It waits until its environment is no longer busy.
+    /// It waits until its environment is no longer busy, or is looked at again at once.
     Busy,
     /// It cannot be done, and trying again would not help.
     Refused(String),
@@ -45,12 +45,22 @@ pub(super) enum Carried {
 
 /// Why something was not done.
 enum Unable {
+    /// Something was told of the request meanwhile, which is heeded first.
+    Overtaken,
     Refused(String),
     Failed(String),
 }
 
 fn failed(error: &dyn std::fmt::Display) -> Unable {
     Unable::Failed(error.to_string())
+}
+
+/// Why the store did not take it.
+fn refused(error: EnvironmentError) -> Unable {
+    match error {
+        EnvironmentError::Overtaken => Unable::Overtaken,
+        other => failed(&other),
+    }
 }
 
 /// Decides about a request, and has that done.
@@ -61,6 +71,7 @@ pub(super) async fn carry<D: Deployer>(
 ) -> Carried {
     match decided(shared, request, stop).await {
         Ok(carried) => carried,
+        Err(Unable::Overtaken) => Carried::Busy,
         Err(Unable::Refused(why)) => Carried::Refused(why),
         Err(Unable::Failed(why)) => Carried::Failed(why),
     }
@@ -97,16 +108,17 @@ async fn decided<D: Deployer>(
     let (Some(settings), Some(source)) = (&settings, source) else {
         return Ok(Carried::Settled(None, String::new()));
     };
+    let has = there.map_or("", |there| there.sha);
+    let owes = decision.owes(&request.event, &settings.deploy, has);
     let hand = Hand {
         shared,
         request,
         settings,
         source,
         stop,
+        settled: owes.clone().or_else(|| settles.clone()),
         actor: Actor::new(format!("git/{}", source.name), request.event.url.clone()),
     };
-    let has = there.map_or("", |there| there.sha);
-    let owes = decision.owes(&request.event, &settings.deploy, has);
     let name = match &row {
         Some(row) => hand.change(row, deed).await?,
         None => hand.create().await?,
@@ -125,10 +137,18 @@ struct Hand<'a, D> {
     settings: &'a Settings,
     source: &'a Source,
     stop: &'a CancellationToken,
+    /// What is made of the request.
+    settled: Option<Settled>,
     actor: Actor,
 }
 
 impl<D: Deployer> Hand<'_, D> {
+    /// What is written down with what is done.
+    fn step(&self) -> Option<GitStep> {
+        let settled = self.settled.clone();
+        settled.map(|settled| self.request.step(settled))
+    }
+
     /// Makes an environment for the request, under the first name that is free.
     async fn create(&self) -> Result<EnvironmentName, Unable> {
         let (shared, event) = (self.shared, &self.request.event);
@@ -166,10 +186,10 @@ impl<D: Deployer> Hand<'_, D> {
             effective,
             actor: self.actor.clone(),
             origin: Some(self.source.origin(event)),
-            follows: true,
+            step: self.step(),
         };
         let created = shared.store.create_environment(draft, shared.clock.now());
-        created.await.map_err(|error| failed(&error))?;
+        created.await.map_err(refused)?;
         Ok(name)
     }
 
@@ -239,6 +259,7 @@ impl<D: Deployer> Hand<'_, D> {
             actor: self.actor.clone(),
             cause: None,
             origin: (!as_deployed).then(|| self.source.origin(event)),
+            step: self.step(),
         };
         let now = self.shared.clock.now();
         let expires = self.source.beginning.expires;
@@ -251,7 +272,7 @@ impl<D: Deployer> Hand<'_, D> {
             }
             None => self.shared.store.begin_action(draft, now).await,
         };
-        begun.map_err(|error| failed(&error))?;
+        begun.map_err(refused)?;
         Ok(row.name.clone())
     }
 

@@ -205,6 +205,7 @@ async fn act(app: &App, caller: Caller, wish: Wish, head: Head) -> Result<Respon
         actor: caller.actor,
         cause: None,
         origin: None,
+        step: None,
     };
     begin(app, draft, repeat.as_ref()).await
 }
@@ -319,6 +320,7 @@ pub(crate) async fn redeploy(
         actor: caller.actor,
         cause: None,
         origin: None,
+        step: None,
     };
     begin(&app, draft, repeat.as_ref()).await
 }

@@ -167,7 +167,7 @@ async fn come(app: &App, caller: &Caller, coming: Coming, dry: bool) -> Result<R
             effective: effective.clone(),
             actor: caller.actor.clone(),
             origin: origin.clone(),
-            follows: false,
+            step: None,
         };
         let ask = Ask::Create(Box::new(draft));
         match environments::once(app, &project, ask, repeat.as_ref()).await {
@@ -418,6 +418,7 @@ async fn become_another(
             actor: caller.actor.clone(),
             cause: None,
             origin: None,
+            step: None,
             project: row.project,
             name: row.name,
             seen: Some((row.id, row.edits)),

@@ -305,9 +305,9 @@ async fn one_that_is_protected_and_one_too_many_are_refused() {
         409 ENV-006: environment `orange`: it is protected, and archive would end it
           hint: if it may go, take its protection away with `slipway env update orange --no-protect`, or let an operator force it
         403 ENV-007: there are 2 of 2 environments that are up
-          hint: archive or remove what nobody needs, or let an operator raise it: `slipway env settings set --up-max`, or `slipway project quota`
+          hint: remove what nobody needs, or archive it where only those count that are up; or let an operator raise the limit: that of the quota with `slipway project quota`, that of those that are up with `slipway env settings set --up-max`
         403 ENV-007: there are 2 of 2 environments that are up
-          hint: archive or remove what nobody needs, or let an operator raise it: `slipway env settings set --up-max`, or `slipway project quota`
+          hint: remove what nobody needs, or archive it where only those count that are up; or let an operator raise the limit: that of the quota with `slipway project quota`, that of those that are up with `slipway env settings set --up-max`
     "#]].assert_eq(&told);
 }
 
@@ -323,7 +323,8 @@ async fn unknown_names_are_not_found_on_every_route() {
         let body = match path.rsplit('/').next().unwrap() {
             "clone" => json!({"name": "lemon"}),
             "redeploy" => json!({"action": "action-0000000000000"}),
-            "extend" | "{name}" if method != Method::GET && method != Method::DELETE => json!({}),
+            "extend" => json!({"seconds": 60}),
+            "{name}" if method != Method::GET && method != Method::DELETE => json!({}),
             _ => Value::Null,
         };
         let answer = world

@@ -335,7 +335,7 @@ async fn what_cannot_be_read_is_refused_and_nothing_of_it_is_kept() {
         no request: 422 GIT-002: this cannot be read as a request of github: `repository.full_name` is missing, or is not the path of a repository
           hint: compare the `service` of the source with who sends this; a webhook of another service needs a source of its own
         too large: 413 INPUT-003: the body has more than 1048576 bytes
-          hint: send less; a manifest can be split, because clusters that share nothing may live in manifests of their own
+          hint: send less; a manifest can be split, because clusters that share nothing may live in manifests of their own, and of an environment a part can be set at a time
         a form: 415 API-006: found `application/x-www-form-urlencoded`, allowed: application/json
           hint: set the Content-Type of the request
     "#]].assert_eq(&picture);
@@ -354,7 +354,17 @@ async fn made(world: &World, name: &str, fork: bool) {
         url: "https://git.example.org/acme/shop/12".to_owned(),
         fork,
     };
+    let request = world
+        .store
+        .git_request((&project, &origin.source), 12)
+        .await;
+    let settled = plan::environment::git::Settled {
+        up: true,
+        sha: A.to_owned(),
+        owed: false,
+    };
     let draft = store::EnvironmentDraft {
+        step: request.unwrap().map(|request| request.step(settled)),
         id: world
             .store
             .environment_to_be(&project, &name)
@@ -368,7 +378,6 @@ async fn made(world: &World, name: &str, fork: bool) {
         effective: store::Effective::default(),
         actor: "git/shop".into(),
         origin: Some(origin),
-        follows: true,
     };
     let created = world.store.create_environment(draft, world.now()).await;
     created.unwrap();

@@ -215,7 +215,7 @@ async fn what_says_nothing_of_settings_has_nothing_done_to_it() {
             json!({"labels": {"team": "web"}}),
         ),
         (Method::POST, "s/orange/extend", json!({"seconds": 60})),
-        (Method::POST, "s/orange/extend", json!({})),
+        (Method::POST, "s/orange/extend", json!({"seconds": null})),
     ] {
         let answer = world.env(method, path, body).await;
         assert_eq!(answer.status, StatusCode::ACCEPTED, "{}", answer.text);
