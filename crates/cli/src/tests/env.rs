@@ -266,6 +266,7 @@ async fn one_environment_is_shown_with_what_was_done_to_it() {
     expect![[r#"
         exit 0
         environment orange
+          status      running
           doing       nothing
           possible    update, cleanup by force
           owner       ana

@@ -77,10 +77,8 @@ pub(crate) fn environment(
     let mut say = |name: &str, value: String| {
         text.push_str(&format!("  {name:<12}{}\n", plain(&value)));
     };
-    say(
-        "status",
-        format!("{} since {}", status(view, now), ago(view.since, now)),
-    );
+    say("status", status(view, now));
+    say("since", ago(view.since, now));
     say("doing", doing(view));
     let waits = view.busy.as_ref().and_then(|busy| busy.waits_for.clone());
     if let Some(waits) = waits {

@@ -56,10 +56,11 @@ fn failed(error: &dyn std::fmt::Display) -> Unable {
 }
 
 /// Why the store did not take it.
-fn refused(error: EnvironmentError) -> Unable {
-    match error {
-        EnvironmentError::Overtaken => Unable::Overtaken,
-        other => failed(&other),
+fn refused(error: &EnvironmentError) -> Unable {
+    if matches!(error, EnvironmentError::Overtaken) {
+        Unable::Overtaken
+    } else {
+        failed(error)
     }
 }
 
@@ -189,7 +190,7 @@ impl<D: Deployer> Hand<'_, D> {
             step: self.step(),
         };
         let created = shared.store.create_environment(draft, shared.clock.now());
-        created.await.map_err(refused)?;
+        created.await.map_err(|error| refused(&error))?;
         Ok(name)
     }
 
@@ -272,7 +273,7 @@ impl<D: Deployer> Hand<'_, D> {
             }
             None => self.shared.store.begin_action(draft, now).await,
         };
-        begun.map_err(refused)?;
+        begun.map_err(|error| refused(&error))?;
         Ok(row.name.clone())
     }
 
