@@ -65,6 +65,21 @@ pub fn defaults(printed: &[u8]) -> Result<Defaults, Unreadable> {
     Ok(Defaults::new(told))
 }
 
+/// Settings that are told again, each with its line: who tells them may think that the last counts.
+pub fn repeated(printed: &[u8]) -> Result<Vec<(Key, usize)>, Unreadable> {
+    let mut known = BTreeSet::new();
+    let mut again = Vec::new();
+    for [key, _] in pairs(printed, ROWS_MAX)? {
+        let name = Key::lenient(&key.text);
+        let name =
+            name.map_err(|error| Unreadable::new(key.line, key.column, error.to_string()))?;
+        if !known.insert(name.clone()) {
+            again.push((name, key.line));
+        }
+    }
+    Ok(again)
+}
+
 /// Reads keys, one on each line, each once.
 pub fn keys(printed: &[u8]) -> Result<Vec<String>, Unreadable> {
     let text = text(printed)?;

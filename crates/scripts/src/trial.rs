@@ -105,6 +105,9 @@ fn made_up(scripts: &str, patience: Duration) -> Result<Subject, Error> {
     })
 }
 
+/// How many settings are named that are told again.
+const REPEATED_MAX: usize = 3;
+
 struct Trial {
     asking: Asking,
     subject: Subject,
@@ -140,15 +143,15 @@ impl Trial {
         match script {
             Script::DeploymentConfig => {
                 let words = contract::service(&self.subject.settings);
-                let told = self.settings(script, &words).await?;
+                let (told, seen) = self.settings(script, &words).await?;
                 self.subject.deployment = told;
-                Ok(count(self.subject.deployment.len(), "settings"))
+                Ok(seen)
             }
             Script::ApplicationConfig => {
                 let words = self.of_application();
-                let told = self.settings(script, &words).await?;
+                let (told, seen) = self.settings(script, &words).await?;
                 self.subject.application = told;
-                Ok(count(self.subject.application.len(), "settings"))
+                Ok(seen)
             }
             Script::DeploymentKeys => {
                 let words = contract::service(&self.subject.settings);
@@ -181,11 +184,25 @@ impl Trial {
         contract::application(&self.subject.settings, &self.subject.deployment)
     }
 
-    async fn settings(&self, script: Script, words: &[String]) -> Result<Vec<Setting>, Error> {
+    /// What a script tells, and what is to be said of that.
+    async fn settings(
+        &self,
+        script: Script,
+        words: &[String],
+    ) -> Result<(Vec<Setting>, (Verdict, String)), Error> {
         let settings = &self.subject.settings;
-        let told = self.asking.told(settings, script, words, output::defaults);
-        let told: Defaults = told.await?;
-        Ok(effective(&told, &LevelEdits::new()))
+        let told = self.asking.told(settings, script, words, |printed| {
+            Ok((output::defaults(printed)?, output::repeated(printed)?))
+        });
+        let (told, repeated): (Defaults, _) = told.await?;
+        let told = effective(&told, &LevelEdits::new());
+        let (verdict, mut seen) = count(told.len(), "settings");
+        for (key, line) in repeated.iter().take(REPEATED_MAX) {
+            seen.push_str(&format!(
+                "; `{key}` again in line {line}, where it does not count"
+            ));
+        }
+        Ok((told, (verdict, seen)))
     }
 
     async fn keys(&self, script: Script, words: &[String]) -> Result<(Verdict, String), Error> {

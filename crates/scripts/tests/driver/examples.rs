@@ -50,6 +50,21 @@ async fn nothing_is_wrong_with_them() {
 }
 
 #[tokio::test]
+async fn settings_that_are_told_again_are_named() {
+    let world = World::new();
+    world.script("deployment_config", "printf 'repl,1\\na,2\\nrepl,3\\n'");
+    let patience = Duration::from_secs(10);
+    let found = tried(&world, &world.path("scripts"), patience).await;
+    let found = found.unwrap();
+    let of = |found: &&Finding| found.script == Script::DeploymentConfig;
+    let seen = &found.iter().find(of).unwrap().seen;
+    assert_eq!(
+        seen,
+        "told 2 settings; `repl` again in line 3, where it does not count"
+    );
+}
+
+#[tokio::test]
 async fn each_fault_of_a_directory_is_found() {
     let world = World::new();
     world

@@ -223,6 +223,11 @@ fn what_every_verb_says_to_programs_can_be_read_by_them() {
     );
     house.hold(true);
     house.env(&["update", "orange", "-t", "v3"]);
+    // What has not begun leaves no trace of having been called off.
+    until("the script runs", || {
+        let logs = house.env(&["logs", "orange"]);
+        logs.contains("held 1").then_some(())
+    });
     let cancelled = told(&mut house, &["cancel", "orange"]);
     assert_eq!(cancelled["kind"], "update");
     until("it is called off", || {
