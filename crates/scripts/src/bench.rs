@@ -144,7 +144,7 @@ impl Bench {
                         biased;
                         () = cx.cancelled() => return Ok(Acted::Left),
                         () = following.end.cancelled() => Err(withdrawn(Because::Cancelled)),
-                        prepared = begun(cx, work, following, prepare) => prepared,
+                        prepared = once_allowed(cx, work, following, prepare) => prepared,
                     };
                     let prepared = match prepared {
                         Ok(prepared) => prepared,
@@ -184,8 +184,8 @@ impl Bench {
     }
 }
 
-/// What is begun, once it may be.
-async fn begun(
+/// Prepares what is to be begun, once it may be.
+async fn once_allowed(
     cx: &Context,
     work: &Work,
     following: &Following<'_>,

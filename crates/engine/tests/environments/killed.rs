@@ -219,11 +219,7 @@ async fn who_still_runs_init_leaves_work_to_others() {
 #[tokio::test(start_paused = true)]
 async fn what_a_silent_server_began_can_be_given_up() {
     let stage = Stage::set().await;
-    stage
-        .world
-        .state()
-        .takes
-        .insert(Deed::Create, Duration::from_mins(20));
+    stage.world.takes(Deed::Create, Duration::from_mins(20));
     let created = stage.create("orange", "v1").await;
     let begun = async {
         while stage.world.state().begun.is_empty() {
@@ -286,11 +282,7 @@ async fn what_a_silent_server_began_can_be_given_up() {
 #[tokio::test(start_paused = true)]
 async fn of_two_places_one_acts_and_the_other_waits_until_it_must_be_over() {
     let stage = Stage::set().await;
-    stage
-        .world
-        .state()
-        .takes
-        .insert(Deed::Create, Duration::from_mins(5));
+    stage.world.takes(Deed::Create, Duration::from_mins(5));
     let created = stage.create("orange", "v1").await;
     let mut here = Box::pin(stage.engine("one", "here", false));
     let mut there = Box::pin(stage.engine("two", "there", false));

@@ -14,11 +14,7 @@ use store::{About, ActionDraft, Cancelled, Quota};
 #[tokio::test(start_paused = true)]
 async fn what_is_called_off_is_ended_soon() {
     let stage = Stage::set().await;
-    stage
-        .world
-        .state()
-        .takes
-        .insert(Deed::Create, Duration::from_mins(20));
+    stage.world.takes(Deed::Create, Duration::from_mins(20));
     let story = async {
         let begun = stage.create("orange", "v1").await;
         while stage.action(begun.action).await.state != State::Running {
@@ -85,11 +81,7 @@ async fn what_waits_for_init_says_so_and_is_called_off_at_once() {
 async fn the_time_that_init_takes_is_not_taken_from_a_script() {
     let stage = Stage::set().await;
     stage.world.state().init_takes = Some(Duration::from_mins(29));
-    stage
-        .world
-        .state()
-        .takes
-        .insert(Deed::Create, Duration::from_mins(28));
+    stage.world.takes(Deed::Create, Duration::from_mins(28));
     let story = async {
         let created = stage.create("orange", "v1").await;
         well(&stage, created).await;
@@ -100,11 +92,7 @@ async fn the_time_that_init_takes_is_not_taken_from_a_script() {
 #[tokio::test(start_paused = true)]
 async fn what_takes_too_long_is_ended() {
     let stage = Stage::set().await;
-    stage
-        .world
-        .state()
-        .takes
-        .insert(Deed::Create, Duration::from_hours(9));
+    stage.world.takes(Deed::Create, Duration::from_hours(9));
     let story = async {
         let begun = stage.create("orange", "v1").await;
         let action = stage.ended(begun.action).await;

@@ -143,6 +143,11 @@ impl World {
         }
     }
 
+    /// Says how long scripts of a kind take.
+    pub(crate) fn takes(&self, deed: Deed, span: Duration) {
+        self.state().takes.insert(deed, span);
+    }
+
     /// Actions of which something is left at a place.
     pub(crate) fn left(&self, place: &str) -> Vec<ActionId> {
         let state = self.state();

@@ -34,6 +34,10 @@ const PIECES_MAX: usize = 16;
 /// How long a runner may take, besides what its script is given to end, to end it when it should.
 const HEED_WITHIN: Duration = Duration::from_secs(10);
 
+/// How often that passes before it is ended though its script has ended: longer than it tries to write
+/// that down.
+const REMINDERS_MAX: u32 = 6;
+
 /// How long processes may take to be gone that were killed.
 const KILLED_WAIT: Duration = Duration::from_secs(5);
 
@@ -231,7 +235,7 @@ impl<'a> Follower<'a> {
     ) -> io::Result<Option<Acted>> {
         let heeds_within = grace * 2 + HEED_WITHIN;
         let mut overdue = Instant::now() + over + heeds_within;
-        let mut asked = false;
+        let (mut asked, mut reminders) = (false, 0);
         let mut ticks = 1;
         loop {
             // What was printed is written before the end is: in this order nothing is missed.
@@ -262,7 +266,11 @@ impl<'a> Follower<'a> {
             }
             if Instant::now() > overdue {
                 overdue = Instant::now() + HEED_WITHIN;
-                self.end_runner()?;
+                reminders += 1;
+                // One whose script has ended may wait for room on the disk to write that down.
+                if reminders > REMINDERS_MAX || self.script_lives()? {
+                    self.end_runner()?;
+                }
             }
             ticks += 1;
             let pause = if more { Duration::ZERO } else { TICK };
@@ -307,6 +315,16 @@ impl<'a> Follower<'a> {
                 Acted::Unbegun(Error::new(kind, what).into())
             }
         })
+    }
+
+    /// Whether anything lives that its runner should have ended.
+    fn script_lives(&self) -> io::Result<bool> {
+        let Some(began) = self.directory.began()? else {
+            return Ok(false);
+        };
+        let members = session::members(began.session)?;
+        let others = members.iter().any(|pid| pid.as_raw_pid() != began.session);
+        Ok(began.boot == session::boot()? && others)
     }
 
     /// Ends a runner that neither ends its script nor itself; what it leaves is found as of one that died.
